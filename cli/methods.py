@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ecgfed.federation.about import About
-    from ecgfed.methods.card import Card, Entry
+    from ecgfed.methods.communication import CommunicationSpec, Entry
     from ecgfed.methods.settings import Setting
 
 
@@ -50,12 +50,12 @@ def methods_command(
 
 
 def _print_table(every: Sequence[About]) -> None:
-    from ecgfed.methods.card import in_words
+    from ecgfed.methods.communication import summarize
 
     rows = []
     for description in every:
         size = f"{description.cost.down_bytes / 1000:.0f}, {description.cost.up_bytes / 1000:.0f}"
-        rows.append((description.name, *(in_words(entries) for _, entries in _travelling(description.card)), size))
+        rows.append((description.name, *(summarize(entries) for _, entries in _travelling(description.card)), size))
     console.print(table(("method", "the server sends", "comes back", "a client keeps", "kB down, up"), rows))
     for line in (
         "kB: a client's round late in a run, default net, 12 classes, default settings. * The server knows it too.",
@@ -67,7 +67,7 @@ def _print_table(every: Sequence[About]) -> None:
 
 
 def _print_method(description: About) -> None:
-    from ecgfed.methods.card import BESIDE
+    from ecgfed.methods.communication import ALWAYS_SENT
 
     cost = description.cost
     _print_wrapped(f"{description.name}: {description.card.title} ({description.card.reference})\n")
@@ -78,9 +78,9 @@ def _print_method(description: About) -> None:
         for entry in entries:
             _wrapped(f"{entry.what}{_beside(entry)}", 4)
     _print_wrapped("  it reports:")
-    for entry in description.whole.reports:
+    for entry in description.whole.metrics:
         _wrapped(f"{entry.what}{_beside(entry)}", 4)
-    for what in BESIDE.values():
+    for what in ALWAYS_SENT.values():
         _wrapped(what, 4)
     fits = "fit" if description.averages else "do not fit: its aggregate is no weighted mean of weights"
     _print_wrapped(f"\n--aggregation and --dp-clip {fits}")
@@ -110,20 +110,20 @@ def _plain(text: str) -> str:
     return re.sub(r":math:`([^`]*)`", r"\1", text).replace("``", "")
 
 
-def _travelling(card: Card) -> tuple[tuple[str, Sequence[Entry]], ...]:
-    return ("the server sends", card.down), ("comes back", card.up), ("a client keeps", card.keeps)
+def _travelling(card: CommunicationSpec) -> tuple[tuple[str, Sequence[Entry]], ...]:
+    return ("the server sends", card.down), ("comes back", card.up), ("a client keeps", card.stores)
 
 
 def _beside(entry: Entry) -> str:
     """What is to be said of an entry beside what it is: where it lies, whose it is, and when."""
     notes = [entry.name]
-    owner, known = getattr(entry, "whose", "everybody"), getattr(entry, "known", "never")
+    owner, known = getattr(entry, "scope", "everybody"), getattr(entry, "known", "never")
     if owner != "everybody":
         notes.append("made for this client" if owner == "addressee" else "as that client sent it")
     if known != "never":
         notes.append("goes up as it is" if known == "as it is" else "the server can work it out")
-    if entry.when:
-        notes.append(f"with {', '.join(entry.when)}")
+    if entry.condition:
+        notes.append(f"with {', '.join(entry.condition)}")
     return f" ({'; '.join(notes)})"
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 
 from ecgfed.methods.base import Returned, Tree
-from ecgfed.methods.card import Card
+from ecgfed.methods.communication import CommunicationSpec
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import ranged
@@ -33,7 +33,9 @@ class TrimmedMean(FedAvg):
     """FedAvg that leaves the extremes out."""
 
     name: ClassVar[str] = "trimmed-mean"
-    card: ClassVar[Card] = replace(FedAvg.card, title="Trimmed mean", reference="Yin et al., ICML 2018")
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvg.communication, title="Trimmed mean", reference="Yin et al., ICML 2018"
+    )
     settings_type: ClassVar[type] = TrimmedMeanSettings
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:

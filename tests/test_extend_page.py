@@ -62,7 +62,7 @@ def test_the_page_is_followed_to_its_end(followed: tuple[Path, list[str]]) -> No
     folder, said = followed
     text = "".join(said)
     assert "trimmed-mean keeps " in text
-    assert "envelope keeps 9 promises:" in text
+    assert "envelope passes 9 checks:" in text
     assert len((folder / "trimmed" / "history.jsonl").read_text().splitlines()) == 2
     assert (folder / "my-run" / "evaluation-test" / "scores.json").is_file()
 

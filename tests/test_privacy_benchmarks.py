@@ -46,7 +46,7 @@ def inversion() -> ModuleType:
 def test_what_the_attacker_differentiates_is_local_sgd() -> None:
     """Two steps with momentum, by the training's own step."""
     from ecgfed.methods.base import Batch
-    from ecgfed.methods.local_sgd import train_whole_model, zeros_like
+    from ecgfed.methods.local_sgd import train_full_model, zeros_like
 
     attack, net = inversion(), ResNet1d(NetSpec(3, width=0.35))
     model, settings = net.initial(0), SgdSettings(lr=0.05, momentum=0.9)
@@ -54,7 +54,7 @@ def test_what_the_attacker_differentiates_is_local_sgd() -> None:
     labels = torch.tensor([0, 1, 2, 2, 1, 0])
     state: Any = {"model": model, "velocity": zeros_like(model)}
     for x, y in zip(windows.chunk(2), labels.chunk(2), strict=True):
-        state = train_whole_model(net, state, Batch(Inputs(x), y), settings)[0]
+        state = train_full_model(net, state, Batch(Inputs(x), y), settings)[0]
     found = attack.updated(net, model, windows, labels, settings, 2)
     for name, value in model.items():
         assert torch.allclose(found[name], state["model"][name] - value, atol=1e-6)

@@ -47,7 +47,7 @@ BREAKS = [
     ("base-files", "ecgfed/extras.py", LAZY.format("numpy")),
     ("base-files", "ecgfed/locks.py", LAZY.format("numpy")),
     ("folders", "ecgfed/fsync.py", LAZY.format("ecgfed.runs.run")),
-    ("nets-and-methods", "ecgfed/methods/risks.py", "import ecgfed.cohort.cohort"),
+    ("nets-and-methods", "ecgfed/methods/losses.py", "import ecgfed.cohort.cohort"),
     ("nets-and-methods", "ecgfed/nets/layers.py", "import ecgfed.beats.windows"),
     ("training", "ecgfed/runs/run.py", "import ecgfed.cohort.build"),
     ("training", "ecgfed/federation/train.py", LAZY.format("matplotlib.figure")),

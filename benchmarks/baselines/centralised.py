@@ -49,7 +49,7 @@ class Epochs(Callback):
 
 def score(method: FedAvg, state: State, cohort: Cohort, data: TrainingData, split: int) -> dict[str, float]:
     rows = cohort.pool(split)
-    answer = method.global_answer(state.server, (), "ensemble")
+    answer = method.global_model(state.server, (), "ensemble")
     labels = Predictor(method.net, data, rows, available_cores()).labels(answer)
     matrix = confusion(cohort.label[rows].astype(np.int64), labels, len(cohort.classes))
     return {convention: macro_f1(matrix, convention) for convention in CONVENTIONS}

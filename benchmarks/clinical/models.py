@@ -16,11 +16,11 @@ from common import BY_LOSS, DS1, DS2, UNSEEN, prepared, trained
 import ecgfed
 from ecgfed.beats.extract import Windows
 from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch
+from ecgfed.methods.models import Pipeline
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import OwnBeats
+from ecgfed.personal.base import PatientBeats
 from ecgfed.personal.partway import Partway
 
 METHOD, PASSES, FOLDS = "fed-gate", 20.0, 5
@@ -61,9 +61,9 @@ class Model:
     @cached_property
     def params(self) -> Params:
         """The global model's parameters."""
-        answer = self.run.method.global_answer(self.run.state().server, (), "ensemble")
-        assert isinstance(answer, Chain)
-        return {name: value for part in answer.parts for name, value in part.params.items()}
+        answer = self.run.method.global_model(self.run.state().server, (), "ensemble")
+        assert isinstance(answer, Pipeline)
+        return {name: value for part in answer.stages for name, value in part.params.items()}
 
     @one_torch_thread()
     def personal(
@@ -79,8 +79,8 @@ class Model:
         """
         net, classes = self.run.net, len(self.bundle.classes)
         batch = Batch(self._inputs(windows, learn), torch.from_numpy(label))
-        own = OwnBeats(batch, None, torch.full((classes,), 1 / classes), (0, 0))
-        (part,) = Partway().fit(net, self.params, own).parts
+        own = PatientBeats(batch, None, torch.full((classes,), 1 / classes), (0, 0))
+        (part,) = Partway().fit(net, self.params, own).stages
         with torch.inference_mode():
             found: NDArray[np.int64] = net.logits(part.params, self._inputs(windows, answer)).argmax(1).numpy()
         return found

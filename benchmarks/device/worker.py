@@ -50,13 +50,13 @@ def torch_form(folder: str, client: str, *, compiled: bool) -> Logits:
     from ecgfed.federation.data import training_data
     from ecgfed.nets import layers
     from ecgfed.nets.net import Inputs
-    from ecgfed.personal.apply import PersonalAnswers, chosen_name
+    from ecgfed.personal.apply import PersonalModels, personal_name
     from ecgfed.personal.registry import personal_by_name
 
     torch.set_num_threads(1)
     run = ecgfed.open_run(folder)
-    cohort, own = run.cohort(), personal_by_name(chosen_name(run, None))
-    answers = PersonalAnswers(run, run.state(), own, lambda: training_data(cohort, rr=run.net.spec.rr))
+    cohort, own = run.cohort(), personal_by_name(personal_name(run, None))
+    answers = PersonalModels(run, run.state(), own, lambda: training_data(cohort, rr=run.net.spec.rr))
     chain = answers.of(cohort.client_by_id(client).index)
 
     def forward(window: torch.Tensor, rr: torch.Tensor | None) -> torch.Tensor:

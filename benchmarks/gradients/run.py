@@ -12,7 +12,7 @@ import time
 import torch
 
 from ecgfed.methods.base import Batch
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.local_sgd import SgdSettings, train_full_model, zeros_like
 from ecgfed.nets.layers import mapped_over_clients
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
@@ -20,7 +20,7 @@ from ecgfed.nets.resnet1d import ResNet1d
 
 def step_ms(net: ResNet1d, state: dict[str, object], batch: Batch) -> float:
     started = time.perf_counter()
-    train_whole_model(net, state, batch, SgdSettings())
+    train_full_model(net, state, batch, SgdSettings())
     return (time.perf_counter() - started) * 1e3
 
 

@@ -12,9 +12,9 @@ from ecgfed.evaluation.newcomer import adapted, from_beats, from_class_mix
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import confusion, macro_f1
 from ecgfed.federation.state import State
-from ecgfed.methods.answers import Answer
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.models import Model
 from ecgfed.nets.net import Net
 from ecgfed.personal.partway import Partway
 
@@ -35,14 +35,14 @@ def scored(lesson: Lesson, label: Numbers) -> Score:
     return round(macro_f1(matrix), 4), round(macro_f1(matrix, "truth"), 4)
 
 
-def labels_by(net: Net, lesson: Lesson, answer: Answer) -> Numbers:
+def labels_by(net: Net, lesson: Lesson, answer: Model) -> Numbers:
     """Return the class that an answer gives every beat (beats,)."""
     every = np.arange(len(lesson.truth), dtype=np.int64)
     return Predictor(net, lesson.first.data, every, 1).labels(answer)
 
 
 def of_method(
-    run: Run, cohort: Cohort, state: State, epochs: int, everyone: Answer, lessons: dict[str, Lesson]
+    run: Run, cohort: Cohort, state: State, epochs: int, everyone: Model, lessons: dict[str, Lesson]
 ) -> dict[str, dict[str, Score]]:
     """Score a method's answers: lesson -> answer -> score.
 
@@ -57,7 +57,7 @@ def of_method(
     said = labels_by(run.net, next(iter(lessons.values())), everyone)
     found: dict[str, dict[str, Score]] = {}
     for name, lesson in lessons.items():
-        answers: dict[str, Answer] = {}
+        answers: dict[str, Model] = {}
         if run.method.has_global_model:
             answers[PARTWAY] = from_beats(run, cohort, state, lesson.first, Partway())
             passes = lesson.passes(epochs, run.plan.batch_size)

@@ -138,7 +138,7 @@ class Fold:
         run = self.run(name)
         state = run.state()
         kept = (run.kept(state, client.index) for client in self.cohort.federation)
-        everyone = run.method.global_answer(state.server, kept, "ensemble")
+        everyone = run.method.global_model(state.server, kept, "ensemble")
         epochs = METHODS[name][1]
         made = {one: of_method(run, self.cohort, state, epochs, everyone, known) for one, known in self.lessons.items()}
         return {"rounds": state.round, "patients": {"records": self.records, **_columns(made)}}

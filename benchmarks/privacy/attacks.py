@@ -44,8 +44,8 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.train import client_work, initial_state, train
 from ecgfed.federation.updates import noised_results
-from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Method
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
@@ -144,7 +144,7 @@ def inversion(cohort: ecgfed.Cohort, state: State, method: Method, case: str, no
 # ---- membership
 
 
-def beat_losses(method: Method, chain: Chain, data: TrainingData, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def beat_losses(method: Method, chain: Pipeline, data: TrainingData, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Cross-entropy of each row, (rows,)."""
     parts = []
     with torch.inference_mode():
@@ -162,9 +162,9 @@ def area(inside: NDArray[np.floating], outside: NDArray[np.floating]) -> float:
     return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * m))
 
 
-def whole(model: Any) -> Chain:
+def whole(model: Any) -> Pipeline:
     """A model as an answer."""
-    return Chain((Part("model", model, shared=False),))
+    return Pipeline((Stage("model", model, shared=False),))
 
 
 def membership(cohort: ecgfed.Cohort, run: ecgfed.Run, plan: TrainPlan) -> dict[str, Any]:
@@ -181,9 +181,9 @@ def membership(cohort: ecgfed.Cohort, run: ecgfed.Run, plan: TrainPlan) -> dict[
         for client in cohort.federation:
             place, test = client.index, cohort.rows(client, TEST)
             trained = data.rows[place][np.random.default_rng(place).permutation(len(data.rows[place]))[:200]]
-            chain = method.global_answer(state.server, (), "ensemble")
+            chain = method.global_model(state.server, (), "ensemble")
             shipped.append(area(*(beat_losses(method, chain, data, rows) for rows in (trained, test))))
-            own = method.personal_answer(state.server, state.kept[place])
+            own = method.personal_model(state.server, state.kept[place])
             personal.append(area(*(beat_losses(method, own, data, rows) for rows in (trained, test))))
             ((work, result),) = a_round(method, data, plan, state, [place])
             just = np.concatenate([rows for (rows,) in local_rows(data, plan, place, work.seen, 1)])
@@ -200,7 +200,7 @@ def took_part(cohort: ecgfed.Cohort, plan: TrainPlan) -> dict[str, Any]:
     half = replace(data, clients=inside, rows={int(c): data.rows[int(c)] for c in inside})
     method = federated(cohort, "grp-fed", {"personalise": False}, rr=True)
     state = in_process(method, half, plan)
-    chain = method.global_answer(state.server, (), "ensemble")
+    chain = method.global_model(state.server, (), "ensemble")
     loss = [float(beat_losses(method, chain, data, cohort.rows(c, TEST)).mean()) for c in cohort.federation]
     took = np.isin([client.index for client in cohort.federation], inside)
     losses = np.array(loss)
@@ -220,12 +220,12 @@ def named(cohort: ecgfed.Cohort, run: ecgfed.Run, what: str, plan: TrainPlan) ->
     edges = np.cumsum([0, *(len(tried[place]) for place in patients)])[:-1]
     counts = np.array([len(tried[place]) for place in patients])
     with one_torch_thread():
-        chain = method.global_answer(state.server, (), "ensemble")
+        chain = method.global_model(state.server, (), "ensemble")
         base = np.add.reduceat(beat_losses(method, chain, data, together), edges) / counts
         ranks = []
         for place in patients:
             if what == "extractor":
-                model = method.personal_answer(state.server, state.kept[place])
+                model = method.personal_model(state.server, state.kept[place])
             else:
                 ((_, result),) = a_round(method, data, plan, state, [place])
                 model = whole(result.returned["model"])

@@ -76,13 +76,13 @@ def tried(cohort: ecgfed.Cohort, work: Path, clip: float) -> dict[str, Any]:
 def scores_of(cohort: ecgfed.Cohort, run: ecgfed.Run) -> dict[str, float]:
     """T_g and T_p on test beats, as ``ecgfed evaluate`` has them; T_r, which takes an hour's share, is left out."""
     data, state, classes = training_data(cohort, rr=True), run.state(), len(cohort.classes)
-    everybody = run.method.global_answer(state.server, (), "ensemble")
+    everybody = run.method.global_model(state.server, (), "ensemble")
     pool, own = np.zeros((classes, classes), np.int64), list[float]()
     for client in cohort.federation:
         rows = cohort.rows(client, TEST)
         predictor = Predictor(run.net, data, rows, workers=1)
         pool += confusion(cohort.label[rows], predictor.labels(everybody), classes)
-        personal = run.method.personal_answer(state.server, run.kept(state, client.index))
+        personal = run.method.personal_model(state.server, run.kept(state, client.index))
         own.append(macro_f1(confusion(cohort.label[rows], predictor.labels(personal), classes)))
     return {"T_g": macro_f1(pool), "T_p": float(np.mean(own))}
 

@@ -112,7 +112,7 @@ def turned(data: TrainingData) -> TrainingData:
 def score(method: Method, model: Any, cohort: ecgfed.Cohort, rows: NDArray[np.int64]) -> float:
     """Macro-F1 of a global model on rows of the cohort."""
     predictor = Predictor(method.net, training_data(cohort, rr=True), rows, workers=1)
-    found = predictor.labels(method.global_answer(model, (), "ensemble"))
+    found = predictor.labels(method.global_model(model, (), "ensemble"))
     return macro_f1(confusion(cohort.label[rows], found, len(cohort.classes)))
 
 

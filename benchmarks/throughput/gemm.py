@@ -27,7 +27,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from ecgfed.federation.memory import keep_freed_memory
 from ecgfed.methods.base import Batch
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.local_sgd import SgdSettings, train_full_model, zeros_like
 from ecgfed.nets.layers import channels_last, conv
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
@@ -162,7 +162,7 @@ def whole_step(net: ResNet1d, budget_s: float) -> dict[str, Any]:
     state = {"model": model, "velocity": zeros_like(model)}
 
     def step() -> object:
-        return train_whole_model(net, state, batch, SgdSettings())
+        return train_full_model(net, state, batch, SgdSettings())
 
     taken = seconds(step, budget_s * 5)
     steps = 20

@@ -105,7 +105,7 @@ class Caught:
 @contextmanager
 def catching(method: Method) -> Iterator[Caught]:
     """Catch what a method differentiates, and what it computes without gradient."""
-    caught, gradients, begin, extract = Caught(), local_sgd.gradients, method.begin, method.net.extract
+    caught, gradients, begin, extract = Caught(), local_sgd.gradients, method.init_round, method.net.extract
 
     def caught_gradients(loss: Any, params: Params) -> Any:
         found = gradients(loss, params)
@@ -122,12 +122,12 @@ def catching(method: Method) -> Iterator[Caught]:
         return extract(params, inputs, stats)
 
     local_sgd.gradients = grp_fed.gradients = caught_gradients
-    method.begin, method.net.extract = caught_begin, caught_extract  # type: ignore[method-assign]
+    method.init_round, method.net.extract = caught_begin, caught_extract  # type: ignore[method-assign]
     try:
         yield caught
     finally:
         local_sgd.gradients = grp_fed.gradients = gradients
-        del method.begin, method.net.extract
+        del method.init_round, method.net.extract
 
 
 def stopwatch(work: Callable[[], object]) -> tuple[float, float]:

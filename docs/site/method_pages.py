@@ -10,7 +10,7 @@ from tables import table
 
 from ecgfed.federation.about import About, about_method
 from ecgfed.methods.base import Method
-from ecgfed.methods.card import BESIDE, Entry
+from ecgfed.methods.communication import ALWAYS_SENT, Entry
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import Setting
 
@@ -75,10 +75,12 @@ def _stays(about: About) -> str:
 
 def _travels(about: About) -> str:
     card = about.whole
-    down = [("the server sends", one.what, _WHOSE[one.whose], _when(one)) for one in card.down]
-    up = [("a client sends back", one.what, "", _when(one)) for one in (*card.up, *card.reports)]
-    up += [("a client sends back", what, "", "always") for what in BESIDE.values()]
-    kept = [("a client keeps", one.what, f"the server knows it: {_KNOWN[one.known]}", _when(one)) for one in card.keeps]
+    down = [("the server sends", one.what, _WHOSE[one.scope], _when(one)) for one in card.down]
+    up = [("a client sends back", one.what, "", _when(one)) for one in (*card.up, *card.metrics)]
+    up += [("a client sends back", what, "", "always") for what in ALWAYS_SENT.values()]
+    kept = [
+        ("a client keeps", one.what, f"the server knows it: {_KNOWN[one.known]}", _when(one)) for one in card.stores
+    ]
     rows = down + up + (kept or [("a client keeps", "nothing but its recordings", "", "always")])
     return table(("which way", "what", "whose", "when"), list(dict.fromkeys(rows)))
 
@@ -96,7 +98,7 @@ def _bytes(about: About) -> str:
 
 
 def _when(entry: Entry) -> str:
-    return ", ".join(f"`{condition}`" for condition in entry.when) or "always"
+    return ", ".join(f"`{condition}`" for condition in entry.condition) or "always"
 
 
 def _setting(one: Setting) -> tuple[str, str, str, str]:

@@ -15,8 +15,14 @@ _MODULES = {
 _FILES = {
     "methods": (
         "Writing a method",
-        "The hooks, the card and the settings of a federated method. Step by step: [add a method](../extend.md).",
-        ("ecgfed.methods.base", "ecgfed.methods.card", "ecgfed.methods.settings", "ecgfed.methods.answers"),
+        "Hooks, communication spec and settings of a federated method. Step by step: [add a method](../extend.md).",
+        (
+            "ecgfed.methods.base",
+            "ecgfed.methods.interface",
+            "ecgfed.methods.communication",
+            "ecgfed.methods.settings",
+            "ecgfed.methods.models",
+        ),
     ),
     "errors": ("Errors", "What is raised where input is at fault.", ("ecgfed.errors",)),
 }

@@ -24,7 +24,7 @@ from ecgfed.evaluation.calibration import (
     threshold_for,
 )
 from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.methods.answers import Answer, Ensemble
+from ecgfed.methods.models import Ensemble, Model
 from ecgfed.nets.net import Inputs, Net
 
 #: How often answers that are not uncertain shall be right.
@@ -54,7 +54,7 @@ class Answers:
     label: NDArray[np.int64]
 
 
-def validation_rows(cohort: Cohort, client: Client, answer: Answer) -> NDArray[np.int64]:
+def validation_rows(cohort: Cohort, client: Client, answer: Model) -> NDArray[np.int64]:
     """Return the validation beats of a patient that an answer is asked: all, or as many as ``MOST_BEATS`` allows."""
     rows = cohort.usable(cohort.rows(client, VALID))
     most = max(LEAST_BEATS, MOST_BEATS // (len(answer.members) if isinstance(answer, Ensemble) else 1))
@@ -62,7 +62,7 @@ def validation_rows(cohort: Cohort, client: Client, answer: Answer) -> NDArray[n
 
 
 @one_torch_thread()  # so that its bits do not depend on the machine's cores
-def validation_answers(net: Net, cohort: Cohort, client: Client, answer: Answer) -> Answers:
+def validation_answers(net: Net, cohort: Cohort, client: Client, answer: Model) -> Answers:
     """Return what an answer says of a patient's validation beats: all of them, of an ensemble some, evenly taken."""
     rows = validation_rows(cohort, client, answer)
     parts = [np.empty((0, net.spec.classes), np.float32)]

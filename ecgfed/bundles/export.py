@@ -30,10 +30,10 @@ from ecgfed.errors import BundleError
 from ecgfed.federation.data import training_data
 from ecgfed.federation.state import State
 from ecgfed.files import read_json
-from ecgfed.methods.answers import Answer, Chain, Ensemble
+from ecgfed.methods.models import Ensemble, Model, Pipeline
 from ecgfed.nets.net import Inputs
-from ecgfed.personal.apply import PersonalAnswers, chosen_name
-from ecgfed.personal.registry import METHODS_OWN, personal_by_name
+from ecgfed.personal.apply import PersonalModels, personal_name
+from ecgfed.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.runs.evaluations import check_result
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
@@ -85,8 +85,8 @@ def export_bundle(
     Raises:
         BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
     """
-    clients, how = () if global_only else cohort.federation, chosen_name(run, personal)
-    answers = PersonalAnswers(
+    clients, how = () if global_only else cohort.federation, personal_name(run, personal)
+    answers = PersonalModels(
         run,
         state,
         personal_by_name(how),
@@ -141,7 +141,7 @@ class PatientModel:
 
     id: str
     patient: str
-    chain: Chain
+    chain: Pipeline
     inputs: Inputs
     scores: dict[str, Any] | None
     classes: tuple[str, ...] | None = None
@@ -157,7 +157,7 @@ def write_bundle(
     scores: dict[str, Any] | None,
     *,
     protocol: str = "ensemble",
-    personal: str = METHODS_OWN,
+    personal: str = FROM_METHOD,
     weights: bool = True,
     accuracy: float = ACCURACY,
     batch: int | None = None,
@@ -192,7 +192,7 @@ def write_bundle(
         BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
     """
     net, method = run.net, run.method
-    answer = method.global_answer(
+    answer = method.global_model(
         state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
     )
     with replacing_bundle(out, overwrite=overwrite) as folder:
@@ -217,7 +217,7 @@ def write_bundle(
                 calibration.own[own.id] = own.valid
                 for form in forms:
                     form.add_patient(own.id, names, own.chain, own.valid)
-        file = _write_weights(writer, answer) if weights and isinstance(answer, Chain) else None
+        file = _write_weights(writer, answer) if weights and isinstance(answer, Pipeline) else None
         everyone, certainties = calibration.fitted(list(chains))
         for name, certainty in certainties.items():
             chains[name]["certainty"] = certainty
@@ -255,7 +255,7 @@ def _small_forms(
     return forms
 
 
-def _write_weights(writer: GraphWriter, answer: Chain) -> str:
+def _write_weights(writer: GraphWriter, answer: Pipeline) -> str:
     """Write the global model's weights, to start a new patient from, and return their name in the bundle."""
     name = "weights/global.safetensors"
     (writer.folder / "weights").mkdir()
@@ -273,11 +273,11 @@ def _far(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None
     return {"graph": name, "threshold": fitted[1], "typical": len(fitted[0]), "near_share": NEAR_SHARE}
 
 
-def _fingerprint(run: Run, state: State, answer: Answer) -> str:
+def _fingerprint(run: Run, state: State, answer: Model) -> str:
     """Return SHA-256 over the run, its round and its global answer: every graph of a bundle says it, and no other."""
     found = hashlib.sha256(f"{run.identity} {state.round}".encode())
     for chain in answer.members if isinstance(answer, Ensemble) else (answer,):
-        for part in chain.parts:
+        for part in chain.stages:
             for name in sorted(part.params):
                 found.update(name.encode())
                 found.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())

@@ -23,7 +23,7 @@ from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.files import write_bytes
-from ecgfed.methods.answers import Chain
+from ecgfed.methods.models import Pipeline
 from ecgfed.nets.net import Net
 
 #: What every graph of one bundle says alike; whose it is and what it computes is its own.
@@ -94,7 +94,7 @@ def extended_bundle(
     with replacing_bundle(out, overwrite=overwrite) as folder:
         _check_unchanged(bundle, out)
         writer = GraphWriter(folder, net, _properties(bundle), _copied(bundle, folder, model.id))
-        own = Chain(tuple(replace(part, shared=False) for part in model.chain.parts))
+        own = Pipeline(tuple(replace(part, shared=False) for part in model.chain.stages))
         names = writer.patient_chain(own, model.id, model.patient)
         parity = Parity(net, folder, bundle.classes)
         with one_torch_thread():  # the figures in the manifest do not depend on the machine's cores

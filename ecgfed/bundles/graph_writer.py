@@ -12,7 +12,7 @@ from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.bundles.simplify import ops_of, with_batch
 from ecgfed.errors import BundleError
 from ecgfed.files import sha256, write_bytes
-from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
+from ecgfed.methods.models import Ensemble, Model, Pipeline, Stage
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.text import count_of
@@ -44,7 +44,7 @@ class GraphWriter:
     known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
     batch: int | None = None
 
-    def graph(self, part: Part) -> onnx.ModelProto:
+    def graph(self, part: Stage) -> onnx.ModelProto:
         """Return a part as a graph with its parameters."""
         if part.role not in self.templates:
             self.templates[part.role] = GraphTemplate(self.net, part.role, part.params)
@@ -67,7 +67,7 @@ class GraphWriter:
         path = self.folder / name
         self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
 
-    def part(self, part: Part, name: str, **more: str) -> str:
+    def part(self, part: Stage, name: str, **more: str) -> str:
         """Write a part under a name, unless it is a shared one and these very parameters have been written already."""
         if not part.shared:  # a patient's own is not held: memory has one patient at a time
             return self.write(name, self.graph(part), part.role, **more)
@@ -76,7 +76,7 @@ class GraphWriter:
             self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
         return self.known[key][0]
 
-    def global_chain(self, answer: Answer) -> list[str]:
+    def global_chain(self, answer: Model) -> list[str]:
         """Write the model for everybody; return the files of its chain."""
         if isinstance(answer, Ensemble):
             members = [whole_model(chain) for chain in answer.members]
@@ -85,11 +85,11 @@ class GraphWriter:
             return names
         return [self.part(whole_model(answer), "global.onnx")]
 
-    def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
+    def patient_chain(self, chain: Pipeline, client: str, patient: str) -> list[str]:
         """Write a patient's own parts, and shared ones not yet written; return the files of the chain."""
-        own = [part for part in chain.parts if not part.shared]
+        own = [part for part in chain.stages if not part.shared]
         names = []
-        for part in chain.parts:
+        for part in chain.stages:
             if part.shared:
                 # a method's ensemble has the name where a patient may yet have the server's whole model (LG-FedAvg)
                 is_global = part.role == "model" and "members" not in self.files.get("global.onnx", {})
@@ -113,10 +113,10 @@ def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
     return None
 
 
-def whole_model(chain: Chain) -> Part:
+def whole_model(chain: Pipeline) -> Stage:
     """Return a chain as one part of role ``model``."""
-    if [part.role for part in chain.parts] == ["model"]:
-        return chain.parts[0]
-    if [part.role for part in chain.parts] == ["extractor", "head"]:
-        return Part("model", {**chain.parts[0].params, **chain.parts[1].params}, chain.parts[0].shared)
-    raise BundleError("global answer", f"a chain of {[part.role for part in chain.parts]}", "extractor and head")
+    if [part.role for part in chain.stages] == ["model"]:
+        return chain.stages[0]
+    if [part.role for part in chain.stages] == ["extractor", "head"]:
+        return Stage("model", {**chain.stages[0].params, **chain.stages[1].params}, chain.stages[0].shared)
+    raise BundleError("global answer", f"a chain of {[part.role for part in chain.stages]}", "extractor and head")

@@ -21,7 +21,7 @@ from ecgfed.device.classifier import Classifier
 from ecgfed.device.graph import check_graph
 from ecgfed.device.int8 import INT8
 from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.methods.answers import Answer
+from ecgfed.methods.models import Model
 from ecgfed.nets.net import Net
 
 #: Roles whose layers become int8. A patient's kernel machine and gate stay float: they compare distances to the kept
@@ -93,7 +93,7 @@ class Int8Forms:
     own: dict[str, Answers] = field(default_factory=dict)
     _global: tuple[list[str], _Form] | None = None
 
-    def add_everyone(self, chain: list[str], answer: Answer, floats: list[Answers]) -> None:
+    def add_everyone(self, chain: list[str], answer: Model, floats: list[Answers]) -> None:
         """Make and judge the int8 form of the global model; write it where it is accepted.
 
         Args:
@@ -112,7 +112,7 @@ class Int8Forms:
         if self.entries[None]["accepted"]:
             self.everyone += found
 
-    def add_patient(self, name: str, chain: list[str], answer: Answer, floats: Answers) -> None:
+    def add_patient(self, name: str, chain: list[str], answer: Model, floats: Answers) -> None:
         """Make and judge the int8 form of a patient's model, as ``add_everyone`` does.
 
         Args:

@@ -15,7 +15,7 @@ from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.device.classifier import Classifier
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.answers import Answer, Chain
+from ecgfed.methods.models import Model, Pipeline
 from ecgfed.nets.net import Inputs, Net
 
 #: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
@@ -25,10 +25,10 @@ LARGE_LOGIT = 100.0
 PARITY_BEATS = 64
 
 
-def answer_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+def answer_logits(net: Net, answer: Model, inputs: Inputs) -> NDArray[np.float32]:
     """Return logits (beats, classes) of a chain; of an ensemble the logarithm of its members' mean probability."""
     with torch.inference_mode():
-        if isinstance(answer, Chain):
+        if isinstance(answer, Pipeline):
             return np.asarray(chain_logits(net, answer, inputs).numpy())
         mean = torch.stack([chain_logits(net, chain, inputs).softmax(1) for chain in answer.members]).mean(0)
         return np.asarray(mean.clamp_min(TINY_PROBABILITY).log().numpy())
@@ -92,7 +92,7 @@ class Parity:
         self.net, self.folder, self.classes = net, folder, classes
         self.worst, self.beats, self.chains = 0.0, 0, 0
 
-    def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
+    def check(self, name: str, chain: list[str], answer: Model, inputs: Inputs) -> None:
         """Compare one chain on some beats; raises BundleError past the tolerance."""
         expected = answer_logits(self.net, answer, inputs)
         if not np.isfinite(expected).all():

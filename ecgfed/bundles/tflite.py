@@ -31,7 +31,7 @@ from ecgfed.cohort.split import TRAIN
 from ecgfed.device.activations import activations
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.files import write_bytes
-from ecgfed.methods.answers import Answer
+from ecgfed.methods.models import Model
 from ecgfed.nets.net import Net
 
 #: Names the python that has TensorFlow.
@@ -189,13 +189,13 @@ class TfliteForms:
     entries: dict[str | None, dict[str, Any]] = field(default_factory=dict)
     found: dict[str | None, Answers] = field(default_factory=dict)
 
-    def add_everyone(self, chain: list[str], answer: Answer, floats: list[Answers]) -> None:
+    def add_everyone(self, chain: list[str], answer: Model, floats: list[Answers]) -> None:
         """Take the global model; ``floats`` is what it says of validation beats, client after client."""
         rows = self.cohort.usable(self.cohort.pool(TRAIN), self.leave_out)
         valid = [validation_rows(self.cohort, one, answer) for one in self.cohort.federation]
         self._add("tflite/global.tflite", None, chain, rows, BEATS_OF_ALL, np.concatenate(valid), floats)
 
-    def add_patient(self, name: str, chain: list[str], answer: Answer, floats: Answers) -> None:
+    def add_patient(self, name: str, chain: list[str], answer: Model, floats: Answers) -> None:
         """Take the model of the patient with this id; ``floats`` is what it says of the patient's validation beats."""
         client = self.cohort.client_by_id(name)
         rows = self.cohort.usable(self.cohort.rows(client, TRAIN), self.leave_out)

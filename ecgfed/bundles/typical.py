@@ -14,7 +14,7 @@ from torch import Tensor
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.methods.answers import Part
+from ecgfed.methods.models import Stage
 from ecgfed.nets.net import Inputs, Net
 
 #: Typical shapes of a bundle: 32 kB.
@@ -59,14 +59,14 @@ def nearest(centres: Tensor, shapes: Tensor) -> Tensor:
     return square.amin(1) / shapes.shape[1]
 
 
-def typical_part(centres: Tensor) -> Part:
+def typical_part(centres: Tensor) -> Stage:
     """Return the part of role ``far`` that measures distances from these shapes; the graph has room for ``TYPICAL``."""
     missing = TYPICAL - len(centres)
     params = {
         "far.typical": torch.cat([centres, torch.zeros(missing, centres.shape[1])]),
         "far.square": torch.cat([centres.square().sum(1), torch.full((missing,), NOWHERE)]),
     }
-    return Part("far", params, shared=True)
+    return Stage("far", params, shared=True)
 
 
 def _quotas(label: NDArray[np.integer]) -> dict[int, int]:

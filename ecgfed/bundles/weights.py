@@ -17,7 +17,7 @@ from ecgfed.device.graph import outside_of
 from ecgfed.device.onnx_file import read_parts
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.build import make_net
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, Net, NetSpec
@@ -42,9 +42,9 @@ class GlobalModel:
     params: Params
 
     @property
-    def chain(self) -> Chain:
+    def chain(self) -> Pipeline:
         """The model as an answer."""
-        return Chain((Part("model", self.params, shared=False),))
+        return Pipeline((Stage("model", self.params, shared=False),))
 
 
 def global_model(bundle: Bundle) -> GlobalModel:

@@ -12,13 +12,13 @@ from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import client_work
-from ecgfed.methods.answers import Chain
+from ecgfed.methods.models import Pipeline
 from ecgfed.runs.run import Run
 
 
 def local_models(
     run: Run, data: TrainingData, state: State, clients: Sequence[int], workers: int
-) -> Iterator[tuple[int, Chain]]:
+) -> Iterator[tuple[int, Pipeline]]:
     """Yield a client's number and its local model, for clients that have training beats and methods that have such.
 
     Args:
@@ -43,7 +43,7 @@ def local_models(
                 for client in some
             ]
             for client, result in zip(some, engine.run(method, work), strict=True):
-                answer = method.local_answer(result.returned)
+                answer = method.local_model(result.returned)
                 if answer is None:
                     return
                 yield client, answer

@@ -40,7 +40,7 @@ class ValidationScores(Callback):
         truth, owner = self.cohort.label[self.pool].astype(np.int64), self.cohort.client[self.pool]
         pooled = Predictor(method.net, self.data, self.pool, self.workers)
         if method.has_global_model:
-            labels = pooled.labels(method.global_answer(state.server, (), "ensemble"))
+            labels = pooled.labels(method.global_model(state.server, (), "ensemble"))
             matrix = confusion(truth, labels, classes)
             outcome.record["valid_T_g"] = macro_f1(matrix)
             never = (matrix.sum(1) > 0) & (matrix.sum(0) == 0)
@@ -50,8 +50,8 @@ class ValidationScores(Callback):
             own = owner == client.index
             if not own.any() or client.index not in state.kept:
                 continue
-            personal = method.personal_answer(state.server, state.kept[client.index])
-            if all(part.shared for part in personal.parts):
+            personal = method.personal_model(state.server, state.kept[client.index])
+            if all(part.shared for part in personal.stages):
                 labels = pooled.labels(personal)[own]
             else:
                 labels = Predictor(method.net, self.data, self.pool[own], 1).labels(personal)

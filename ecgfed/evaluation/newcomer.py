@@ -22,9 +22,9 @@ from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import client_work
-from ecgfed.methods.answers import Answer, Chain
+from ecgfed.methods.models import Model, Pipeline
 from ecgfed.nets.net import Inputs
-from ecgfed.personal.apply import PersonalAnswers
+from ecgfed.personal.apply import PersonalModels
 from ecgfed.personal.base import Personal
 from ecgfed.runs.run import Run
 from ecgfed.text import count_of
@@ -85,7 +85,7 @@ def first_beats(
     return FirstBeats(data, np.flatnonzero(~early))
 
 
-def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Chain:
+def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Pipeline:
     """Return a new patient's personal model after ``epochs`` passes over the first beats.
 
     With a method whose personal answer is the global model, it is the model after local training.
@@ -104,7 +104,7 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
         method,
         data,
         plan,
-        State(state.round, state.server, {new: method.newcomer(state.server, initial)}),
+        State(state.round, state.server, {new: method.init_new_client(state.server, initial)}),
         new,
         initial=initial,
         number=state.round + 1,
@@ -112,19 +112,19 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     )
     with ThreadEngine(data, plan, 1) as engine:
         (result,) = engine.run(method, [work])
-    personal = run.method.personal_answer(state.server, result.kept)
-    local = run.method.local_answer(result.returned)
-    return local if local is not None and all(part.shared for part in personal.parts) else personal
+    personal = run.method.personal_model(state.server, result.kept)
+    local = run.method.local_model(result.returned)
+    return local if local is not None and all(part.shared for part in personal.stages) else personal
 
 
-def from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Chain:
+def from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Pipeline:
     """Return a new patient's answer made from the global model and the first beats.
 
     Raises:
         RunError: the method has no global model.
     """
-    answers = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
-    return answers.made_from(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
+    answers = PersonalModels(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
+    return answers.from_beats(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
 
 
 def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:
@@ -132,12 +132,12 @@ def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:
     return training_data(cohort, rr=rr).batch(np.arange(min(count, len(cohort.label)))).inputs
 
 
-def from_class_mix(run: Run, state: State, mix: NDArray[np.floating]) -> Chain | None:
+def from_class_mix(run: Run, state: State, mix: NDArray[np.floating]) -> Pipeline | None:
     """Return a new patient's model from class shares (classes,) alone, or None where the method has no such."""
-    return run.method.from_class_mix(state.server, torch.as_tensor(mix / mix.sum()))
+    return run.method.model_from_class_distribution(state.server, torch.as_tensor(mix / mix.sum()))
 
 
-def compare(run: Run, patient: FirstBeats, answers: dict[str, Answer]) -> dict[str, Any]:
+def compare(run: Run, patient: FirstBeats, answers: dict[str, Model]) -> dict[str, Any]:
     """Score answers on the patient's beats that nobody learned from.
 
     Returns:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.trees import tree_bytes
-from ecgfed.methods.answers import Answer, Chain
+from ecgfed.methods.models import Model, Pipeline
 from ecgfed.nets.net import Inputs, Net
 
 BATCH = 512
@@ -19,7 +19,7 @@ BATCH = 512
 REMEMBERED = 128 << 20
 
 
-def chain_logits(net: Net, chain: Chain, inputs: Inputs) -> torch.Tensor:
+def chain_logits(net: Net, chain: Pipeline, inputs: Inputs) -> torch.Tensor:
     """Return the logits of a chain: its parts applied one after the other.
 
     Args:
@@ -31,14 +31,14 @@ def chain_logits(net: Net, chain: Chain, inputs: Inputs) -> torch.Tensor:
         (B, classes) float32.
     """
     value: Inputs | torch.Tensor = inputs
-    for part in chain.parts:
+    for part in chain.stages:
         value = net.roles[part.role](part.params, value)
     if not isinstance(value, torch.Tensor):
         raise ValueError("a chain needs at least one part")
     return value
 
 
-def _chain_probabilities(net: Net, chain: Chain, inputs: Inputs) -> NDArray[np.float32]:
+def _chain_probabilities(net: Net, chain: Pipeline, inputs: Inputs) -> NDArray[np.float32]:
     with torch.inference_mode():
         out: NDArray[np.float32] = torch.softmax(chain_logits(net, chain, inputs), dim=1).numpy()
     return out
@@ -60,28 +60,28 @@ class Predictor:
     ) -> None:
         self.net, self.data, self.rows, self.workers, self.memory_bytes = net, data, rows, workers, memory_bytes
         # a chain's identity -> (the chain, held so that the identity stays its own; what it predicts; bytes of both)
-        self._known: OrderedDict[tuple[tuple[int, ...], ...], tuple[Chain, NDArray[np.float32], int]] = OrderedDict()
+        self._known: OrderedDict[tuple[tuple[int, ...], ...], tuple[Pipeline, NDArray[np.float32], int]] = OrderedDict()
         self._held = 0
 
     def _chunks(self) -> Iterator[NDArray[np.int64]]:
         for start in range(0, len(self.rows), BATCH):
             yield self.rows[start : start + BATCH]
 
-    def probabilities(self, answer: Answer) -> NDArray[np.float32]:
+    def probabilities(self, answer: Model) -> NDArray[np.float32]:
         """Return (beats, classes) float32 probabilities in the order of ``rows``; raises RunError where one is none."""
-        if isinstance(answer, Chain):
+        if isinstance(answer, Pipeline):
             return self._of_chain(answer)
         total = np.zeros((len(self.rows), self.net.spec.classes), dtype=np.float64)
         for member in answer.members:
             total += self._of_chain(member)
         return (total / len(answer.members)).astype(np.float32)
 
-    def labels(self, answer: Answer) -> NDArray[np.int64]:
+    def labels(self, answer: Model) -> NDArray[np.int64]:
         """Return the most probable class (beats,) in the order of ``rows``."""
         return np.asarray(self.probabilities(answer).argmax(1), dtype=np.int64)
 
-    def _of_chain(self, chain: Chain) -> NDArray[np.float32]:
-        key = tuple(part.identity for part in chain.parts)
+    def _of_chain(self, chain: Pipeline) -> NDArray[np.float32]:
+        key = tuple(part.identity for part in chain.stages)
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key][1]
@@ -100,7 +100,7 @@ class Predictor:
                 "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
             )
-        size = found.nbytes + sum(tree_bytes(part.params) for part in chain.parts)
+        size = found.nbytes + sum(tree_bytes(part.params) for part in chain.stages)
         self._known[key] = (chain, found, size)
         self._held += size
         while self._held > self.memory_bytes and len(self._known) > 1:

@@ -16,8 +16,8 @@ from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
 from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.federation.state import State
-from ecgfed.methods.answers import Chain
-from ecgfed.personal.apply import PersonalAnswers
+from ecgfed.methods.models import Pipeline
+from ecgfed.personal.apply import PersonalModels
 from ecgfed.personal.base import Personal
 from ecgfed.runs.run import Run
 
@@ -61,7 +61,7 @@ class _Pool:
         mine = self.cohort.usable(self.cohort.rows(client, self.split), self.leave_out)
         return np.asarray(np.searchsorted(self.rows, mine), dtype=np.int64)
 
-    def scores(self, client: Client, answer: Chain) -> PatientScores:
+    def scores(self, client: Client, answer: Pipeline) -> PatientScores:
         """Score one client's own answer."""
         labels, own, classes = self.predictor.labels(answer), self.own(client), len(self.cohort.classes)
         counts = self.cohort.class_counts(client, TRAIN)
@@ -122,7 +122,7 @@ def evaluate(
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     generic: list[Client] = []
-    answers = PersonalAnswers(run, state, personal, lambda: pool.data)
+    answers = PersonalModels(run, state, personal, lambda: pool.data)
     for i, client in enumerate(cohort.federation):
         kept = None if personal else run.kept(state, client.index)
         answer = answers.of(client.index, kept)
@@ -132,9 +132,9 @@ def evaluate(
         if not scores.own.sum():
             continue
         patients.append(scores)
-        if all(part.shared for part in answer.parts):
+        if all(part.shared for part in answer.stages):
             generic.append(client)
-        variants_of = {} if kept is None else run.method.personal_variants(state.server, kept)
+        variants_of = {} if kept is None else run.method.alternative_models(state.server, kept)
         for name, chain in variants_of.items():
             own = pool.own(client)
             labels = Predictor(run.net, pool.data, pool.rows[own], 1).labels(chain)
@@ -172,7 +172,7 @@ def _open_pool(
     predictor = Predictor(run.net, data, rows, workers)
     # a generator: a method with a global model asks for nobody's, and clients are read one by one
     kept = (run.kept(state, client.index) for client in cohort.federation)
-    everyone = predictor.labels(run.method.global_answer(state.server, kept, protocol))
+    everyone = predictor.labels(run.method.global_model(state.server, kept, protocol))
     return _Pool(cohort, split, leave_out, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
 
 

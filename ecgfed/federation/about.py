@@ -8,7 +8,7 @@ from typing import Any
 
 from ecgfed.federation.cost import CLASSES, Cost, cost_of
 from ecgfed.methods.base import Method
-from ecgfed.methods.card import BESIDE, Card, Entry
+from ecgfed.methods.communication import ALWAYS_SENT, CommunicationSpec, Entry
 from ecgfed.methods.registry import name_of
 from ecgfed.methods.settings import Choice, Range, Setting, make_settings, settings_of
 from ecgfed.nets.net import NetSpec
@@ -32,8 +32,8 @@ class About:
 
     name: str
     text: str
-    card: Card
-    whole: Card
+    card: CommunicationSpec
+    whole: CommunicationSpec
     settings: tuple[Setting, ...]
     cost: Cost
     has_global_model: bool
@@ -48,9 +48,11 @@ class About:
             "text": self.text,
             "has_global_model": self.has_global_model,
             "averages": self.averages,
-            **{field: [asdict(entry) for entry in getattr(self.whole, field)] for field in ("down", "up", "keeps")},
-            "reports": [asdict(entry) for entry in self.whole.reports],
-            "beside": BESIDE,
+            "down": [entry.as_json() for entry in self.whole.down],
+            "up": [entry.as_json() for entry in self.whole.up],
+            "keeps": [entry.as_json() for entry in self.whole.stores],
+            "reports": [entry.as_json() for entry in self.whole.metrics],
+            "beside": ALWAYS_SENT,
             **asdict(self.cost),
             "settings": {setting.name: _setting_as_json(setting) for setting in self.settings},
         }
@@ -68,26 +70,26 @@ def about_method(kind: type[Method], values: Mapping[str, Any] | None = None) ->
     """
     made: Any = make_settings(kind.settings_type, values or {})
     settings = settings_of(kind.settings_type)
-    card = kind.card.with_settings(made)
-    whole = card if values else _possible(kind.card.whole(), settings)
+    card = kind.communication.with_settings(made)
+    whole = card if values else _possible(kind.communication.complete(), settings)
     text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or kind.__doc__ or "")
     averages = kind(ResNet1d(NetSpec(CLASSES)), made).averages
     return About(name_of(kind), text, card, whole, settings, cost_of(kind, values), kind.has_global_model, averages)
 
 
-def _possible(card: Card, settings: tuple[Setting, ...]) -> Card:
+def _possible(card: CommunicationSpec, settings: tuple[Setting, ...]) -> CommunicationSpec:
     """The card without what no setting of the method brings about, such as a risk it does not take."""
     choices = {setting.name: setting.limits.options for setting in settings if isinstance(setting.limits, Choice)}
     named = {setting.name for setting in settings}
 
     def can_be(entry: Entry) -> bool:
-        for condition in entry.when:
+        for condition in entry.condition:
             name, sign, value = condition.partition("=")
             if sign and (name not in named or value not in choices.get(name, (value,))):
                 return False
         return True
 
-    return card.only(can_be)
+    return card.filtered(can_be)
 
 
 def _setting_as_json(setting: Setting) -> dict[str, Any]:

@@ -193,13 +193,13 @@ class BatchedEngine:
         return results
 
     def _open(self, method: Method, position: int, work: ClientWork) -> _Slot:
-        rows = local_rows(self.data, self.plan, work.info.index, work.seen, method.needs.batches_per_step)
+        rows = local_rows(self.data, self.plan, work.info.index, work.seen, method.requirements.batches_per_step)
         return _Slot(position, work, rows)
 
     def _begin(self, method: Method, move: "_Mover", work: ClientWork) -> Tree:
         work = prepared(method, self.data, replace(work, shared=move(work.shared)), self.device)
         with torch.device(self.device):  # what ``begin`` makes anew belongs beside the rest
-            begun = method.begin(work.shared, _moved(work.kept, self.device), work.info)
+            begun = method.init_round(work.shared, _moved(work.kept, self.device), work.info)
         return _moved({METHOD: begun, COUNTS: work.info.class_counts}, self.device)
 
     def _close(
@@ -264,7 +264,7 @@ class BatchedEngine:
 
     def _next_places(self, method: Method, slots: list[_Slot | None]) -> tuple[Tensor, Tensor]:
         """Positions of each slot's next batches (slots, batches, B), and 1 for rows that count, 0 for others."""
-        per_step, size = method.needs.batches_per_step, self.plan.batch_size
+        per_step, size = method.requirements.batches_per_step, self.plan.batch_size
         places = np.zeros((len(slots), per_step, size), dtype=np.int64)
         weight = np.zeros(places.shape, dtype=np.float32)
         for k, slot in enumerate(slots):
@@ -313,7 +313,7 @@ def _one_client(method: Method) -> Callable[..., tuple[Flat, Losses]]:
                 batches["label"][j],
                 tree[COUNTS],
             )
-            for j in range(method.needs.batches_per_step)
+            for j in range(method.requirements.batches_per_step)
         ]
         new, losses = method.step(tree[METHOD], group, t)
         return flatten({METHOD: new, COUNTS: tree[COUNTS]}), losses

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from ecgfed.federation.traffic import Parcel, Traffic
-from ecgfed.methods.card import Card, Keeps, Travels
+from ecgfed.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.nets.layers import Params, is_buffer, trainable
 from ecgfed.nets.parts import extractor_of, head_of
 
 Leaves = Mapping[str, Tensor]
-Entries = Sequence[Travels] | Sequence[Keeps]
+Entries = Sequence[Sent] | Sequence[Stored]
 
 
 def card_problems(traffic: Traffic) -> list[str]:
@@ -24,12 +24,12 @@ def card_problems(traffic: Traffic) -> list[str]:
     The rounds should be several, of three or more clients, of two or more steps, and reach as far into the run as the
     method changes: what the card says of a phase that was not run counts as untrue.
     """
-    card = traffic.method.card.with_settings(traffic.method.settings)
+    card = traffic.method.communication.with_settings(traffic.method.settings)
     parcels = [parcel for of_round in traffic.rounds for parcel in of_round]
     found = [
         *_names("sends down", card.down, [parcel.down for parcel in parcels]),
         *_names("sends up", card.up, [parcel.up for parcel in parcels]),
-        *_names("keeps", card.keeps, [parcel.kept for parcel in parcels]),
+        *_names("keeps", card.stores, [parcel.kept for parcel in parcels]),
         *_reports(card, parcels),
         *_forms(traffic, [(card.down, parcel.down) for parcel in parcels]),
         *_forms(traffic, [(card.up, parcel.up) for parcel in parcels]),
@@ -63,15 +63,15 @@ def _names(verb: str, entries: Entries, trees: Sequence[Leaves]) -> Iterator[str
             yield f"its card says that it {verb} {entry.name} ({entry.what}), which never happened"
 
 
-def _reports(card: Card, parcels: Iterable[Parcel]) -> Iterator[str]:
-    told, named = {name for parcel in parcels for name in parcel.result.losses}, {entry.name for entry in card.reports}
+def _reports(card: CommunicationSpec, parcels: Iterable[Parcel]) -> Iterator[str]:
+    told, named = {name for parcel in parcels for name in parcel.result.losses}, {entry.name for entry in card.metrics}
     for name in sorted(told - named):
         yield f"it reports {name}, which its card does not name"
     for name in sorted(named - told):
         yield f"its card says that it reports {name}, which never happened"
 
 
-def _forms(traffic: Traffic, sent: Iterable[tuple[Sequence[Travels], Leaves]]) -> Iterator[str]:
+def _forms(traffic: Traffic, sent: Iterable[tuple[Sequence[Sent], Leaves]]) -> Iterator[str]:
     """Entries whose leaves are not what their form has."""
     initial = traffic.method.net.initial(0)
     parts = {
@@ -87,7 +87,7 @@ def _forms(traffic: Traffic, sent: Iterable[tuple[Sequence[Travels], Leaves]]) -
                 yield f"{entry.name} ({entry.what}) is not of the form {entry.form!r} that its card says"
 
 
-def _has_form(entry: Travels, under: Leaves, parts: Mapping[str, Params]) -> bool:
+def _has_form(entry: Sent, under: Leaves, parts: Mapping[str, Params]) -> bool:
     if entry.form in parts:
         return _shapes(under) == _shapes(parts[entry.form])
     if entry.form == "models":
@@ -115,10 +115,10 @@ def _branches(leaves: Leaves) -> dict[str, dict[str, Tensor]]:
     return found
 
 
-def _same_for_all(traffic: Traffic, card: Card) -> Iterator[str]:
+def _same_for_all(traffic: Traffic, card: CommunicationSpec) -> Iterator[str]:
     """Things for everybody that differ between the participants of a round."""
     for entry in card.down:
-        if entry.whose != "everybody":
+        if entry.scope != "everybody":
             continue
         for of_round in traffic.rounds:
             got = [under for parcel in of_round if (under := _under(entry.name, card.down, parcel.down))]
@@ -130,7 +130,7 @@ def _equal(one: Leaves, other: Leaves) -> bool:
     return one.keys() == other.keys() and all(torch.equal(leaf, other[path]) for path, leaf in one.items())
 
 
-def _passed_on(traffic: Traffic, card: Card) -> Iterator[str]:
+def _passed_on(traffic: Traffic, card: CommunicationSpec) -> Iterator[str]:
     """Another client's own things sent down undeclared; and things declared so that are nobody's."""
     sent: dict[int, list[_ByName]] = {}
     known = [_by_name(traffic.method.net.initial(0))]
@@ -141,7 +141,7 @@ def _passed_on(traffic: Traffic, card: Card) -> Iterator[str]:
             for entry in card.down:
                 under = _under(entry.name, card.down, parcel.down)
                 for branch in _branches(under).values() if entry.form == "models" else [under]:
-                    if entry.whose == "another":
+                    if entry.scope == "another":
                         if not any(all(_holds(tree, *item) for item in branch.items()) for tree in others):
                             yield f"{entry.name} ({entry.what}) is not what another client sent, as its card says"
                     elif any(_came_from(others, *item) and not _came_from(own, *item) for item in branch.items()):
@@ -169,14 +169,14 @@ def _came_from(trees: Iterable[_ByName], path: str, leaf: Tensor) -> bool:
     return leaf.is_floating_point() and any(_holds(tree, path, leaf) for tree in trees)
 
 
-def _kept_to_itself(traffic: Traffic, card: Card) -> Iterator[str]:
+def _kept_to_itself(traffic: Traffic, card: CommunicationSpec) -> Iterator[str]:
     """Kept things that go up although the card says never, and those that do not although it says they do."""
-    known = {entry.name: entry.known for entry in card.keeps}
+    known = {entry.name: entry.known for entry in card.stores}
     met: set[int] = set()
     as_it_is: set[str] = set()
     for parcel in (parcel for of_round in traffic.rounds for parcel in of_round):
         for path, leaf in parcel.kept.items():
-            name = entry_of(path, card.keeps)
+            name = entry_of(path, card.stores)
             if name is None or not leaf.is_floating_point() or not leaf.any():
                 continue
             whole = any(_same(leaf, up) for up in parcel.up.values())
@@ -187,7 +187,7 @@ def _kept_to_itself(traffic: Traffic, card: Card) -> Iterator[str]:
             if looked_at and (whole or _its_change_goes_up(parcel, path)):
                 yield f"{path} goes up or its change does; its card says that the server never knows {name}"
         met.add(parcel.client)
-    for entry in card.keeps:
+    for entry in card.stores:
         if entry.known == "as it is" and entry.name not in as_it_is:
             yield f"its card says that {entry.name} ({entry.what}) goes up as it is, which never happened"
 

@@ -63,18 +63,18 @@ class ClientEngine(Protocol):
 
 
 def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
-    """Run one client's round from ``begin`` to ``finish``.
+    """Run one client's round from ``init_round`` to ``finish_round``.
 
     Raises:
         DivergedError: a loss or a parameter that is not finite, naming the client and the round.
     """
     work = prepared(method, data, work)
     info = work.info
-    state = method.begin(work.shared, work.kept, info)
+    state = method.init_round(work.shared, work.kept, info)
     zero = torch.zeros((), dtype=torch.float64)
     sums: dict[str, torch.Tensor] = {}
     beats = 0
-    batches = local_batches(data, plan, info.index, work.seen, method.needs.batches_per_step)
+    batches = local_batches(data, plan, info.index, work.seen, method.requirements.batches_per_step)
     for t, group in enumerate(batches):
         state, losses = method.step(state, group, t)
         beats += sum(len(batch.label) for batch in group)
@@ -85,7 +85,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
 
 
 def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch.device | None = None) -> ClientWork:
-    """Return the work with what the method asks for before ``begin``: its survey, the validation beats.
+    """Return the work with what the method asks for before ``init_round``: its pre-round metrics, the validation beats.
 
     Args:
         method: the federated method.
@@ -94,19 +94,19 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
         device: where the survey runs and the beats are put; default the CPU.
     """
     info = work.info
-    if method.needs.validation and info.index in data.valid_rows:
+    if method.requirements.validation and info.index in data.valid_rows:
         validation = replace(data.batch(data.valid_rows[info.index]), counts=info.class_counts).to(device)
         info = replace(info, validation=validation)
-    if method.needs.survey:
-        rows = surveyed_rows(data.rows[info.index], method.needs.survey_beats, info.round)
+    if method.requirements.pre_round_metrics:
+        rows = surveyed_rows(data.rows[info.index], method.requirements.pre_round_beats, info.round)
         sums: dict[str, torch.Tensor] = {}
         with torch.no_grad():
             for start in range(0, len(rows), SURVEY_BATCH):
                 batch = data.batch(rows[start : start + SURVEY_BATCH])
                 batch = replace(batch, counts=info.class_counts).to(device)
-                for name, value in method.survey(work.shared, batch).items():
+                for name, value in method.pre_round_metrics(work.shared, batch).items():
                     sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
-        info = replace(info, survey={name: value / len(rows) for name, value in sums.items()})
+        info = replace(info, pre_round_metrics={name: value / len(rows) for name, value in sums.items()})
     return replace(work, info=info)
 
 
@@ -130,14 +130,14 @@ def close_client(
     means: dict[str, float],
     beats: int,
 ) -> ClientResult:
-    """End a client's round with ``finish``.
+    """End a client's round with ``finish_round``.
 
     Raises:
         DivergedError: a loss or a parameter that is not finite, naming the client, the round and the beats that caused
             it.
     """
     info = work.info
-    returned, kept = method.finish(state, info)
+    returned, kept = method.finish_round(state, info)
     leaves = [value for value in flatten({"returned": returned, "kept": kept}).values() if value.is_floating_point()]
     lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
     for name, mean in {**means, "the model": float(lengths.sum())}.items():

@@ -123,9 +123,9 @@ def flat_federation(clients: int, net: Net | None = None) -> TrainingData:
 def _step_flops(method: Method, data: TrainingData, parcel: Parcel) -> int:
     """Operations of one more step of a client, on 64 beats."""
     work = prepared(method, data, parcel.work)
-    state = method.begin(work.shared, work.kept, work.info)
+    state = method.init_round(work.shared, work.kept, work.info)
     batch = Batch(Inputs(torch.zeros(BATCH, 1, 256)), torch.arange(BATCH) % CLASSES, work.info.class_counts)
     with FlopCounterMode(display=False) as counter:
-        method.step(state, [batch] * method.needs.batches_per_step, 0)
+        method.step(state, [batch] * method.requirements.batches_per_step, 0)
     flops: int = counter.get_total_flops()
     return flops

@@ -63,7 +63,7 @@ def diverged(
 
 def _tried(method: Method, data: TrainingData, plan: TrainPlan, client: int, seen: int) -> NDArray[np.int64]:
     """Return the rows that are tried by themselves, at most ``MOST_BEATS``: those of the round, and others."""
-    groups = local_rows(data, plan, client, seen, method.needs.batches_per_step)
+    groups = local_rows(data, plan, client, seen, method.requirements.batches_per_step)
     of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
     others = np.setdiff1d(data.rows[client], of_round)
     return np.sort(np.concatenate([of_round, others])[:MOST_BEATS])
@@ -73,10 +73,10 @@ def _unstable_beats(
     method: Method, data: TrainingData, info: ClientInfo, start: tuple[Tree, Tree], rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the rows that move the model beyond all others, each by a step on it alone; none where all do."""
-    per_step = method.needs.batches_per_step
+    per_step = method.requirements.batches_per_step
     counts, moved, length = data.class_counts(info.index), np.empty(len(rows)), 0.0
     for at, row in enumerate(rows.tolist()):
-        before = method.begin(*start, info)
+        before = method.init_round(*start, info)
         batch = replace(data.batch(np.array([row])), counts=counts)
         old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
         after, _ = method.step(before, (batch,) * per_step, 0)
@@ -99,8 +99,8 @@ def _finite_with(
 ) -> bool:
     """Run the round on these rows alone; say whether it stays finite."""
     without = replace(data, rows={**data.rows, info.index: rows})
-    state = method.begin(*start, info)
-    for t, group in enumerate(local_batches(without, plan, info.index, seen, method.needs.batches_per_step)):
+    state = method.init_round(*start, info)
+    for t, group in enumerate(local_batches(without, plan, info.index, seen, method.requirements.batches_per_step)):
         state, losses = method.step(state, group, t)
         if not all(math.isfinite(float(value)) for value in losses.values()):
             return False

@@ -37,11 +37,11 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
             counts,
             1,
             progress,
-            survey={"loss": torch.ones((), dtype=torch.float64)},
+            pre_round_metrics={"loss": torch.ones((), dtype=torch.float64)},
         )
-        state = method.begin(method.shared(server, client), kept, info)
+        state = method.init_round(method.server_message(server, client), kept, info)
         with FlopCounterMode(display=False) as counter:
-            method.step(state, [batch] * method.needs.batches_per_step, 0)
+            method.step(state, [batch] * method.requirements.batches_per_step, 0)
         found.append(counter.get_total_flops())
     return tuple(found)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ecgfed import platform
 from ecgfed.cohort.cohort import LEAVE_OUT
 from ecgfed.errors import OptionError
-from ecgfed.methods.base import Needs
+from ecgfed.methods.base import Requirements
 from ecgfed.privacy.noise import SERVER, Privacy
 from ecgfed.privacy.robust import MEAN, Aggregation
 from ecgfed.text import count_of
@@ -101,7 +101,7 @@ class TrainPlan:
         Args:
             passes: how often.
             train_examples: (M,) each client's training beats.
-            per_step: batches that the method reads in a step (``Needs.batches_per_step``).
+            per_step: batches that the method reads in a step (``Requirements.batches_per_step``).
         """
         per_round = per_step * float(sum(self.examples_for(int(n)) for n in train_examples))
         if self.clients_per_round:
@@ -120,7 +120,7 @@ def check_passes(passes: float) -> float:
     return passes
 
 
-def check_needs(needs: Needs, plan: TrainPlan, clients: int) -> None:
+def check_needs(needs: Requirements, plan: TrainPlan, clients: int) -> None:
     """Raise OptionError where a plan is not one the method is defined for.
 
     Args:
@@ -128,7 +128,7 @@ def check_needs(needs: Needs, plan: TrainPlan, clients: int) -> None:
         plan: the run's.
         clients: clients of the federation.
     """
-    if needs.one_step and plan.local_steps != 1:
+    if needs.single_step and plan.local_steps != 1:
         asked = count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
         raise OptionError("--local-steps", asked, "1 with this method", "see 'ecgfed methods' for its form with more")
     if needs.all_clients and plan.clients_per_round not in (None, clients):

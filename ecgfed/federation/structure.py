@@ -171,12 +171,12 @@ class _Steps:
         return [self._run(method, prepared(method, self.data, one)) for one in work]
 
     def _run(self, method: Method, work: ClientWork) -> ClientResult:
-        state, means = method.begin(work.shared, work.kept, work.info), {"loss": 0.0}
-        batches = local_batches(self.data, self.plan, work.info.index, work.seen, method.needs.batches_per_step)
+        state, means = method.init_round(work.shared, work.kept, work.info), {"loss": 0.0}
+        batches = local_batches(self.data, self.plan, work.info.index, work.seen, method.requirements.batches_per_step)
         for t, group in enumerate(batches):
             state, losses = method.step(state, group, t)
             means |= dict.fromkeys(losses, 0.0)
-        returned, kept = method.finish(state, work.info)
+        returned, kept = method.finish_round(state, work.info)
         return ClientResult(returned, kept, means, 0)
 
 

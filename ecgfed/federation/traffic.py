@@ -74,7 +74,7 @@ class Traffic:
     def up_bytes(self, place: int) -> int:
         """Bytes that came back in the round at ``place``, from the client that sent most; but for a few numbers.
 
-        A client's loss, its number and how many beats it has (``ecgfed.methods.card.BESIDE``) are not counted.
+        A client's loss, its number and how many beats it has (``methods.communication.ALWAYS_SENT``) are not counted.
         """
         return max(tree_bytes(parcel.result.returned) for parcel in self.rounds[place])
 

@@ -94,7 +94,7 @@ def train(
         RunError: a client's loss was not finite, or what it keeps cannot be read.
         StorageError: a callback could not write.
     """
-    check_needs(method.needs, plan, len(data.clients))
+    check_needs(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     session = _Session(method, data, plan, engine, secret, state.round)
     try:
@@ -221,7 +221,7 @@ def client_work(
     steps = plan.steps_for(beats)
     info = ClientInfo(client, number, beats, data.class_counts(client), steps, progress, seed=plan.seed)
     kept = state.kept[client] if client in state.kept else method.client_start(initial)
-    return ClientWork(info, method.shared(state.server, client), kept, state.seen.get(client, 0))
+    return ClientWork(info, method.server_message(state.server, client), kept, state.seen.get(client, 0))
 
 
 def _record(method: Method, state: State, chosen: list[int], results: list[ClientResult], total: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A method's ``aggregate`` stays as it is. Where a robust mean, or a noised one, i
 replaced by that mean before ``aggregate`` sees them, so whatever weights the method has, the weighted mean is that one.
 Norm bounds, and noise that was added before an update left, leave the method's weights as they are.
 
-Which leaves are weights the method's card says (``Travels.form``); a change is what came back minus what was sent. Of
+Which leaves are weights the method's card says (``Sent.form``); a change is what came back minus what was sent. Of
 what was not sent (SCAFFOLD's change of a variate, MTL's) the leaf is the change itself.
 """
 
@@ -56,7 +56,7 @@ def updates_of(method: Method, sent: Sequence[Tree], tree: Tree) -> Updates:
         sent: what each client was sent.
         tree: what they sent back, stacked, in that order.
     """
-    forms = {entry.name: entry.form for entry in method.card.up}
+    forms = {entry.name: entry.form for entry in method.communication.up}
     down = [flatten(one) for one in sent]
     before, change, entry = dict[str, Tensor](), dict[str, Tensor](), dict[str, str]()
     for path, leaf in flatten(tree).items():

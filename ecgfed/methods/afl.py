@@ -5,10 +5,12 @@ r"""AFL (Mohri, Sivek, Suresh, ICML 2019, arXiv 1902.00146), Stochastic-AFL: the
     \lambda &\leftarrow \Pi_\Delta (\lambda + \gamma_\lambda F(w))
 
 with :math:`\Pi_\Delta` the Euclidean projection onto the simplex; every client takes part in every round. ``afl`` is
-exact with ``--local-steps 1`` and momentum 0 and answers with the average of w over the rounds. With more local steps
-it becomes FedAvg weighted by lambda, which is what the GRP-FED comparison implies: ``afl-fedavg``, answering with the
-last w; its server may step on with an optimizer of its own (``server_optimizer``). F_i is the loss over all of a
-client's training beats at the received w, or over ``survey_beats`` of them, as stochastic AFL estimates it.
+exact with ``--local-steps 1`` and momentum 0; its model is the average of w over the rounds.
+
+Departures in ``afl-fedavg``: several local steps, which makes it FedAvg weighted by lambda, as the GRP-FED comparison
+implies; its model is the last w; the server may take its step with an optimizer of its own (``server_optimizer``).
+F_i is the loss over all of a client's training beats at the received w, or over ``survey_beats`` of them, as stochastic
+AFL estimates it.
 """
 
 from collections.abc import Iterable
@@ -19,10 +21,10 @@ import torch
 from torch import Tensor
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Needs, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card
+from ecgfed.methods.communication import CommunicationSpec
 from ecgfed.methods.fedavg import LossFirst, LossFirstSettings
+from ecgfed.methods.interface import Requirements, Returned, Tree, weighted_mean
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.server_sgd import server_start, server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
@@ -55,9 +57,11 @@ class AflFedAvg(LossFirst):
     """FedAvg weighted by AFL's mixture of clients."""
 
     name: ClassVar[str] = "afl-fedavg"
-    card: ClassVar[Card] = replace(LossFirst.card, title="AFL with local steps", reference="Mohri et al., ICML 2019")
+    communication: ClassVar[CommunicationSpec] = replace(
+        LossFirst.communication, title="AFL with local steps", reference="Mohri et al., ICML 2019"
+    )
     settings_type: ClassVar[type] = AflSettings
-    needs = Needs(survey=True, all_clients=True)
+    requirements = Requirements(pre_round_metrics=True, all_clients=True)
 
     def server_start(self, initial: Params) -> Tree:
         return {**server_start(initial, self.settings), "rounds": torch.zeros((), dtype=torch.float64), "mean": initial}
@@ -86,19 +90,19 @@ class Afl(AflFedAvg):
     """Agnostic federated learning as published."""
 
     name: ClassVar[str] = "afl"
-    card: ClassVar[Card] = replace(AflFedAvg.card, title="AFL")
-    needs = Needs(survey=True, one_step=True, all_clients=True)
+    communication: ClassVar[CommunicationSpec] = replace(AflFedAvg.communication, title="AFL")
+    requirements = Requirements(pre_round_metrics=True, single_step=True, all_clients=True)
 
     def __init__(self, net: Net, settings: AflSettings) -> None:
         super().__init__(net, settings)
         if settings.momentum:
             raise OptionError("--set momentum", f"{settings.momentum}", "0 with afl", "or choose afl-fedavg")
 
-    def _average(self, server: Tree) -> Chain:
-        return Chain((Part("model", server["mean"], shared=True),))
+    def _average(self, server: Tree) -> Pipeline:
+        return Pipeline((Stage("model", server["mean"], shared=True),))
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
+    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Pipeline:
         return self._average(server)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         return self._average(server)

@@ -3,7 +3,10 @@ r"""Ditto (Li et al., ICML 2021, arXiv 2012.04221), Algorithm 1: a personal mode
 .. math::
     v_i \leftarrow v_i - \eta_p (\nabla F_i(v_i) + \lambda (v_i - w^t))
 
-:math:`\lambda` = 0 is training alone; a large one the global model. Each model has a velocity of its own.
+:math:`\lambda` = 0 is local training; a large one gives the global model.
+
+Departures from the paper: both models take the same number of steps on the same batches, since the engine fixes the
+beats of a round; momentum, with a velocity for each model (0 is the paper's).
 """
 
 from collections.abc import Sequence
@@ -13,11 +16,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree
-from ecgfed.methods.card import Card, Keeps, Reports
+from ecgfed.methods.communication import CommunicationSpec, Metric, Stored
 from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local_sgd import train_whole_model, zeros_like
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Tree
+from ecgfed.methods.local_sgd import train_full_model, zeros_like
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
@@ -40,34 +43,38 @@ class Ditto(FedAvg):
     """FedAvg, and beside it a personal model with a pull towards the global one."""
 
     name: ClassVar[str] = "ditto"
-    card: ClassVar[Card] = replace(
-        FedAvg.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvg.communication,
         title="Ditto",
         reference="Li et al., ICML 2021",
-        keeps=(Keeps("model", "personal model"), Keeps("velocity", "its momentum")),
-        reports=(Reports("personal_loss", "the personal model's loss"),),
+        stores=(Stored("model", "personal model"), Stored("velocity", "its momentum")),
+        metrics=(Metric("personal_loss", "the personal model's loss"),),
     )
     settings_type: ClassVar[type] = DittoSettings
 
     def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return {**super().begin(shared, kept, info), "received": shared["model"], "personal": kept}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return {
+            **super().init_round(message, client_state, info),
+            "received": message["model"],
+            "personal": client_state,
+        }
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
-        personal, personal_losses = train_whole_model(
+        new, losses = super().step(state, batches, t)
+        personal, personal_losses = train_full_model(
             self.net,
             state["personal"],
             batches[0],
             replace(self.settings, lr=self.settings.personal_lr),
             lambda gradient, v: plus(gradient, minus(v, state["received"]), self.settings.lam),
         )
-        return {**state, **trained, "personal": personal}, {**losses, "personal_loss": personal_losses["loss"]}
+        return {**new, "personal": personal}, {**losses, "personal_loss": personal_losses["loss"]}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, state["personal"]
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", kept["model"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["model"], shared=False),))

@@ -8,11 +8,13 @@ balanced risk and averaged; the personal head :math:`\phi` is trained with the c
     \phi_m &= \arg\min \mathcal{L}_m(h_G(f(x)) + h_P(f(x); \phi)), \quad
       f \text{ and } h_G \text{ without gradient}  \tag{9}
 
-both by SGD at the same time. ``fed-rod`` (linear) keeps :math:`\phi_m` with the client; ``fed-rod-hyper`` makes it from
-the client's class mix, :math:`\phi_m = H(a_m; \nu)`, and averages :math:`\nu` (11), so that a new patient gets a head
-from a class mix alone. The personal model is the client's own :math:`\theta_m, \psi_m, \phi_m`.
+both by SGD at the same time. In ``fed-rod`` (linear) :math:`\phi_m` stays with the client; in ``fed-rod-hyper`` a
+hypernetwork computes it from the client's class distribution, :math:`\phi_m = H(a_m; \nu)`, and :math:`\nu` is
+averaged (11), so that a new patient gets a head from a class distribution alone. The personal model is the client's
+:math:`\theta_m, \psi_m, \phi_m`.
 
-The generic branch is any generic method: FedAvg, FedProx, SCAFFOLD or FedDyn.
+What the paper leaves open: the generic branch is trained by FedAvg, FedProx, SCAFFOLD or FedDyn (``generic``); the
+personal head starts from 0, so that the first personal model is the generic one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,16 +25,17 @@ import torch
 from torch import Tensor
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, cross_entropy, weighted_mean
-from ecgfed.methods.card import Card, Keeps, Reports, Travels
+from ecgfed.methods.base import Method
+from ecgfed.methods.communication import CommunicationSpec, Metric, Sent, Stored
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.feddyn import FedDyn, FedDynSettings
 from ecgfed.methods.fedprox import FedProx, FedProxSettings
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, cross_entropy, weighted_mean
 from ecgfed.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.scaffold import Scaffold, ScaffoldSettings
 from ecgfed.methods.settings import choice, ranged, settings_of
-from ecgfed.nets.hypernetwork import initial_hypernetwork, made_head
+from ecgfed.nets.hypernetwork import head_from_hypernetwork, initial_hypernetwork
 from ecgfed.nets.layers import Params, linear
 from ecgfed.nets.net import Net
 
@@ -59,31 +62,31 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
     hidden: int = ranged(16, 1, 4096)
 
     def check_together(self) -> None:
-        self.of_the_generic_branch()  # refuses what that method refuses
-        for name in _not_taken(self.generic):
+        self.generic_settings()  # raises what that method's settings raise
+        for name in _unused_settings(self.generic):
             if getattr(self, name) != _DEFAULTS[name]:
-                found = f"{getattr(self, name)}, which {self.generic} does not have"
-                raise OptionError(f"--set {name}", found, "nothing", "leave it out, or choose another generic")
+                value = f"{getattr(self, name)}, which {self.generic} does not have"
+                raise OptionError(f"--set {name}", value, "nothing", "leave it out, or choose another generic")
 
-    def of_the_generic_branch(self) -> SgdSettings:
-        """The settings of the method that trains the generic branch."""
+    def generic_settings(self) -> SgdSettings:
+        """Return the settings of the method that trains the generic branch."""
         kind = GENERIC[self.generic].settings_type
-        made: SgdSettings = kind(**{setting.name: getattr(self, setting.name) for setting in settings_of(kind)})
-        return made
+        settings: SgdSettings = kind(**{setting.name: getattr(self, setting.name) for setting in settings_of(kind)})
+        return settings
 
     @classmethod
     def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         # version 0.1 took mu and alpha whatever the generic branch, and did nothing with them
-        idle = _not_taken(values.get("generic", "fedavg"))
-        return {name: value for name, value in values.items() if name not in idle}
+        unused = _unused_settings(values.get("generic", "fedavg"))
+        return {name: value for name, value in values.items() if name not in unused}
 
 
-#: Fed-RoD's own defaults of the settings that are its own and of the generic methods'.
+#: Fed-RoD's defaults, of its settings and of the generic methods'.
 _DEFAULTS = {setting.name: setting.default for setting in settings_of(FedRodSettings)}
 
 
-def _not_taken(generic: str) -> set[str]:
-    """Settings that some generic method has and this one has not."""
+def _unused_settings(generic: str) -> set[str]:
+    """Return settings that some generic method has and this one does not."""
     of_each = {
         name: {setting.name for setting in settings_of(method.settings_type)} for name, method in GENERIC.items()
     }
@@ -94,33 +97,33 @@ class FedRod(Method):
     """Fed-RoD (linear): the personal head stays with the client."""
 
     name: ClassVar[str] = "fed-rod"
-    card: ClassVar[Card] = Card(
+    communication: ClassVar[CommunicationSpec] = CommunicationSpec(
         "Fed-RoD (linear)",
         "Chen and Chao, ICLR 2022",
         down=(
-            Travels("generic/model", "generic model"),
-            Travels("generic/variate", "control variate", "trainable", when=("generic=scaffold",)),
+            Sent("generic/model", "generic model"),
+            Sent("generic/variate", "control variate", "trainable", condition=("generic=scaffold",)),
         ),
         up=(
-            Travels("generic/model", "local generic model"),
-            Travels("generic/change", "change of its control variate", "trainable", when=("generic=scaffold",)),
+            Sent("generic/model", "local generic model"),
+            Sent("generic/change", "change of its control variate", "trainable", condition=("generic=scaffold",)),
         ),
-        keeps=(
-            Keeps("model", "local generic model", "as it is"),
-            Keeps("model/personal.weight", "personal head"),
-            Keeps("model/personal.bias", "personal head"),
-            Keeps("personal", "personal head"),
-            Keeps("generic/variate", "control variate", "in effect", ("generic=scaffold",)),
-            Keeps("generic/linear", "gradient of the regulariser", "in effect", ("generic=feddyn",)),
+        stores=(
+            Stored("model", "local generic model", "as it is"),
+            Stored("model/personal.weight", "personal head"),
+            Stored("model/personal.bias", "personal head"),
+            Stored("personal", "personal head"),
+            Stored("generic/variate", "control variate", "in effect", ("generic=scaffold",)),
+            Stored("generic/linear", "gradient of the regulariser", "in effect", ("generic=feddyn",)),
         ),
-        reports=(Reports("personal_loss", "the personal model's loss"),),
+        metrics=(Metric("personal_loss", "the personal model's loss"),),
     )
     settings_type: ClassVar[type] = FedRodSettings
     averages = True
 
     def __init__(self, net: Net, settings: FedRodSettings) -> None:
         super().__init__(net, settings)
-        self.generic = GENERIC[settings.generic](net, settings.of_the_generic_branch())
+        self.generic = GENERIC[settings.generic](net, settings.generic_settings())
 
     def server_start(self, initial: Params) -> Tree:
         return {"generic": self.generic.server_start(initial)}
@@ -128,36 +131,36 @@ class FedRod(Method):
     def client_start(self, initial: Params) -> Tree:
         classes = self.net.spec.classes
         like = next(iter(initial.values()))
-        nothing = {
+        zero_head = {
             "personal.weight": like.new_zeros(classes, self.net.features),
             "personal.bias": like.new_zeros(classes),
         }
-        return {"generic": self.generic.client_start(initial), "personal": nothing}
+        return {"generic": self.generic.client_start(initial), "personal": zero_head}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:
+    def init_new_client(self, server: Tree, initial: Params) -> Tree:
         return self.client_start({**initial, **server["generic"]["model"]})
 
-    def shared(self, server: Tree, client: int) -> Tree:
-        return {"generic": self.generic.shared(server["generic"], client)}
+    def server_message(self, server: Tree, client: int) -> Tree:
+        return {"generic": self.generic.server_message(server["generic"], client)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        own = self._personal_start(shared, kept)
-        counts = info.class_counts.to(next(iter(own.values())).dtype)
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        personal = self._personal_start(message, client_state)
+        counts = info.class_counts.to(next(iter(personal.values())).dtype)
         return {
-            "generic": self.generic.begin(shared["generic"], kept.get("generic", {}), info),
-            "personal": own,
-            "velocity": zeros_like(own),
+            "generic": self.generic.init_round(message["generic"], client_state.get("generic", {}), info),
+            "personal": personal,
+            "velocity": zeros_like(personal),
             "mix": counts / counts.sum(),
         }
 
-    def _personal_start(self, shared: Tree, kept: Tree) -> Params:
-        """What the personal branch trains: phi here, nu in the hyper form."""
-        own: Params = kept["personal"]
-        return own
+    def _personal_start(self, message: Tree, client_state: Tree) -> Params:
+        """Return what the personal branch trains: phi, in the hyper form nu."""
+        personal: Params = client_state["personal"]
+        return personal
 
-    def _personal_head(self, own: Params, mix: Tensor) -> Params:
-        """phi: itself here, made from the class mix in the hyper form."""
-        return own
+    def _personal_head(self, personal: Params, distribution: Tensor) -> Params:
+        """Return phi: ``personal`` itself, in the hyper form computed from the class distribution."""
+        return personal
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         model, batch = state["generic"]["model"], batches[0]
@@ -166,47 +169,48 @@ class FedRod(Method):
             features = self.net.extract(model, batch.inputs, {})
             generic_logits = self.net.classify(model, features)
 
-        def personal_risk(own: Params) -> tuple[Tensor, Params]:
-            head = self._personal_head(own, state["mix"])
+        def objective(personal: Params) -> tuple[Tensor, Params]:
+            head = self._personal_head(personal, state["mix"])
             return cross_entropy(generic_logits + linear(head, "personal", features), batch), {}
 
-        grads, loss, _ = gradients(personal_risk, state["personal"])
-        own, velocity = sgd_step(state["personal"], grads, state["velocity"], {}, self.settings)
-        new = {**state, "generic": generic, "personal": own, "velocity": velocity}
+        grads, loss, _ = gradients(objective, state["personal"])
+        personal, velocity = sgd_step(state["personal"], grads, state["velocity"], {}, self.settings)
+        new = {**state, "generic": generic, "personal": personal, "velocity": velocity}
         return new, {**losses, "personal_loss": loss}
 
-    def in_training(self, state: Tree) -> Params:
-        return self.generic.in_training(state["generic"])
+    def current_model(self, state: Tree) -> Params:
+        return self.generic.current_model(state["generic"])
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        returned, kept = self.generic.finish(state["generic"], info)
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        returned, generic_state = self.generic.finish_round(state["generic"], info)
         head = self._personal_head(state["personal"], state["mix"])
-        mine = {**state["generic"]["model"], **head}
-        keeps = {"model": mine, "personal": state["personal"]} | ({"generic": kept} if kept else {})
-        return {"generic": returned}, keeps
+        client_state: Tree = {"model": {**state["generic"]["model"], **head}, "personal": state["personal"]}
+        if generic_state:
+            client_state["generic"] = generic_state
+        return {"generic": returned}, client_state
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return {"generic": self.generic.aggregate(server["generic"], replace(returned, tree=returned.tree["generic"]))}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
-        return Chain((Part("model", server["generic"]["model"], shared=True),))
+    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Pipeline:
+        return Pipeline((Stage("model", server["generic"]["model"], shared=True),))
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        if "model" not in kept:
-            return self.global_answer(server, (), "ensemble")
-        return Chain((Part("decoupled", kept["model"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        if "model" not in client_state:
+            return self.global_model(server, (), "ensemble")
+        return Pipeline((Stage("decoupled", client_state["model"], shared=False),))
 
 
 class FedRodHyper(FedRod):
     """Fed-RoD (hyper): a shared hypernetwork makes the personal head from the class mix."""
 
     name: ClassVar[str] = "fed-rod-hyper"
-    card: ClassVar[Card] = replace(
-        FedRod.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedRod.communication,
         title="Fed-RoD (hyper)",
-        down=(*FedRod.card.down, Travels("hyper", "hypernetwork", "net")),
-        up=(*FedRod.card.up, Travels("hyper", "local hypernetwork", "net")),
-        keeps=tuple(entry for entry in FedRod.card.keeps if entry.name != "personal"),
+        down=(*FedRod.communication.down, Sent("hyper", "hypernetwork", "net")),
+        up=(*FedRod.communication.up, Sent("hyper", "local hypernetwork", "net")),
+        stores=tuple(entry for entry in FedRod.communication.stores if entry.name != "personal"),
     )
 
     def server_start(self, initial: Params) -> Tree:
@@ -218,24 +222,24 @@ class FedRodHyper(FedRod):
     def client_start(self, initial: Params) -> Tree:
         return {"generic": self.generic.client_start(initial)}
 
-    def shared(self, server: Tree, client: int) -> Tree:
-        return {**super().shared(server, client), "hyper": server["hyper"]}
+    def server_message(self, server: Tree, client: int) -> Tree:
+        return {**super().server_message(server, client), "hyper": server["hyper"]}
 
-    def _personal_start(self, shared: Tree, kept: Tree) -> Params:
-        hyper: Params = shared["hyper"]
+    def _personal_start(self, message: Tree, client_state: Tree) -> Params:
+        hyper: Params = message["hyper"]
         return hyper
 
-    def _personal_head(self, own: Params, mix: Tensor) -> Params:
-        return made_head(own, mix, self.net.features)
+    def _personal_head(self, personal: Params, distribution: Tensor) -> Params:
+        return head_from_hypernetwork(personal, distribution, self.net.features)
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        returned, kept = super().finish(state, info)
-        return {**returned, "hyper": kept.pop("personal")}, kept
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        returned, client_state = super().finish_round(state, info)
+        return {**returned, "hyper": client_state.pop("personal")}, client_state
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         hyper = weighted_mean(returned.tree["hyper"], returned.data_share)
         return {**super().aggregate(server, returned), "hyper": hyper}
 
-    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain:
-        head = self._personal_head(server["hyper"], mix.to(server["hyper"]["hyper.out.bias"]))
-        return Chain((Part("decoupled", {**server["generic"]["model"], **head}, shared=False),))
+    def model_from_class_distribution(self, server: Tree, distribution: Tensor) -> Pipeline:
+        head = self._personal_head(server["hyper"], distribution.to(server["hyper"]["hyper.out.bias"]))
+        return Pipeline((Stage("decoupled", {**server["generic"]["model"], **head}, shared=False),))

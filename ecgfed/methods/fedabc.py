@@ -7,8 +7,10 @@ With q = sigmoid(g_c) for class c and y whether the beat is of class c (equation
     c \text{ absent} &: -[q > m_{nn}] q^\sigma \log(1 - q)
 
 summed over the classes, divided by the number of beats. Models are averaged by data share; the personal model is the
-one after local training. The thresholds choose beats and take no gradient. Answers are the largest logit, as with
-softmax; probabilities written beside them are the softmax of these logits and not calibrated.
+one after local training. The thresholds select beats and take no gradient.
+
+Departure from the paper: the predicted class is that of the largest logit, as for all nets here, and the probabilities
+are the softmax of the logits; they are not calibrated.
 """
 
 from collections.abc import Sequence
@@ -19,12 +21,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree, row_mean
-from ecgfed.methods.card import Card, Keeps
+from ecgfed.methods.communication import CommunicationSpec, Stored
 from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Tree, row_mean
 from ecgfed.methods.local_sgd import gradients, sgd_step
-from ecgfed.methods.risks import is_label
+from ecgfed.methods.losses import is_label
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params
@@ -35,7 +37,7 @@ class FedAbcSettings(FederatedSgdSettings):
     """Settings of FedABC; defaults are the paper's for CIFAR-10.
 
     Attributes:
-        risk: the one of its own; there is no other.
+        risk: ``ce`` only: FedABC has a loss of its own.
         m_p: positives less probable than this count (m_p).
         m_n: negatives of a present class more probable than this count (m_n).
         m_nn: the same for an absent class (m_nn).
@@ -50,7 +52,7 @@ class FedAbcSettings(FederatedSgdSettings):
     focus: float = ranged(2.0, 0, 10)
 
 
-def binary_risk(logits: Tensor, label: Tensor, counts: Tensor, settings: FedAbcSettings) -> Tensor:
+def binary_loss(logits: Tensor, label: Tensor, counts: Tensor, settings: FedAbcSettings) -> Tensor:
     """Equations 5 and 6 per beat (B,) for logits (B, classes) and the client's training beats per class."""
     q = torch.sigmoid(logits)
     positive = is_label(label, logits.shape[1])
@@ -67,11 +69,11 @@ class FedAbc(FedAvg):
     """FedAvg with a binary, under-sampled, focal loss for each class."""
 
     name: ClassVar[str] = "fedabc"
-    card: ClassVar[Card] = replace(
-        FedAvg.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvg.communication,
         title="FedABC",
         reference="Wang et al., AAAI 2023",
-        keeps=(Keeps("model", "personal model", "as it is"),),
+        stores=(Stored("model", "personal model", "as it is"),),
     )
     settings_type: ClassVar[type] = FedAbcSettings
 
@@ -81,19 +83,19 @@ class FedAbc(FedAvg):
             raise ValueError("FedABC needs the client's class counts with every batch")
         counts = batch.counts
 
-        def local_risk(params: Params) -> tuple[Tensor, Params]:
+        def objective(params: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
-            each = binary_risk(self.net.logits(params, batch.inputs, stats), batch.label, counts, self.settings)
-            return row_mean(each, batch.weight), stats
+            logits = self.net.logits(params, batch.inputs, stats)
+            return row_mean(binary_loss(logits, batch.label, counts, self.settings), batch.weight), stats
 
-        grads, loss, stats = gradients(local_risk, state["model"])
+        grads, loss, stats = gradients(objective, state["model"])
         model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, self.settings)
         return {"model": model, "velocity": velocity}, {"loss": loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"model": state["model"]}
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        if "model" not in kept:
-            return super().personal_answer(server, kept)
-        return Chain((Part("model", kept["model"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        if "model" not in client_state:
+            return super().personal_model(server, client_state)
+        return Pipeline((Stage("model", client_state["model"], shared=False),))

@@ -7,21 +7,20 @@ r"""FedDyn (Acar et al., ICLR 2021, arXiv 2111.04263), Algorithm 1.
     h \leftarrow h - \frac{\alpha}{M} \sum_{i \in S} (\theta_i - w), \qquad
     w \leftarrow \operatorname{mean}_S \theta_i - \frac{h}{\alpha}
 
-The quadratic is squared: its gradient :math:`\alpha (\theta - w)` is linear in the distance. Running statistics are the
-participants' mean.
+The gradient of the quadratic, :math:`\alpha (\theta - w)`, is linear in the distance.
+
+Departures from the paper: the minimum is approached by the SGD steps of a round, with momentum (0 is the paper's);
+running statistics, which the paper does not mention, are the participants' mean.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from torch import Tensor
-
 from ecgfed.methods.algebra import minus, plus
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card, Keeps
+from ecgfed.methods.communication import CommunicationSpec, Stored
 from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.interface import ClientInfo, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, zeros_like
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, trainable
 
@@ -41,11 +40,11 @@ class FedDyn(FedAvgUniform):
     """FedAvg with a regulariser that moves the clients' optima onto the global one."""
 
     name: ClassVar[str] = "feddyn"
-    card: ClassVar[Card] = replace(
-        FedAvgUniform.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvgUniform.communication,
         title="FedDyn",
         reference="Acar et al., ICLR 2021",
-        keeps=(Keeps("linear", "gradient of the regulariser", "in effect"),),
+        stores=(Stored("linear", "gradient of the regulariser", "in effect"),),
     )
     settings_type: ClassVar[type] = FedDynSettings
 
@@ -55,29 +54,24 @@ class FedDyn(FedAvgUniform):
     def client_start(self, initial: Params) -> Tree:
         return {"linear": zeros_like(initial)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return {**super().begin(shared, kept, info), "received": shared["model"], "linear": kept["linear"]}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return {
+            **super().init_round(message, client_state, info),
+            "received": message["model"],
+            "linear": client_state["linear"],
+        }
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        trained, losses = train_whole_model(
-            self.net,
-            state,
-            batches[0],
-            self.settings,
-            lambda gradient, w: plus(
-                minus(gradient, state["linear"]), minus(w, state["received"]), self.settings.alpha
-            ),
-        )
-        return {**state, **trained}, losses
+    def adjust_gradient(self, gradient: Params, w: Params, state: Tree) -> Params:
+        return plus(minus(gradient, state["linear"]), minus(w, state["received"]), self.settings.alpha)
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        way = minus(trainable(state["model"]), state["received"])
-        return {"model": state["model"]}, {"linear": plus(state["linear"], way, -self.settings.alpha)}
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        change = minus(trainable(state["model"]), state["received"])
+        return {"model": state["model"]}, {"linear": plus(state["linear"], change, -self.settings.alpha)}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         alpha = self.settings.alpha
         mean = weighted_mean(returned.tree["model"], self.weights(returned))
-        way = minus(trainable(mean), server["model"])
+        change = minus(trainable(mean), server["model"])
         share = len(returned.clients) / returned.federation  # mean times m / M is the sum over M
-        h = plus(server["h"], way, -alpha * share)
+        h = plus(server["h"], change, -alpha * share)
         return {"model": {**mean, **plus(trainable(mean), h, -1.0 / alpha)}, "h": h}

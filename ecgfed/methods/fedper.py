@@ -1,18 +1,17 @@
-r"""FedPer (Arivazhagan et al. 2019, arXiv 1912.00818): the extractor is shared, each patient keeps a head.
+r"""FedPer (Arivazhagan et al. 2019, arXiv 1912.00818): shared extractor, personal heads.
 
 Both are trained together on the patient's beats; the extractors are averaged by data share. There is no global head:
-the global answer is the ensemble of the personal models, or their average.
+the global model is the ensemble of the personal models, or their average.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
-from torch import Tensor
-
-from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card, Keeps, Travels
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.base import Method
+from ecgfed.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.methods.interface import ClientInfo, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, zeros_like
+from ecgfed.methods.models import Model, Pipeline, Stage, combine_models
 from ecgfed.nets.layers import Params
 from ecgfed.nets.parts import extractor_of, head_of
 
@@ -21,12 +20,12 @@ class FedPer(Method):
     """Shared extractor, personal heads."""
 
     name: ClassVar[str] = "fedper"
-    card: ClassVar[Card] = Card(
+    communication: ClassVar[CommunicationSpec] = CommunicationSpec(
         "FedPer",
         "Arivazhagan et al., 2019",
-        down=(Travels("extractor", "extractor", "extractor"),),
-        up=(Travels("extractor", "extractor", "extractor"),),
-        keeps=(Keeps("head", "classifier head"),),
+        down=(Sent("extractor", "extractor", "extractor"),),
+        up=(Sent("extractor", "extractor", "extractor"),),
+        stores=(Stored("head", "classifier head"),),
     )
     settings_type: ClassVar[type] = SgdSettings
     averages = True
@@ -38,28 +37,25 @@ class FedPer(Method):
     def client_start(self, initial: Params) -> Tree:
         return {"head": head_of(initial)}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:
-        return self.client_start(initial)  # nobody has a head to give
+    def init_new_client(self, server: Tree, initial: Params) -> Tree:
+        return self.client_start(initial)  # the server has no head
 
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         return {"extractor": server["extractor"]}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        model = {**shared["extractor"], **kept["head"]}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        model = {**message["extractor"], **client_state["head"]}
         return {"model": model, "velocity": zeros_like(model)}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        return train_whole_model(self.net, state, batches[0], self.settings)
-
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"extractor": extractor_of(state["model"])}, {"head": head_of(state["model"])}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return {"extractor": weighted_mean(returned.tree["extractor"], returned.data_share)}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
-        return together([self.personal_answer(server, client) for client in kept], protocol)
+    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
+        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        extractor = Part("extractor", server["extractor"], shared=True)
-        return Chain((extractor, Part("head", kept["head"], shared=False)))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        extractor = Stage("extractor", server["extractor"], shared=True)
+        return Pipeline((extractor, Stage("head", client_state["head"], shared=False)))

@@ -1,8 +1,10 @@
-r"""FedRep (Collins et al., ICML 2021, arXiv 2102.07078), Algorithm 1: first the head, then the body, never both.
+r"""FedRep (Collins et al., ICML 2021, arXiv 2102.07078), Algorithm 1: head and extractor are trained in turn.
 
 In a round a patient trains its head with the received extractor frozen, then the extractor with that head frozen; the
-extractors are averaged. While the body is frozen its normalisation statistics stay too. A round of one step moves both,
-since neither may go without.
+extractors are averaged by data share. While the extractor is frozen, so are its running statistics.
+
+Departures from the paper: a round of a single step trains both, since neither may be left untrained; the extractors
+are weighted by data share, as in FedPer (the paper weights them equally).
 """
 
 from collections.abc import Sequence
@@ -12,10 +14,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree
-from ecgfed.methods.card import Card
+from ecgfed.methods.communication import CommunicationSpec
 from ecgfed.methods.fedper import FedPer
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Tree
+from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.settings import ranged
 
 
@@ -24,34 +26,36 @@ class FedRepSettings(SgdSettings):
     """Settings of FedRep.
 
     Attributes:
-        head_share: share of a round's steps that train the head; the official runs use 10 epochs of 11. At least one
-            step is left to each.
+        head_share: share of a round's steps that train the head; the official runs use 10 epochs of 11. Each gets
+            at least one step.
     """
 
     head_share: float = ranged(10 / 11, 0, 1)
 
 
 class FedRep(FedPer):
-    """Shared extractor and personal heads, trained in turns."""
+    """Shared extractor and personal heads, trained in turn."""
 
     name: ClassVar[str] = "fedrep"
-    card: ClassVar[Card] = replace(FedPer.card, title="FedRep", reference="Collins et al., ICML 2021")
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedPer.communication, title="FedRep", reference="Collins et al., ICML 2021"
+    )
     settings_type: ClassVar[type] = FedRepSettings
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         head_steps = min(max(round(self.settings.head_share * info.steps), 1), max(info.steps - 1, 1))
         return {
-            **super().begin(shared, kept, info),
+            **super().init_round(message, client_state, info),
             "head_until": torch.tensor(head_steps),
             "body_from": torch.tensor(0 if info.steps == 1 else head_steps),
         }
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
+        new, losses = super().step(state, batches, t)
         moves = {"head": t < state["head_until"], "extractor": t >= state["body_from"]}
         for kind in ("model", "velocity"):  # running statistics belong to the extractor's entries
-            trained[kind] = {
+            new[kind] = {
                 name: torch.where(moves[name.split(".")[0]], value, state[kind][name])
-                for name, value in trained[kind].items()
+                for name, value in new[kind].items()
             }
-        return {**state, **trained}, losses
+        return new, losses

@@ -1,52 +1,51 @@
 r"""GRP-FED: global-regularised personalisation (Chou et al. 2021, arXiv 2108.13858), Algorithm 1.
 
-Server, each round: the loss power q follows the spread of the clients' losses and decides the weights.
+Server, each round: the loss power q follows the spread of the clients' losses and determines their weights.
 
 .. math::
     q' = q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}  \tag{2}
     \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}, \qquad \theta^g = \sum_m \lambda_m \theta_m^g  \tag{3}
 
-Client, each batch: a step of the global model on cross-entropy, a step of its own extractor against the head, and a
-step of its discriminator D, which tells global features (true) from local ones (false).
+Client, each batch: a step of the global model on cross-entropy (lines 22-25), a step of its local extractor against
+the head, and a step of its discriminator D, which tells global features (true) from local ones (false; lines 28-36).
 
 .. math::
     \theta_F^l: \beta J(C(F(x; \theta_F^l)), y) + (1 - \beta) L_R, \quad L_R = \log(1 - D(f^l))  \tag{4, 5}
     \theta_D: L_D = \log(1 - D(f^g)) + \log D(f^l)
 
-What the paper leaves open, and what was changed so that it learns on 46 real patients, are settings;
-docs/grp-fed.md gives each its reason. ``grp-fed-printed`` is the algorithm as printed.
+Departures from the paper are settings, with their measured effects in docs/grp-fed.md; ``grp-fed-printed`` has none:
+
+- ``discriminator_loss``, ``gradient_penalty``: the printed L_D is unbounded below;
+- ``regulariser``: the gradient of the printed L_R vanishes while D is right;
+- ``server_optimizer``, ``server_schedule``: averaging lets clients with different classes forget;
+- ``q0``, ``q_floor``, ``loss_memory``: from q = 10, q hardly changes, and below 0 small losses would be favoured;
+- ``personal_start``: the local steps begin from a trained extractor.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Needs, Returned, Tree, row_mean, weighted_mean
-from ecgfed.methods.card import Card, Keeps, Reports, Travels
-from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
-from ecgfed.methods.risks import risk
-from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
+from ecgfed.methods.communication import CommunicationSpec, Metric, Sent, Stored
+from ecgfed.methods.discriminator_losses import discriminator_loss, gradient_penalty, regulariser_loss
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Requirements, Returned, Tree
+from ecgfed.methods.local_sgd import gradients, sgd_step, zeros_like
+from ecgfed.methods.loss_weighted import LossWeighted, unevenness
+from ecgfed.methods.losses import batch_loss
+from ecgfed.methods.models import Pipeline, Stage
+from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.settings import choice, ranged
-from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
+from ecgfed.nets.discriminator import discriminate, initial_discriminator
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.nets.parts import extractor_of, head_of
 
-#: A loss below this counts as this, so that its logarithm is finite.
-SMALLEST_LOSS = 1e-8
-#: The discriminator's own seed; every client starts from the same one.
+#: Seed of the discriminator; every client starts from the same one.
 DISCRIMINATOR_SEED = 20210712
-#: What q may follow.
-DRIVERS = ("spread", "relative", "worst-tenth")
-#: Condition on the settings under which a client's loss on its validation beats travels.
-ON_VALIDATION = ("driver=worst-tenth",)
-#: Conditions on the settings under which there is a personal part.
+#: Conditions on the settings under which there is a personal extractor.
 PERSONAL = ("personalise=true", "personal_start<1")
 
 
@@ -60,22 +59,22 @@ class GrpFedSettings(FederatedSgdSettings):
         q0: loss power before the first round.
         eta_q: how fast q follows the spread of the losses (eta_q).
         driver: what q follows: ``spread`` (sigma, the losses' standard deviation, as printed), ``relative`` (sigma over
-            their mean, which does not fall because all losses fall) or ``worst-tenth`` (the worst tenth's mean loss on
-            validation beats over everybody's; one number more travels).
-        q_floor: q never falls below this; below 0 the best served would be favoured.
-        share_mix: 0 weights clients by equation 3 alone, 1 by data share alone.
-        loss_memory: 0 takes L_m from this round; else L_m = memory * old + (1 - memory) * new, kept by the client.
+            their mean, which does not fall because all losses fall) or ``worst-tenth`` (mean loss of the worst tenth on
+            validation beats over that of all; needs one more number from each client).
+        q_floor: lower bound of q; below 0 clients with small losses would be favoured.
+        share_mix: 0 weights clients by equation 3 only, 1 by data share only.
+        loss_memory: L_m = memory * old + (1 - memory) * new, stored by the client; 0 takes L_m from this round.
         discriminator_loss: ``printed`` (L_D above, unbounded below) or ``bce`` (binary cross-entropy).
         regulariser: ``printed`` (L_R above, saturating) or ``non-saturating`` (-log D(f^l)).
         head: head of the local step, ``received`` (line 28) or ``trained`` (this batch's).
         features: f^g of the discriminator, by the ``received`` (line 34) or the ``trained`` extractor.
         gradient_penalty: gamma of gamma/2 E |grad D|^2 on both kinds of features, added to the discriminator's loss (R1
-            and R2 of Mescheder et al. 2018, which keeps the game from running away). 0 is off, as printed.
-        keep_velocity: the momentum of local extractor and discriminator lives on between rounds.
-        anchor: share of the received global extractor mixed into the local one before each round; 1 restarts it there,
-            0 leaves it to itself, as printed.
+            and R2 of Mescheder et al. 2018, which stabilise the game). 0 is off, as printed.
+        keep_velocity: whether the momentum of local extractor and discriminator persists between rounds.
+        anchor: share of the received global extractor mixed into the local one before each round; 1 restarts it from
+            there, 0 is off, as printed.
         personal_start: share of the run's rounds after which the local steps begin, from the global extractor received
-            then; before, the global model answers for the patient. 0, as printed, begins in the first round.
+            then; until then the personal model is the global one. 0, as printed, begins in the first round.
         personalise: ``false`` trains the global model only.
     """
 
@@ -88,7 +87,7 @@ class GrpFedSettings(FederatedSgdSettings):
     beta: float = ranged(0.5, 0, 1)
     q0: float = ranged(1.0, 0, 100)
     eta_q: float = ranged(0.5, 0, 100)
-    driver: str = choice("spread", DRIVERS)
+    driver: str = choice("spread", ("spread", "relative", "worst-tenth"))
     q_floor: float = ranged(0.0, -1000, 100)
     share_mix: float = ranged(0.0, 0, 1)
     loss_memory: float = ranged(0.5, 0, 0.9999)
@@ -103,259 +102,142 @@ class GrpFedSettings(FederatedSgdSettings):
     personalise: bool = True
 
     def planned_by_length(self, over: float) -> tuple[str, ...]:
-        """And the local steps begin after a share of all rounds; until then, a longer run does the same."""
+        """Return ``personal_start``, too, if the local steps began at a share of the planned rounds."""
         late = self.personalise and 0 < self.personal_start < over
         return (*super().planned_by_length(over), *((f"personal_start={self.personal_start:g}",) if late else ()))
 
 
-def next_power(q: Tensor, sigma: Tensor, sigma_before: Tensor, eta_q: float) -> Tensor:
-    """Equation 2; q stays when both spreads are 0. All 0-d."""
-    total = sigma + sigma_before
-    change = torch.where(total > 0, 2 * (sigma - sigma_before) / total.clamp_min(1e-300), torch.zeros_like(total))
-    return q + eta_q * change
-
-
-def unevenness(losses: Tensor, driver: str) -> Tensor:
-    """What q follows, for clients' losses (m,): sigma, sigma over the mean, or the worst tenth over the mean; 0-d."""
-    if driver == "worst-tenth":
-        worst = losses.topk(math.ceil(len(losses) / 10)).values
-        return worst.mean() / losses.mean().clamp_min(SMALLEST_LOSS)
-    sigma = losses.std(correction=0)
-    return sigma if driver == "spread" else sigma / losses.mean().clamp_min(SMALLEST_LOSS)
-
-
-def loss_weights(losses: Tensor, q: Tensor) -> Tensor:
-    """Equation 3 as a stable softmax, lambda = softmax(q log L); (m,) with sum 1."""
-    return torch.softmax(q * losses.clamp_min(SMALLEST_LOSS).log(), dim=0)
-
-
-def regulariser_loss(logit_local: Tensor, form: str, weight: Tensor | None = None) -> Tensor:
-    """L_R for the discriminator's logits of local features (B,): what the local extractor minimises; 0-d.
-
-    log(1 - D) is logsigmoid(-logit); -log D has the same fixed point and does not fade while D is right.
-    """
-    each = F.logsigmoid(-logit_local) if form == "printed" else -F.logsigmoid(logit_local)
-    return row_mean(each, weight)
-
-
-def discriminator_loss(logit_global: Tensor, logit_local: Tensor, form: str, weight: Tensor | None = None) -> Tensor:
-    """L_D for logits of global and local features (B,) each: what the discriminator minimises; 0-d."""
-    if form == "printed":
-        return row_mean(F.logsigmoid(-logit_global) + F.logsigmoid(logit_local), weight)
-    return -row_mean(F.logsigmoid(logit_global) + F.logsigmoid(-logit_local), weight)
-
-
-def steepness(discriminator: Params, features: Iterable[Tensor], weight: Tensor | None = None) -> Tensor:
-    """Half the mean of |grad D|^2, D as its logit, over several sets of features (B, features) each; 0-d."""
-    each = [feature_gradient(discriminator, f).square().sum(1) for f in features]
-    return torch.stack([row_mean(lengths, weight) for lengths in each]).mean() / 2
-
-
-class GrpFed(Method):
+class GrpFed(LossWeighted):
     """GRP-FED with the defaults that learn on MIT-BIH."""
 
     name: ClassVar[str] = "grp-fed"
-    card: ClassVar[Card] = Card(
+    communication: ClassVar[CommunicationSpec] = CommunicationSpec(
         "GRP-FED",
         "Chou et al., 2021",
-        down=(Travels("model", "global model"),),
+        down=(Sent("model", "global model"),),
         up=(
-            Travels("model", "local model"),
-            Travels("loss", "its loss", "number"),
-            Travels("valid_loss", "its loss on validation beats", "number", when=ON_VALIDATION),
+            Sent("model", "local model"),
+            Sent("loss", "its loss", "number"),
+            Sent("valid_loss", "its loss on validation beats", "number", condition=("driver=worst-tenth",)),
         ),
-        keeps=(
-            Keeps("loss", "its loss", "as it is"),
-            Keeps("local", "personal extractor, discriminator", when=PERSONAL),
-            Keeps("local/head", "head it trained against", "as it is", (*PERSONAL, "head=trained")),
+        stores=(
+            Stored("loss", "its loss", "as it is"),
+            Stored("local", "personal extractor, discriminator", condition=PERSONAL),
+            Stored("local/head", "head it trained against", "as it is", (*PERSONAL, "head=trained")),
         ),
-        reports=(
-            Reports("local_loss", "the personal extractor's loss", PERSONAL),
-            Reports("discriminator_loss", "the discriminator's loss", (*PERSONAL, "beta<1")),
+        metrics=(
+            Metric("local_loss", "the personal extractor's loss", PERSONAL),
+            Metric("discriminator_loss", "the discriminator's loss", (*PERSONAL, "beta<1")),
         ),
     )
     settings_type: ClassVar[type] = GrpFedSettings
-    averages = True
 
     def __init__(self, net: Net, settings: GrpFedSettings) -> None:
         super().__init__(net, settings)
-        self.needs = Needs(validation=settings.driver == "worst-tenth")
+        self.requirements = Requirements(validation=settings.driver == "worst-tenth")
+        self.q_floor = settings.q_floor
 
-    def server_start(self, initial: Params) -> Tree:
-        zero = torch.zeros((), dtype=torch.float64)
-        return {
-            **server_start(initial, self.settings),
-            "q": zero + self.settings.q0,
-            "sigma": zero - 1,
-            "effective_clients": zero,
-        }
-
-    def client_start(self, initial: Params) -> Tree:
-        return {"loss": torch.full((), -1.0, dtype=torch.float64)}
-
-    def shared(self, server: Tree, client: int) -> Tree:
-        return {"model": server["model"]}
-
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        zero = torch.zeros((), dtype=torch.float64)
-        state = {
-            "received": shared["model"],
-            "model": shared["model"],
-            "velocity": zeros_like(shared["model"]),
-            "loss_before": kept["loss"],
-            "loss_sum": zero,
-            "steps": zero,
-        }
-        if self.needs.validation:
-            state["valid_loss"] = self._validation_loss(shared["model"], info)
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        received = message["model"]
+        state = {**super().init_round(message, client_state, info), "received": received}
+        if self.requirements.validation:
+            state["valid_loss"] = torch.full((), -1.0, dtype=torch.float64)  # a client without validation beats
+            if info.validation is not None:
+                with torch.no_grad():
+                    logits = self.net.logits(received, info.validation.inputs)
+                    state["valid_loss"] = batch_loss(logits, info.validation, self.settings).double()
         if self.settings.personalise and info.progress >= self.settings.personal_start:
-            state["local"] = self._local_start(extractor_of(shared["model"]), kept.get("local"))
+            state["local"] = self._init_local(extractor_of(received), client_state.get("local"))
         return state
 
-    def _validation_loss(self, received: Params, info: ClientInfo) -> Tensor:
-        """Return the received model's loss on the client's validation beats, -1 where it has none; 0-d float64."""
-        if info.validation is None:
-            return torch.full((), -1.0, dtype=torch.float64)
-        with torch.no_grad():
-            return risk(self.net.logits(received, info.validation.inputs), info.validation, self.settings).double()
-
-    def _local_start(self, received: Params, kept: Tree | None) -> Tree:
-        """Return the patient's own part of the state at the start of a round."""
-        if kept is None:
+    def _init_local(self, received: Params, stored: Tree | None) -> Tree:
+        """Return local extractor, discriminator and their velocities at the start of a round."""
+        if stored is None:
             discriminator = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
-            return {
-                "extractor": received,
-                "extractor_velocity": zeros_like(received),
-                "discriminator": discriminator,
-                "discriminator_velocity": zeros_like(discriminator),
-            }
-        local = {name: kept[name] for name in kept if name != "head"}
-        if self.settings.anchor:
-            share = self.settings.anchor
-            anchored = {name: torch.lerp(own, received[name], share) for name, own in local["extractor"].items()}
-            local["extractor"] = anchored
-        if not self.settings.keep_velocity:
+            local = {"extractor": received, "discriminator": discriminator}
+        else:
+            local = {name: stored[name] for name in stored if name != "head"}
+            if anchor := self.settings.anchor:
+                extractor = local["extractor"].items()
+                local["extractor"] = {name: torch.lerp(value, received[name], anchor) for name, value in extractor}
+        if stored is None or not self.settings.keep_velocity:
             for part in ("extractor", "discriminator"):
                 local[f"{part}_velocity"] = zeros_like(local[part])
         return local
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        batch = batches[0]
-        # lines 22-25: the global model
-        trained, losses = train_whole_model(self.net, state, batch, self.settings)
-        state = {**state, **trained, "loss_sum": state["loss_sum"] + losses["loss"], "steps": state["steps"] + 1}
+        new, losses = super().step(state, batches, t)  # lines 22-25
         if "local" not in state:
-            return state, losses
-        local, local_losses = self._local_step(state, batch)
-        return {**state, "local": {**state["local"], **local}}, {**losses, **local_losses}
+            return new, losses
+        local, local_losses = self._local_step(new, batches[0])
+        return {**new, "local": {**state["local"], **local}}, {**losses, **local_losses}
 
     def _local_step(self, state: Tree, batch: Batch) -> tuple[Tree, Losses]:
         """Lines 28-36: the local extractor against the fixed head, then the discriminator."""
-        kept, settings = state["local"], self.settings
+        local, settings = state["local"], self.settings
         local_sgd = replace(settings, lr=settings.local_lr)
-        head = head_of(state["received"] if settings.head == "received" else state["model"])
-        source = state["received"] if settings.features == "received" else state["model"]
+        head = head_of(state["received" if settings.head == "received" else "model"])
 
-        def local_risk(extractor: Params) -> tuple[Tensor, Params]:
+        def local_objective(extractor: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
             f_l = self.net.extract(extractor, batch.inputs, stats)
-            total = settings.beta * risk(self.net.classify(head, f_l), batch, settings)
+            total = settings.beta * batch_loss(self.net.classify(head, f_l), batch, settings)
             if settings.beta < 1:
-                logit = discriminate(kept["discriminator"], f_l)
-                fooled = regulariser_loss(logit, settings.regulariser, batch.weight)
-                total = total + (1 - settings.beta) * fooled
+                logit = discriminate(local["discriminator"], f_l)
+                total = total + (1 - settings.beta) * regulariser_loss(logit, settings.regulariser, batch.weight)
             return total, stats
 
-        grads, local_loss, stats = gradients(local_risk, kept["extractor"])
-        extractor, velocity = sgd_step(kept["extractor"], grads, kept["extractor_velocity"], stats, local_sgd)
+        grads, local_loss, stats = gradients(local_objective, local["extractor"])
+        extractor, velocity = sgd_step(local["extractor"], grads, local["extractor_velocity"], stats, local_sgd)
         new = {"extractor": extractor, "extractor_velocity": velocity}
-        if settings.beta == 1:  # no regulariser: nothing asks the discriminator
+        if settings.beta == 1:  # no regulariser, so the discriminator is not used
             return new, {"local_loss": local_loss}
         with torch.no_grad():
+            source = state["received" if settings.features == "received" else "model"]
             f_g = self.net.extract(source, batch.inputs, {})
             f_l = self.net.extract(extractor, batch.inputs, {})
 
-        def discriminator_risk(discriminator: Params) -> tuple[Tensor, Params]:
+        def discriminator_objective(discriminator: Params) -> tuple[Tensor, Params]:
             logits = discriminate(discriminator, f_g), discriminate(discriminator, f_l)
             total = discriminator_loss(*logits, settings.discriminator_loss, batch.weight)
             if settings.gradient_penalty:
-                total = total + settings.gradient_penalty * steepness(discriminator, (f_g, f_l), batch.weight)
+                penalty = gradient_penalty(discriminator, (f_g, f_l), batch.weight)
+                total = total + settings.gradient_penalty * penalty
             return total, {}
 
-        grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
-        discriminator, d_velocity = sgd_step(
-            kept["discriminator"], grads, kept["discriminator_velocity"], {}, local_sgd
+        grads, d_loss, _ = gradients(discriminator_objective, local["discriminator"])
+        discriminator, velocity = sgd_step(
+            local["discriminator"], grads, local["discriminator_velocity"], {}, local_sgd
         )
-        new |= {"discriminator": discriminator, "discriminator_velocity": d_velocity}
+        new |= {"discriminator": discriminator, "discriminator_velocity": velocity}
         return new, {"local_loss": local_loss, "discriminator_loss": d_loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        mean = state["loss_sum"] / state["steps"]
-        before, memory = state["loss_before"], self.settings.loss_memory
-        loss = torch.where(before < 0, mean, memory * before + (1 - memory) * mean)
-        kept: Tree = {"loss": loss}
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        returned, client_state = super().finish_round(state, info)
         if "local" in state:
             head = head_of(state["received" if self.settings.head == "received" else "model"])
-            kept["local"] = {**state["local"], "head": head}
-        returned: Tree = {"model": state["model"], "loss": loss}
+            client_state["local"] = {**state["local"], "head": head}
         if "valid_loss" in state:
             returned["valid_loss"] = state["valid_loss"]
-        return returned, kept
+        return returned, client_state
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:
+    def unevenness(self, returned: Returned) -> Tensor:
         losses: Tensor = returned.tree["loss"]
-        driving: Tensor = returned.tree.get("valid_loss", losses)
-        sigma = unevenness(torch.where(driving < 0, losses, driving), self.settings.driver)
-        first = server["sigma"] < 0
-        q = torch.where(first, server["q"], next_power(server["q"], sigma, server["sigma"], self.settings.eta_q))
-        q = q.clamp_min(self.settings.q_floor)
-        mix = self.settings.share_mix
-        weights = (1 - mix) * loss_weights(losses, q) + mix * returned.data_share
-        mean = weighted_mean(returned.tree["model"], weights)
-        moved = server_step(server, mean, self.settings, returned.progress)
-        return {**moved, "q": q, "sigma": sigma, "effective_clients": 1 / (weights**2).sum()}
+        valid: Tensor = returned.tree.get("valid_loss", losses)
+        return unevenness(torch.where(valid < 0, losses, valid), self.settings.driver)
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
-        return Chain((Part("model", server["model"], shared=True),))
+    def client_weights(self, returned: Returned, q: Tensor) -> Tensor:
+        mix: float = self.settings.share_mix
+        return (1 - mix) * super().client_weights(returned, q) + mix * returned.data_share
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        if "local" not in kept:
-            return Chain((Part("model", server["model"], shared=True),))
-        own = Part("extractor", kept["local"]["extractor"], shared=False)
-        return Chain((own, Part("head", head_of(server["model"]), shared=True)))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        if "local" not in client_state:
+            return super().personal_model(server, client_state)
+        extractor = Stage("extractor", client_state["local"]["extractor"], shared=False)
+        return Pipeline((extractor, Stage("head", head_of(server["model"]), shared=True)))
 
-    def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:
-        if "local" not in kept:
+    def alternative_models(self, server: Tree, client_state: Tree) -> dict[str, Pipeline]:
+        if "local" not in client_state:
             return {}
-        own, head = (Part(role, kept["local"][role], shared=False) for role in ("extractor", "head"))
-        return {"head it trained against": Chain((own, head))}
-
-    def round_report(self, server: Tree) -> dict[str, float]:
-        return {name: float(server[name]) for name in ("q", "sigma", "effective_clients")}
-
-
-@dataclass(frozen=True)
-class PrintedSettings(GrpFedSettings):
-    """GRP-FED's settings with the paper's values as defaults (section 4.1 and Algorithm 1)."""
-
-    lr: float = 5e-3
-    server_optimizer: str = "sgd"
-    server_lr: float = 1.0
-    server_momentum: float = 0.0
-    server_schedule: str = "constant"
-    beta: float = 0.5
-    q0: float = 10.0
-    q_floor: float = -1000.0
-    loss_memory: float = 0.0
-    gradient_penalty: float = 0.0
-    personal_start: float = 0.0
-    discriminator_loss: str = "printed"
-    regulariser: str = "printed"
-
-
-class GrpFedPrinted(GrpFed):
-    """GRP-FED as Algorithm 1 prints it: unbounded L_D, saturating L_R, q0 = 10, plain aggregation."""
-
-    name: ClassVar[str] = "grp-fed-printed"
-    card: ClassVar[Card] = replace(GrpFed.card, title="GRP-FED as printed", reference="Chou et al., 2021, Algorithm 1")
-    settings_type: ClassVar[type] = PrintedSettings
+        stages = tuple(Stage(role, client_state["local"][role], shared=False) for role in ("extractor", "head"))
+        return {"head it trained against": Pipeline(stages)}

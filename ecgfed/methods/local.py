@@ -1,30 +1,29 @@
-r"""Local training: every client alone, nothing travels.
+r"""Local training: every client alone, nothing is sent.
 
 .. math:: \min_{w_i} F_i(w_i) \quad \text{for each client } i
 
-The velocity lives on between rounds, so that rounds leave no trace: two rounds of three steps are one of six.
-The global answer is the ensemble of all clients' models (mean of probabilities, as LG-FedAvg does and the GRP-FED paper
-follows) or the average of their weights (Fed-RoD's protocol).
+The velocity is kept between rounds, so that rounds make no difference: two rounds of three steps equal one of six.
+The global model is the ensemble of all clients' models (mean of probabilities, as in LG-FedAvg and the GRP-FED paper)
+or the average of their weights (as in Fed-RoD's comparison).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
-from torch import Tensor
-
-from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree
-from ecgfed.methods.card import Card, Keeps
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.base import Method
+from ecgfed.methods.communication import CommunicationSpec, Stored
+from ecgfed.methods.interface import ClientInfo, Returned, Tree
+from ecgfed.methods.local_sgd import SgdSettings, zeros_like
+from ecgfed.methods.models import Model, Pipeline, Stage, combine_models
 from ecgfed.nets.layers import Params
 
 
 class Local(Method):
-    """Every client trains a model of its own."""
+    """Every client trains a model alone."""
 
     name: ClassVar[str] = "local"
-    card: ClassVar[Card] = Card(
-        "Local", "baseline", keeps=(Keeps("model", "whole model"), Keeps("velocity", "its momentum"))
+    communication: ClassVar[CommunicationSpec] = CommunicationSpec(
+        "Local", "baseline", stores=(Stored("model", "whole model"), Stored("velocity", "its momentum"))
     )
     settings_type: ClassVar[type] = SgdSettings
     has_global_model: ClassVar[bool] = False
@@ -35,23 +34,20 @@ class Local(Method):
     def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         return {}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return kept
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return client_state
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        return train_whole_model(self.net, state, batches[0], self.settings)
-
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {}, state
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return server
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
-        return together([self.personal_answer(server, client) for client in kept], protocol)
+    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
+        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", kept["model"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["model"], shared=False),))

@@ -1,7 +1,7 @@
-"""The local optimizer most methods share: SGD with momentum, its state explicit.
+"""The local optimizer of most methods: SGD with momentum, as functions with explicit state.
 
 Update rule, as PyTorch's SGD (Sutskever et al. 2013 in the form without dampening): v <- m v + (g + wd w),
-w <- w - lr v, with g clipped to a norm first where that is asked for. Running statistics are replaced, not stepped.
+w <- w - lr v, with g optionally clipped to a norm first. Running statistics are replaced, not stepped.
 """
 
 from collections.abc import Callable
@@ -10,22 +10,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, Losses, Tree
-from ecgfed.methods.risks import RiskSettings, risk
+from ecgfed.deprecation import renamed_imports
+from ecgfed.methods.interface import Batch, Losses, Tree
+from ecgfed.methods.losses import LossSettings, batch_loss
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, is_mapped, trainable
 from ecgfed.nets.net import Net
 
+__getattr__ = renamed_imports(__name__, "0.3", "0.5", train_whole_model="ecgfed.methods.local_sgd:train_full_model")
+
 
 @dataclass(frozen=True)
-class SgdSettings(RiskSettings):
-    """The local optimizer's settings, and what it minimises.
+class SgdSettings(LossSettings):
+    """Settings of the local optimizer and its loss.
 
     Attributes:
         lr: learning rate eta.
         momentum: momentum m.
-        weight_decay: wd, how much of the parameters is added to a gradient.
-        clip: largest norm of a step's gradient; a longer one is scaled down to it (Pascanu et al. 2013). 0 is off.
+        weight_decay: wd, multiple of the parameters that is added to a gradient.
+        clip: maximum norm of a step's gradient; larger ones are scaled down to it (Pascanu et al. 2013). 0 is off.
     """
 
     lr: float = ranged(5e-3, 0, 100)
@@ -65,8 +68,8 @@ def gradients(loss: Callable[[Params], tuple[Tensor, Params]], params: Params) -
 def sgd_step(
     params: Params, grads: Params, velocity: Params, stats: Params, settings: SgdSettings
 ) -> tuple[Params, Params]:
-    """Take one step; returns new parameters (with ``stats`` put in place) and the new velocity."""
-    names = sorted(grads)  # a checkpoint's order is another, and a sum's bits depend on it
+    """Take one step; return new parameters, with the running statistics ``stats``, and the new velocity."""
+    names = sorted(grads)  # a loaded checkpoint has another order, on which a sum's bits depend
     w, g, v = ([tree[name] for name in names] for tree in (params, grads, velocity))
     lr, momentum, decay = settings.lr, settings.momentum, settings.weight_decay
     if settings.clip:
@@ -86,28 +89,28 @@ def sgd_step(
     return {**params, **stats, **dict(zip(names, w, strict=True))}, dict(zip(names, v, strict=True))
 
 
-def train_whole_model(
+def train_full_model(
     net: Net, state: Tree, batch: Batch, settings: SgdSettings, adjust: Callable[[Params, Params], Params] | None = None
 ) -> tuple[Tree, Losses]:
-    """Take one SGD step on the risk of the whole model: ``state`` holds ``model`` and ``velocity``.
+    """Take one SGD step of the full model on ``batch_loss``: ``state`` has ``model`` and ``velocity``.
 
     Args:
         net: the net.
         state: at least ``model`` and ``velocity``.
         batch: the beats.
         settings: the optimizer's.
-        adjust: takes the gradient and the point it was taken at (trainable entries) and returns what to step along:
-            a proximal term, a control variate.
+        adjust: maps the gradient and the point (trainable entries) to the direction of the step: adds a proximal term
+            or a control variate.
 
     Returns:
-        New ``model`` and ``velocity``, and the loss, without what ``adjust`` adds.
+        New ``model`` and ``velocity``, and the loss without the terms of ``adjust``.
     """
 
-    def local_risk(params: Params) -> tuple[Tensor, Params]:
+    def objective(params: Params) -> tuple[Tensor, Params]:
         stats: Params = {}
-        return risk(net.logits(params, batch.inputs, stats), batch, settings), stats
+        return batch_loss(net.logits(params, batch.inputs, stats), batch, settings), stats
 
-    grads, loss, stats = gradients(local_risk, state["model"])
+    grads, loss, stats = gradients(objective, state["model"])
     if adjust:
         grads = adjust(grads, trainable(state["model"]))
     model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)

@@ -4,7 +4,7 @@ r"""MTL: multi-task learning over clients (Smith et al., NeurIPS 2017, arXiv 170
     \min_W \sum_i F_i(w_i) + \lambda \operatorname{tr}(W \Omega W^\top), \qquad
     \nabla_{w_i} = \nabla F_i(w_i) + 2 \lambda \sum_j \Omega_{ij} w_j
 
-W has a column for each client. ``relation=mean`` takes :math:`\Omega = (I - 11^\top / M)^2`, which holds every model
+W has a column per client. ``relation=mean`` takes :math:`\Omega = (I - 11^\top / M)^2`, which holds every model
 near the mean of all: :math:`\sum_j \Omega_{ij} w_j = w_i - \bar w`. ``relation=learned`` takes
 :math:`\Omega = (\Sigma + \epsilon I)^{-1}` with
 :math:`\Sigma = (W^\top W)^{1/2} / \operatorname{tr}((W^\top W)^{1/2})` of the models the server last saw (Zhang and
@@ -15,7 +15,7 @@ own: their sum is its model. With ``relation=learned`` it sends the model too, a
 :math:`\Omega`, which is one other patient's model, scaled, where only two have been seen. Running statistics stay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,10 +23,11 @@ import torch
 from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus, times
-from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card, Keeps, Travels
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.base import Method
+from ecgfed.methods.communication import CommunicationSpec, Sent, Stored
+from ecgfed.methods.interface import ClientInfo, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, zeros_like
+from ecgfed.methods.models import Model, Pipeline, Stage, combine_models
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
 from ecgfed.nets.net import Net
@@ -62,36 +63,36 @@ def learned_relation(columns: Tensor) -> Tensor:
 
 
 def _by_number(models: dict[str, Params]) -> dict[str, Params]:
-    """The models in the order of their clients' numbers."""
+    """Return the models in the order of their clients' numbers."""
     return {client: models[client] for client in sorted(models, key=int)}
 
 
 def _relation_of(models: dict[str, Params]) -> Tensor:
-    """Omega of clients' models, in their order."""
+    """Return Omega (M, M) of the clients' models, in their order."""
     flat = [torch.cat([model[name].flatten() for name in sorted(model)]) for model in models.values()]
     return learned_relation(torch.stack(flat))
 
 
 class Mtl(Method):
-    """A model each, held together by a relation between them."""
+    """A model per client, coupled by a relation between clients."""
 
     name: ClassVar[str] = "mtl"
-    card: ClassVar[Card] = Card(
+    communication: ClassVar[CommunicationSpec] = CommunicationSpec(
         "MTL",
         "Smith et al., NeurIPS 2017",
         down=(
-            Travels("mean", "mean of all models", "trainable"),
-            Travels("others", "sum of the others' models", "trainable", "addressee", LEARNED),
-            Travels("own", "weight of its own model", "number", "addressee", LEARNED),
+            Sent("mean", "mean of all models", "trainable"),
+            Sent("others", "sum of the others' models", "trainable", "addressee", LEARNED),
+            Sent("own", "weight of its own model", "number", "addressee", LEARNED),
         ),
         up=(
-            Travels("change", "change of its own model", "trainable"),
-            Travels("model", "its own model", "trainable", when=LEARNED),
+            Sent("change", "change of its own model", "trainable"),
+            Sent("model", "its own model", "trainable", condition=LEARNED),
         ),
-        keeps=(
-            Keeps("model", "own model", "in effect", ("relation=mean",)),
-            Keeps("model", "own model", "as it is", LEARNED),
-            Keeps("velocity", "its momentum"),
+        stores=(
+            Stored("model", "own model", "in effect", ("relation=mean",)),
+            Stored("model", "own model", "as it is", LEARNED),
+            Stored("velocity", "its momentum"),
         ),
     )
     settings_type: ClassVar[type] = MtlSettings
@@ -99,7 +100,7 @@ class Mtl(Method):
 
     def __init__(self, net: Net, settings: MtlSettings) -> None:
         super().__init__(net, settings)
-        self.averages = settings.relation != "learned"  # else the server keeps every model
+        self.averages = settings.relation != "learned"  # if learned, the server stores every model
 
     def server_start(self, initial: Params) -> Tree:
         start: Tree = {"mean": trainable(initial)}
@@ -108,14 +109,14 @@ class Mtl(Method):
     def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:
+    def init_new_client(self, server: Tree, initial: Params) -> Tree:
         return self.client_start({**initial, **server["mean"]})
 
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         models = _by_number(server.get("models", {}))
         if len(models) < 2 or str(client) not in models:
             return {"mean": server["mean"]}
-        # computed in ``aggregate``, once for all; a checkpoint of version 0.1 does not have it
+        # computed once per round in ``aggregate``; a checkpoint of version 0.1 does not have it
         omega = server["relation"] if "relation" in server else _relation_of(models)
         k = list(models).index(str(client))
         weights = omega[k].clone()
@@ -124,22 +125,18 @@ class Mtl(Method):
         stacked = {name: torch.stack([model[name] for model in models.values()]) for name in names}
         return {"mean": server["mean"], "others": weighted_mean(stacked, weights), "own": omega[k, k].clone()}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        kept = {**kept, "before": trainable(kept["model"])}
-        if "others" in shared:
-            return {**kept, "others": shared["others"], "own": shared["own"]}
-        # w_i minus the mean: the fixed relation, and where the server has not seen this client yet
-        return {**kept, "others": times(shared["mean"], -1.0), "own": torch.ones((), dtype=torch.float64)}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        client_state = {**client_state, "before": trainable(client_state["model"])}
+        if "others" in message:
+            return {**client_state, "others": message["others"], "own": message["own"]}
+        # w_i minus the mean: the fixed relation, or a client from which the server has no model yet
+        return {**client_state, "others": times(message["mean"], -1.0), "own": torch.ones((), dtype=torch.float64)}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        def pulled(gradient: Params, w: Params) -> Params:
-            own = state["own"].to(next(iter(w.values())).dtype)
-            return plus(gradient, plus(times(w, own), state["others"]), 2 * self.settings.lam)
+    def adjust_gradient(self, gradient: Params, w: Params, state: Tree) -> Params:
+        omega_ii = state["own"].to(next(iter(w.values())).dtype)
+        return plus(gradient, plus(times(w, omega_ii), state["others"]), 2 * self.settings.lam)
 
-        trained, losses = train_whole_model(self.net, state, batches[0], self.settings, pulled)
-        return {**state, **trained}, losses
-
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         model = state["model"]
         returned: Tree = {"change": minus(trainable(model), state["before"])}
         if self.settings.relation == "learned":
@@ -148,20 +145,20 @@ class Mtl(Method):
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         # every client started from the same model, so the mean of all moves by the participants' changes over M
-        each = torch.full((len(returned.clients),), 1.0 / returned.federation, dtype=torch.float64)
-        new: Tree = {"mean": plus(server["mean"], weighted_mean(returned.tree["change"], each))}
+        weights = torch.full((len(returned.clients),), 1.0 / returned.federation, dtype=torch.float64)
+        new: Tree = {"mean": plus(server["mean"], weighted_mean(returned.tree["change"], weights))}
         if self.settings.relation == "learned":
-            seen = {
+            received = {
                 str(int(client)): {name: value[k] for name, value in returned.tree["model"].items()}
                 for k, client in enumerate(returned.clients)
             }
-            new["models"] = _by_number({**server.get("models", {}), **seen})
+            new["models"] = _by_number({**server.get("models", {}), **received})
             if len(new["models"]) > 1:
                 new["relation"] = _relation_of(new["models"])
         return new
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
-        return together([self.personal_answer(server, client) for client in kept], protocol)
+    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
+        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", kept["model"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["model"], shared=False),))

@@ -1,4 +1,4 @@
-r"""per-FedAvg (Fallah et al., NeurIPS 2020, arXiv 2002.07948), Algorithm 1: a start that one step makes personal.
+r"""per-FedAvg (Fallah et al., NeurIPS 2020, arXiv 2002.07948), Algorithm 1: personal models by one step.
 
 .. math::
     w \leftarrow w - \beta (I - \alpha \nabla^2 f_i(w; D'')) \, \nabla f_i(w - \alpha \nabla f_i(w; D); D')
@@ -6,8 +6,9 @@ r"""per-FedAvg (Fallah et al., NeurIPS 2020, arXiv 2002.07948), Algorithm 1: a s
 with independent batches D, D', D''. ``form=fo`` drops the Hessian; ``form=hf`` takes its product with
 :math:`v = \nabla f_i(w - \alpha \nabla f_i(w; D); D')` as
 :math:`(\nabla f_i(w + \delta v; D'') - \nabla f_i(w - \delta v; D'')) / (2 \delta)`.
-:math:`\alpha` and :math:`\beta` are two settings. A patient's model is one step of alpha from the global model it last
-received, on the first batch of that round.
+
+Departure from the paper: a patient's model is one step of alpha from the global model it last received, on the first
+batch of that round, so that it exists at any time of the run (the paper adapts the final model after training).
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,12 @@ import torch
 from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus, times
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Needs, Tree
-from ecgfed.methods.card import Card, Keeps, Reports
+from ecgfed.methods.communication import CommunicationSpec, Metric, Stored
 from ecgfed.methods.fedavg import FedAvgUniform
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Requirements, Tree
 from ecgfed.methods.local_sgd import gradients, sgd_step
-from ecgfed.methods.risks import risk
+from ecgfed.methods.losses import batch_loss
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
@@ -48,34 +49,34 @@ class PerFedAvgSettings(FederatedSgdSettings):
 
 
 class PerFedAvg(FedAvgUniform):
-    """A global start for personal models (MAML over clients)."""
+    """A global initial model for personal ones (MAML over clients)."""
 
     name: ClassVar[str] = "per-fedavg"
-    card: ClassVar[Card] = replace(
-        FedAvgUniform.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvgUniform.communication,
         title="per-FedAvg",
         reference="Fallah et al., NeurIPS 2020",
-        keeps=(Keeps("personal", "personal model"),),
-        reports=(Reports("inner_loss", "its loss after the step of alpha"),),
+        stores=(Stored("personal", "personal model"),),
+        metrics=(Metric("inner_loss", "its loss after the step of alpha"),),
     )
     settings_type: ClassVar[type] = PerFedAvgSettings
 
     def __init__(self, net: Net, settings: PerFedAvgSettings) -> None:
         super().__init__(net, settings)
-        self.needs = Needs(batches_per_step=3 if settings.form == "hf" else 2)
+        self.requirements = Requirements(batches_per_step=3 if settings.form == "hf" else 2)
 
     def client_start(self, initial: Params) -> Tree:
         return {"personal": initial}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return {**super().begin(shared, kept, info), "personal": shared["model"]}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return {**super().init_round(message, client_state, info), "personal": message["model"]}
 
     def _gradient(self, model: Params, batch: Batch) -> tuple[Params, Tensor, Params]:
-        def local_risk(params: Params) -> tuple[Tensor, Params]:
+        def objective(params: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
-            return risk(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
+            return batch_loss(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
 
-        return gradients(local_risk, model)
+        return gradients(objective, model)
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         model, settings = state["model"], self.settings
@@ -95,8 +96,8 @@ class PerFedAvg(FedAvgUniform):
         personal = {name: torch.where(is_first, inner[name], value) for name, value in state["personal"].items()}
         return {"model": model, "velocity": velocity, "personal": personal}, {"loss": loss, "inner_loss": inner_loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"personal": state["personal"]}
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", kept["personal"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["personal"], shared=False),))

@@ -6,8 +6,9 @@ r"""pFedMe (Dinh et al., NeurIPS 2020, arXiv 2006.08848), Algorithm 1: personal 
     w_i &\leftarrow w_i - \eta \lambda (w_i - \theta_i), \qquad
     w \leftarrow (1 - \beta) w + \beta \operatorname{mean}_S w_i
 
-The personal model is :math:`\theta_i`, not :math:`w_i`. The round's participants update; those the server did not call
-keep what they have. Running statistics are those :math:`\theta_i` has seen.
+The personal model is :math:`\theta_i`, not :math:`w_i`. Running statistics are those of :math:`\theta_i`.
+
+Departure from the paper: only the round's participants update their models (the paper's update all and send some).
 """
 
 from collections.abc import Sequence
@@ -18,18 +19,18 @@ import torch
 from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card, Keeps
+from ecgfed.methods.communication import CommunicationSpec, Stored
 from ecgfed.methods.fedavg import FedAvgUniform
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.methods.local_sgd import gradients
-from ecgfed.methods.risks import RiskSettings, risk
+from ecgfed.methods.losses import LossSettings, batch_loss
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
 
 @dataclass(frozen=True)
-class PFedMeSettings(RiskSettings):
+class PFedMeSettings(LossSettings):
     """Settings of pFedMe; no momentum, as in the paper.
 
     Attributes:
@@ -37,7 +38,7 @@ class PFedMeSettings(RiskSettings):
         lam: lambda, from {15, 20, 30} in the paper.
         inner_steps: gradient steps for theta_i on a batch (K).
         personal_lr: their learning rate.
-        beta: how far the server goes towards the mean (beta).
+        beta: step of the server towards the mean (beta).
     """
 
     lr: float = ranged(5e-3, 0, 100)
@@ -51,11 +52,11 @@ class PFedMe(FedAvgUniform):
     """Global model of the clients' w_i, personal models theta_i near them."""
 
     name: ClassVar[str] = "pfedme"
-    card: ClassVar[Card] = replace(
-        FedAvgUniform.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvgUniform.communication,
         title="pFedMe",
         reference="Dinh et al., NeurIPS 2020",
-        keeps=(Keeps("personal", "personal model, but for BatchNorm's statistics"),),
+        stores=(Stored("personal", "personal model, but for BatchNorm's statistics"),),
     )
     settings_type: ClassVar[type] = PFedMeSettings
 
@@ -65,35 +66,35 @@ class PFedMe(FedAvgUniform):
     def client_start(self, initial: Params) -> Tree:
         return {"personal": initial}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return {"model": shared["model"], "personal": shared["model"]}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return {"model": message["model"], "personal": message["model"]}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch, settings = batches[0], self.settings
         w, theta = state["model"], state["personal"]
 
-        def local_risk(params: Params) -> tuple[Tensor, Params]:
+        def objective(params: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
-            return risk(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
+            return batch_loss(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
 
         losses: list[Tensor] = []
         for _ in range(settings.inner_steps):
-            gradient, loss, stats = gradients(local_risk, theta)
+            gradient, loss, stats = gradients(objective, theta)
             point = trainable(theta)
             pulled = plus(gradient, minus(point, w), settings.lam)
             theta = {**theta, **stats, **plus(point, pulled, -settings.personal_lr)}
             losses.append(loss)
         point = trainable(w)
-        seen = {name: value for name, value in theta.items() if is_buffer(name)}
-        w = {**w, **seen, **plus(point, minus(point, theta), -settings.lr * settings.lam)}
+        stats = {name: value for name, value in theta.items() if is_buffer(name)}
+        w = {**w, **stats, **plus(point, minus(point, theta), -settings.lr * settings.lam)}
         return {"model": w, "personal": theta}, {"loss": losses[0]}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"personal": state["personal"]}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         mean = weighted_mean(returned.tree["model"], self.weights(returned))
         return {"model": {n: torch.lerp(value, mean[n], self.settings.beta) for n, value in server["model"].items()}}
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", kept["personal"], shared=False),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["personal"], shared=False),))

@@ -11,8 +11,10 @@ estimate of it over so many, for rounds that are short beside it). Dividing both
 :math:`w \leftarrow w - \sum u_i g_i / \sum u_i (q \lVert g_i \rVert^2 / F_i + L)`.
 
 L is 1/eta for plain SGD. Momentum m makes :math:`w - w_i` up to 1/(1 - m) times longer than eta times the gradients, so
-L is (1 - m)/eta. Running statistics are no direction to step along: they are averaged with weights u.
-The server may take the step with an optimizer of its own (``server_optimizer``).
+L is (1 - m)/eta.
+
+Departures from the paper: momentum, with L as above; running statistics, which have no gradient, are averaged with
+weights u; the server may take the step with an optimizer of its own (``server_optimizer``).
 """
 
 from dataclasses import dataclass, replace
@@ -21,14 +23,14 @@ from typing import ClassVar
 import torch
 
 from ecgfed.methods.algebra import plus
-from ecgfed.methods.base import Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card
+from ecgfed.methods.communication import CommunicationSpec
 from ecgfed.methods.fedavg import LossFirst, LossFirstSettings
-from ecgfed.methods.server_sgd import server_start, server_step
+from ecgfed.methods.interface import Returned, Tree, weighted_mean
+from ecgfed.methods.server_sgd import server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
-#: A loss below this counts as this, so that its logarithm and inverse are finite.
+#: Losses are clamped to this, so that logarithm and inverse are finite.
 SMALLEST_LOSS = 1e-8
 
 
@@ -45,15 +47,14 @@ class QFflSettings(LossFirstSettings):
 
 
 class QFfl(LossFirst):
-    """Losses to the power q decide how far each client is followed."""
+    """Clients weighted by their losses to the power q."""
 
     name: ClassVar[str] = "q-ffl"
-    card: ClassVar[Card] = replace(LossFirst.card, title="q-FFL", reference="Li et al., ICLR 2020")
+    communication: ClassVar[CommunicationSpec] = replace(
+        LossFirst.communication, title="q-FFL", reference="Li et al., ICLR 2020"
+    )
     settings_type: ClassVar[type] = QFflSettings
     averages = False  # the step is divided by a sum over the lengths of the updates
-
-    def server_start(self, initial: Params) -> Tree:
-        return server_start(initial, self.settings)
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         settings, w = self.settings, server["model"]

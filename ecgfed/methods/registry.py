@@ -1,6 +1,6 @@
-"""Finding methods by name: every file of this folder, packages that offer some, and anybody's own file.
+"""Registry of methods: files of this folder, entry points of installed packages, and user files.
 
-A package offers a method with an entry point of the group ``ecgfed.methods``; a file or module is named as
+A package registers a method with an entry point of the group ``ecgfed.methods``; a file or module is named as
 ``path/to/file.py:ClassName`` or ``package.module:ClassName``.
 """
 
@@ -11,7 +11,7 @@ from functools import cache
 import ecgfed.methods
 from ecgfed.errors import OptionError, RunError
 from ecgfed.methods.base import Method
-from ecgfed.methods.card import Card
+from ecgfed.methods.communication import CommunicationSpec
 from ecgfed.plugins import check_pin, digest_of, entries, load_code, load_entry, names_code, origin_of
 from ecgfed.text import did_you_mean, same_name
 
@@ -21,17 +21,17 @@ ENTRY_POINTS = "ecgfed.methods"
 @cache
 def methods() -> dict[str, type[Method]]:
     """Return every method by name, in alphabetical order: this package's and those of installed packages."""
-    found: dict[str, type[Method]] = {}
+    registered: dict[str, type[Method]] = {}
     for module in pkgutil.iter_modules(ecgfed.methods.__path__):
         for value in vars(importlib.import_module(f"ecgfed.methods.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, Method) and value.name:
-                found[value.name] = value
+                registered[value.name] = value
     for entry in entries(ENTRY_POINTS).values():
         kind = _checked(load_entry(entry), f"entry point {entry.value}")
-        if same_name(kind.name, found):
+        if same_name(kind.name, registered):
             raise OptionError(f"entry point {entry.value}", f"a second method named {kind.name!r}", "a name of its own")
-        found[kind.name] = kind
-    return dict(sorted(found.items()))
+        registered[kind.name] = kind
+    return dict(sorted(registered.items()))
 
 
 def method_by_name(name: str, option: str = "--method") -> type[Method]:
@@ -40,10 +40,10 @@ def method_by_name(name: str, option: str = "--method") -> type[Method]:
     Args:
         name: of a registered method, but for case, hyphens and underscores; or ``path/to/file.py:ClassName``, or
             ``package.module:ClassName``.
-        option: what named it, for messages.
+        option: the option that named it, for messages.
 
     Raises:
-        OptionError: no such method, or what is there is none; the known names are listed, the nearest is suggested.
+        OptionError: no such method, or not a valid method; known names are listed and the nearest suggested.
     """
     if names_code(name):
         return _checked(load_code(name, option).value, f"{option} {name}")
@@ -57,66 +57,67 @@ def method_by_name(name: str, option: str = "--method") -> type[Method]:
 def stored_method(
     name: object, where: object, passed: str | type[Method] | None = None, pinned: str | None = None
 ) -> type[Method]:
-    """Return the method that a run names; no code is loaded because a file names it.
+    """Return the method of a stored run; code named only by the run is never loaded.
 
     Args:
-        name: what stands in the run.
-        where: its file, for messages.
-        passed: the method as a person named it in this call, or its class. It must be the one the run names; of
-            somebody's own method nothing else opens the run.
-        pinned: SHA-256 of the file of somebody's own method, where the run says it.
+        name: the method's name in the run.
+        where: the run's file, for messages.
+        passed: the method the caller named, or its class. It must be the run's; a user's own method has to be passed.
+        pinned: SHA-256 of the file of a user's own method, if the run has it.
 
     Raises:
-        RunError: somebody's own code that nobody passed, or another method than was passed.
-        OptionError: no such method here, or another file than the pinned one: both digests are said.
+        RunError: a user's own method that was not passed, or another method than the run's.
+        OptionError: unknown method, or another file than the pinned one; the message has both digests.
     """
     if not isinstance(name, str):
         raise RunError(where, f"its method is {name!r:.100}", "a name")
-    given = passed if isinstance(passed, str) or passed is None else name_of(passed)
-    own = names_code(name)
-    if own and passed is None:
+    passed_name = passed if isinstance(passed, str) or passed is None else name_of(passed)
+    is_user_code = names_code(name)
+    if is_user_code and passed is None:
         raise RunError(
             where,
             f"its method {name!r:.200} is somebody's own code, which is not run because a file names it",
             "you to name its file",
             "read it, then pass it with --method FILE.py:CLASS",
         )
-    if given is not None and (
-        own != names_code(given) or (own and given.rpartition(":")[2] != name.rpartition(":")[2])
+    if passed_name is not None and (
+        is_user_code != names_code(passed_name)
+        or (is_user_code and passed_name.rpartition(":")[2] != name.rpartition(":")[2])
     ):
-        raise _other_method(where, name, given)
-    if own and isinstance(passed, type):
+        raise _method_mismatch(where, name, passed_name)
+    if is_user_code and isinstance(passed, type):
         check_pin(where, digest_of(passed), pinned)
-        return _checked(passed, f"--method {given}")
-    if own:
-        return _checked(load_code(str(given), "--method", pinned).value, f"--method {given}")
+        return _checked(passed, f"--method {passed_name}")
+    if is_user_code:
+        return _checked(load_code(str(passed_name), "--method", pinned).value, f"--method {passed_name}")
     kind = method_by_name(name)
-    if given is not None and method_by_name(given) is not kind:
-        raise _other_method(where, name, given)
+    if passed_name is not None and method_by_name(passed_name) is not kind:
+        raise _method_mismatch(where, name, passed_name)
     return kind
 
 
-def _other_method(where: object, name: str, given: str) -> RunError:
-    found = f"was begun with method {name!s:.200}, not {given!s:.200}"
+def _method_mismatch(where: object, name: str, passed_name: str) -> RunError:
+    actual = f"was begun with method {name!s:.200}, not {passed_name!s:.200}"
     action = "pass its own file with --method FILE.py:CLASS" if names_code(name) else "leave --method out"
-    return RunError(where, found, action=action)
+    return RunError(where, actual, action=action)
 
 
 def name_of(kind: type[Method]) -> str:
-    """The name by which ``method_by_name`` finds a class again: its own, or where it lies."""
+    """Return the name under which ``method_by_name`` finds a class: its registered name or its location."""
     return kind.name if methods().get(kind.name) is kind else origin_of(kind)
 
 
 def _checked(value: object, where: str) -> type[Method]:
-    """Return a method class, complete enough to be used."""
+    """Return a valid method class; raises OptionError for anything else."""
     if not (isinstance(value, type) and issubclass(value, Method)):
         raise OptionError(where, f"{value!r} is no method", "a subclass of ecgfed.methods.base.Method")
-    missing = [need for need in ("name", "card", "settings_type") if not getattr(value, need, None)]
-    missing += sorted(value.__abstractmethods__)
+    missing = [member for member in ("name", "communication") if not getattr(value, member, None)]
     if missing:
         raise OptionError(
             where, f"{value.__name__} lacks {', '.join(missing)}", "all of a method", "see docs/training.md"
         )
-    if not isinstance(value.card, Card):
-        raise OptionError(where, f"{value.__name__}'s card is {value.card!r}", "an ecgfed.methods.card.Card")
+    spec: object = value.communication
+    if not isinstance(spec, CommunicationSpec):
+        actual = f"{value.__name__}'s communication is {spec!r}"
+        raise OptionError(where, actual, "an ecgfed.methods.communication.CommunicationSpec")
     return value

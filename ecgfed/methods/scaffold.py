@@ -7,7 +7,10 @@ r"""SCAFFOLD (Karimireddy et al., ICML 2020, arXiv 1910.06378), Algorithm 1.
     x &\leftarrow x + \operatorname{mean}(y_i - x), \qquad c \leftarrow c + \frac{m}{M} \operatorname{mean}(c_i^+ - c_i)
 
 Option II assumes plain SGD: with momentum m a step is up to 1/(1 - m) times longer than eta g, c_i is overstated by as
-much, and the method can diverge. So momentum is 0 here unless option I is chosen.
+much, and the method can diverge. So momentum is 0 unless option I is chosen.
+
+Departures from the paper: running statistics, which it does not mention, are the participants' mean; the server may
+take its step with an optimizer of its own (``server_optimizer``).
 """
 
 from collections.abc import Sequence
@@ -19,11 +22,11 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.algebra import minus, plus, times
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Card, Keeps, Travels
+from ecgfed.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.local_sgd import gradients, train_whole_model, zeros_like
-from ecgfed.methods.risks import risk
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import gradients, zeros_like
+from ecgfed.methods.losses import batch_loss
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import choice
 from ecgfed.nets.layers import Params, trainable
@@ -34,7 +37,7 @@ class ScaffoldSettings(FederatedSgdSettings):
     """Settings of SCAFFOLD.
 
     Attributes:
-        option: ``II`` (from the way the model went) or ``I`` (gradient at the received model over the round's batches,
+        option: ``II`` (from the change of the model) or ``I`` (gradient at the received model over the round's batches,
             a second gradient each step).
     """
 
@@ -55,13 +58,13 @@ class Scaffold(FedAvgUniform):
     """FedAvg with control variates against client drift."""
 
     name: ClassVar[str] = "scaffold"
-    card: ClassVar[Card] = replace(
-        FedAvgUniform.card,
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvgUniform.communication,
         title="SCAFFOLD",
         reference="Karimireddy et al., ICML 2020",
-        down=(*FedAvgUniform.card.down, Travels("variate", "control variate", "trainable")),
-        up=(*FedAvgUniform.card.up, Travels("change", "change of its control variate", "trainable")),
-        keeps=(Keeps("variate", "control variate", "in effect"),),
+        down=(*FedAvgUniform.communication.down, Sent("variate", "control variate", "trainable")),
+        up=(*FedAvgUniform.communication.up, Sent("change", "change of its control variate", "trainable")),
+        stores=(Stored("variate", "control variate", "in effect"),),
     )
     settings_type: ClassVar[type] = ScaffoldSettings
 
@@ -71,47 +74,43 @@ class Scaffold(FedAvgUniform):
     def client_start(self, initial: Params) -> Tree:
         return {"variate": zeros_like(initial)}
 
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         return {"model": server["model"], "variate": server["variate"]}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         state = {
-            **super().begin(shared, kept, info),
-            "received": shared["model"],
-            "own": kept["variate"],
-            "shared": shared["variate"],
+            **super().init_round(message, client_state, info),
+            "received": message["model"],
+            "client_variate": client_state["variate"],
+            "server_variate": message["variate"],
             "steps": torch.zeros((), dtype=torch.float64),
         }
         if self.settings.option == "I":
-            state["gradient_sum"] = zeros_like(shared["model"])
+            state["gradient_sum"] = zeros_like(message["model"])
         return state
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch = batches[0]
-        trained, losses = train_whole_model(
-            self.net,
-            state,
-            batch,
-            self.settings,
-            lambda gradient, _: plus(minus(gradient, state["own"]), state["shared"]),
-        )
-        new = {**state, **trained, "steps": state["steps"] + 1}
+        new, losses = super().step({**state, "steps": state["steps"] + 1}, batches, t)
         if self.settings.option == "I":
 
-            def local_risk(params: Params) -> tuple[Tensor, Params]:
-                return risk(self.net.logits(params, batch.inputs, {}), batch, self.settings), {}
+            def objective(params: Params) -> tuple[Tensor, Params]:
+                return batch_loss(self.net.logits(params, batch.inputs, {}), batch, self.settings), {}
 
-            new["gradient_sum"] = plus(state["gradient_sum"], gradients(local_risk, state["received"])[0])
+            new["gradient_sum"] = plus(state["gradient_sum"], gradients(objective, state["received"])[0])
         return new, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def adjust_gradient(self, gradient: Params, w: Params, state: Tree) -> Params:
+        return plus(minus(gradient, state["client_variate"]), state["server_variate"])
+
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         if self.settings.option == "I":
             variate = times(state["gradient_sum"], 1.0 / float(state["steps"]))
         else:
-            way = minus(trainable(state["received"]), state["model"])
+            change = minus(trainable(state["received"]), state["model"])
             scale = 1.0 / (float(state["steps"]) * self.settings.lr)
-            variate = plus(minus(state["own"], state["shared"]), way, scale)
-        return {"model": state["model"], "change": minus(variate, state["own"])}, {"variate": variate}
+            variate = plus(minus(state["client_variate"], state["server_variate"]), change, scale)
+        return {"model": state["model"], "change": minus(variate, state["client_variate"])}, {"variate": variate}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         weights = self.weights(returned)

@@ -1,4 +1,4 @@
-r"""The server's own step along what the clients changed.
+r"""The server's step along the mean change of the clients' models.
 
 With :math:`\bar w` the aggregated client models and :math:`\Delta = \bar w - w`:
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ecgfed.methods.base import Tree
+from ecgfed.methods.interface import Tree
 from ecgfed.methods.local_sgd import SgdSettings, zeros_like
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
@@ -48,7 +48,7 @@ class FederatedSgdSettings(SgdSettings):
     server_schedule: str = choice("constant", ("constant", "cosine"))
 
     def planned_by_length(self, over: float) -> tuple[str, ...]:
-        """The server's step follows a cosine over all rounds."""
+        """Return the cosine schedule, which spans the planned rounds."""
         return ("server_schedule=cosine",) if over > 0 and self.server_schedule == "cosine" else ()
 
 
@@ -63,13 +63,13 @@ def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:
 
 
 def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings, progress: float) -> Tree:
-    """Move the server's ``model`` towards the aggregated one; running statistics are taken as they are.
+    """Move the server's ``model`` towards the aggregated one; running statistics are replaced.
 
     Args:
         server: the server's state.
         mean: the aggregated model.
         settings: the server's optimizer.
-        progress: share of the run that is over, for the schedule.
+        progress: completed share of the run, for the schedule.
     """
     step_size = settings.server_lr
     if settings.server_schedule == "cosine":

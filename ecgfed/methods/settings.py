@@ -1,12 +1,12 @@
-"""A method's settings: frozen dataclasses whose fields say what they may be, read from ``NAME=VALUE`` and from TOML.
+"""Settings of methods: frozen dataclasses with ranges and choices, parsed from ``NAME=VALUE`` and from TOML.
 
     @dataclass(frozen=True)
-    class MySettings(Settings):  # its docstring says under "Attributes:" what each field means
+    class MySettings(Settings):  # fields are documented under "Attributes:" of its docstring
         mu: float = ranged(0.01, 0, 1e4)
         form: str = choice("fo", ("fo", "hf"))
 
-Types and ranges are checked in one place when an object is made, and help prints them. A subclass that gives a field
-another default (``mu: float = 0.1``) keeps its range.
+Types and ranges are checked on construction and shown in the help. A subclass that gives a field another default
+(``mu: float = 0.1``) inherits its range.
 """
 
 import dataclasses
@@ -24,10 +24,10 @@ from ecgfed.text import did_you_mean, same_name
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
-#: Where a field's range or choices lie in its metadata.
+#: Key of a field's range or choices in its metadata.
 _LIMITS = "limits"
 _TEXT_OF_BOOL = {"true": True, "false": False}
-#: what a value of each kind has to be; numpy's numbers are numbers
+#: accepted type of each kind; numpy's numbers are numbers
 _BASIC: dict[type, type] = {float: Real, int: Integral, bool: bool, str: str}
 
 
@@ -44,7 +44,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some words."""
+    """One of several strings."""
 
     options: tuple[str, ...]
 
@@ -58,21 +58,21 @@ def ranged(default: Number, low: float, high: float) -> Number:
 
 
 def choice(default: str, options: Iterable[str]) -> str:
-    """Return a dataclass field for one of some words."""
+    """Return a dataclass field for one of several strings."""
     return dataclasses.field(default=default, metadata={_LIMITS: Choice(tuple(options))})
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of one setting.
+    """Description of one setting.
 
     Attributes:
-        name: of the field.
+        name: the field's name.
         kind: ``float``, ``int``, ``bool`` or ``str``.
         optional: whether it may be None.
         default: the field's.
-        limits: its range or choices, or None where it has none.
-        meaning: what its class says of it under ``Attributes:``, on one line.
+        limits: its range or choices, or None.
+        meaning: its text under ``Attributes:`` of the class's docstring, on one line.
     """
 
     name: str
@@ -84,13 +84,13 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What it may be, for people."""
-        of_its_kind = "true, false" if self.kind is bool else f"a value of type {self.kind.__name__}"
-        text = of_its_kind if self.limits is None else str(self.limits)
+        """Allowed values, as text."""
+        any_value = "true, false" if self.kind is bool else f"a value of type {self.kind.__name__}"
+        text = any_value if self.limits is None else str(self.limits)
         return f"{text} or none" if self.optional else text
 
     def read(self, value: Any) -> Any:
-        """Return text or a TOML value as this setting's type; raises OptionError where it is of another one."""
+        """Return text or a TOML value as this setting's type; raises OptionError if it cannot be converted."""
         if self.optional and value in (None, "none"):
             return None
         try:
@@ -102,14 +102,14 @@ class Setting:
                 raise ValueError
             return self.kind(value)
         except (ValueError, KeyError, TypeError, OverflowError):
-            raise self._of_another_type(value) from None
+            raise self._type_error(value) from None
 
     def check(self, value: Any) -> None:
         """Raise OptionError unless a value is of this setting's type, finite, and within its limits."""
         if self.optional and value is None:
             return
         if not self._is_of_kind(value):
-            raise self._of_another_type(value)
+            raise self._type_error(value)
         if isinstance(self.limits, Range):
             check_range(self.name, value, self.limits.low, self.limits.high)
         elif isinstance(self.limits, Choice):
@@ -118,16 +118,16 @@ class Setting:
             raise OptionError(f"--set {self.name}", f"{value}", "a finite number")
 
     def _is_of_kind(self, value: object) -> bool:
-        if isinstance(value, bool):  # which Python counts among the numbers
+        if isinstance(value, bool):  # a subclass of int
             return self.kind is bool
         return isinstance(value, _BASIC.get(self.kind, object))
 
-    def _of_another_type(self, value: Any) -> OptionError:
+    def _type_error(self, value: Any) -> OptionError:
         return OptionError(f"--set {self.name}", f"{value!r}", f"a value of type {self.kind.__name__}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Raise OptionError unless ``low <= value <= high``; a value that is no number is in no range."""
+    """Raise OptionError unless ``low <= value <= high``; NaN is outside every range."""
     if not low <= value <= high:
         raise OptionError(f"--set {name}", f"{value}", str(Range(low, high)))
 
@@ -140,34 +140,34 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of a method's hyper-parameters: whoever makes one with a wrong value gets an OptionError."""
+    """Base of a method's hyper-parameters; an invalid value raises OptionError."""
 
     def __post_init__(self) -> None:
         _check(self)
         self.check_together()
 
     def check_together(self) -> None:
-        """Raise OptionError where values do not go together; nothing by default. Each of them is within its limits."""
+        """Raise OptionError if values contradict each other; called after each has been checked alone."""
 
     def planned_by_length(self, over: float) -> tuple[str, ...]:
-        """Return, as ``NAME=VALUE``, the settings that went by the share of the run that is over; none by default.
+        """Return, as ``NAME=VALUE``, settings that depend on the planned number of rounds; none by default.
 
-        Whoever gives a run another length is told of them: its rounds until then went by the first one.
+        They are reported when a run is extended: its rounds so far followed the original plan.
 
         Args:
-            over: that share, 0 to 1.
+            over: completed share of the original plan, 0 to 1.
         """
         return ()
 
     @classmethod
     def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a stored run's values as this version takes them."""
+        """Return the values of a stored run, converted to this version's settings."""
         return dict(values)
 
 
 def settings_of(settings_type: type) -> tuple[Setting, ...]:
-    """Return what is known of each setting of a dataclass, in the order of its fields."""
-    if settings_type not in _KNOWN:  # asked for each time settings are made, in some methods at every step
+    """Return a description of each setting of a dataclass, in the order of its fields."""
+    if settings_type not in _KNOWN:  # cached: some methods create settings in every step
         _KNOWN[settings_type] = _settings_of(settings_type)
     return _KNOWN[settings_type]
 
@@ -177,18 +177,18 @@ _KNOWN: dict[type, tuple[Setting, ...]] = {}
 
 def _settings_of(settings_type: type) -> tuple[Setting, ...]:
     hints, meanings = typing.get_type_hints(settings_type), _meanings(settings_type)
-    found = []
+    settings = []
     for field in dataclasses.fields(settings_type):
         hint = hints[field.name]
         options = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
         kind = next(option for option in options if option is not type(None))
         optional, limits = type(None) in options, _limits(settings_type, field.name)
-        found.append(Setting(field.name, kind, optional, field.default, limits, meanings.get(field.name, "")))
-    return tuple(found)
+        settings.append(Setting(field.name, kind, optional, field.default, limits, meanings.get(field.name, "")))
+    return tuple(settings)
 
 
 def _limits(settings_type: type, name: str) -> Range | Choice | None:
-    """The limits of the nearest class that gives the field some."""
+    """Return the limits from the first class in the MRO that has them."""
     for base in settings_type.__mro__:
         field = base.__dict__.get("__dataclass_fields__", {}).get(name)
         if field is not None and _LIMITS in field.metadata:
@@ -198,8 +198,8 @@ def _limits(settings_type: type, name: str) -> Range | Choice | None:
 
 
 def _meanings(settings_type: type) -> dict[str, str]:
-    """What a class and its bases say of their fields under ``Attributes:``; the nearest word counts."""
-    found: dict[str, str] = {}
+    """Return the texts under ``Attributes:`` of a class and its bases; subclasses override."""
+    meanings: dict[str, str] = {}
     for base in reversed(settings_type.__mro__):
         _, _, attributes = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")
         name = ""
@@ -207,20 +207,20 @@ def _meanings(settings_type: type) -> dict[str, str]:
             if line and not line.startswith("    "):
                 break
             if line.startswith("     "):
-                found[name] += f" {line.strip()}"
+                meanings[name] += f" {line.strip()}"
             elif line:
                 name, _, text = line.strip().partition(": ")
-                found[name] = text
-    return found
+                meanings[name] = text
+    return meanings
 
 
-def _check(made: Any) -> None:
-    for setting in settings_of(type(made)):
-        setting.check(getattr(made, setting.name))
+def _check(settings: Any) -> None:
+    for setting in settings_of(type(settings)):
+        setting.check(getattr(settings, setting.name))
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, str]:
-    """Return what ``NAME=VALUE`` pairs say, the last of a name; raises OptionError where one is no such pair."""
+    """Parse ``NAME=VALUE`` pairs, of which the last of a name counts; raises OptionError for other text."""
     values = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -233,25 +233,25 @@ def named_values(pairs: Iterable[str]) -> dict[str, str]:
 def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
     """Build a method's settings from names and values (text or TOML types).
 
-    Case, hyphens and underscores of a name make no difference; of a setting named twice the last value counts.
+    Case, hyphens and underscores of names are ignored; of a setting named twice the last value counts.
 
     Raises:
-        OptionError: a name the method does not have, a value of another type or out of range.
+        OptionError: an unknown name, or a value of another type or out of range.
     """
     known = {setting.name: setting for setting in settings_of(settings_type)}
     read = {}
-    for asked, value in values.items():
-        name = same_name(asked, known)
+    for key, value in values.items():
+        name = same_name(key, known)
         if name is None:
-            wanted = f"one of {', '.join(known)}"
-            raise OptionError(f"--set {asked}", "is no setting of this method", wanted, did_you_mean(asked, known))
+            expected = f"one of {', '.join(known)}"
+            raise OptionError(f"--set {key}", "is no setting of this method", expected, did_you_mean(key, known))
         read[name] = known[name].read(value)
-    made = settings_type(**read)
-    _check(made)  # a dataclass of somebody's own may not have our base
-    return made
+    settings = settings_type(**read)
+    _check(settings)  # a user's dataclass may not derive from Settings
+    return settings
 
 
 def stored_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
-    """Build settings from what a run has stored, of this version or an earlier one; raises OptionError."""
+    """Build settings from a stored run's values, of this version or an earlier one; raises OptionError."""
     migrate = getattr(settings_type, "of_earlier_versions", dict)
     return make_settings(settings_type, migrate(values))

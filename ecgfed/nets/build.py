@@ -1,4 +1,4 @@
-"""From a specification to the net it means."""
+"""Construction of nets from specifications."""
 
 from ecgfed.nets.images import ConvNet, ResNet30
 from ecgfed.nets.net import Net, NetSpec
@@ -6,7 +6,7 @@ from ecgfed.nets.resnet1d import ResNet1d
 
 
 def make_net(spec: NetSpec) -> Net:
-    """Return the functions of a specification."""
+    """Return the net of a specification."""
     if spec.modality == "ecg":
         return ResNet1d(spec)
     return ResNet30(spec) if spec.architecture == "resnet30" else ConvNet(spec)

@@ -1,11 +1,11 @@
-"""The hypernetwork of Fed-RoD: a patient's class mix in, the weights of a personal head out (Ha et al. 2017)."""
+"""The hypernetwork of Fed-RoD (Ha et al. 2017): class distribution in, weights of a personal head out."""
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.nets.layers import Initialiser, Params, linear
 
-#: How far from nothing a made head starts: personal logits should begin small beside the generic ones.
+#: Scale of the initial head, so that personal logits start small compared with the generic ones.
 SMALL = 0.01
 
 
@@ -17,9 +17,9 @@ def initial_hypernetwork(classes: int, features: int, hidden: int, seed: int) ->
     return draw.params
 
 
-def made_head(params: Params, mix: Tensor, features: int) -> Params:
-    """The personal head for a class mix (classes,) that sums to 1: ``personal.weight`` and ``personal.bias``."""
-    classes = mix.shape[0]
-    flat = linear(params, "hyper.out", F.relu(linear(params, "hyper.hidden", mix[None])))[0]
+def head_from_hypernetwork(params: Params, distribution: Tensor, features: int) -> Params:
+    """Return the head for class shares (classes,) with sum 1: ``personal.weight`` and ``personal.bias``."""
+    classes = distribution.shape[0]
+    flat = linear(params, "hyper.out", F.relu(linear(params, "hyper.hidden", distribution[None])))[0]
     weight, bias = flat[: classes * features], flat[classes * features :]
     return {"personal.weight": weight.reshape(classes, features), "personal.bias": bias}

@@ -29,23 +29,23 @@ def normalised(image: Tensor, like: Tensor) -> Tensor:
 
 
 class ImageNet(Net):
-    """What the nets for images share: (B, 3, 32, 32) uint8 in, as ``Inputs.window``."""
+    """What the nets for images share: (B, 3, 32, 32) uint8 in, as ``Inputs.examples``."""
 
     input_name: ClassVar[str] = "image"
     input_shape: ClassVar[tuple[int, ...]] = (3, 32, 32)
     input_type: ClassVar[torch.dtype] = torch.uint8
 
     def pixels(self, inputs: Inputs, like: Tensor) -> Tensor:
-        """Normalised pixels (B, 3, 32, 32) in the type of ``like``, laid out as is fastest.
+        """Normalised pixels (B, 3, 32, 32) in the type of ``like``, in the fastest memory layout.
 
         oneDNN's layout, which all layers keep, makes a step 10 to 20% faster (see also docs/decisions/0011); mapped
         over clients, convolutions are grouped and it does not, and torch's GroupNorm is less exact in it (logits of a
         ResNet-30 to 5e-5 instead of 4e-6 of ONNX Runtime's).
         """
-        made = normalised(inputs.examples, like)
+        pixels = normalised(inputs.examples, like)
         if is_mapped() or self.spec.norm == "group":
-            return made
-        return made.contiguous(memory_format=torch.channels_last)
+            return pixels
+        return pixels.contiguous(memory_format=torch.channels_last)
 
 
 class ResNet30(ImageNet):
@@ -92,7 +92,7 @@ class ResNet30(ImageNet):
             params: the net's parameters; ``extractor.*`` is read.
             inputs: a batch; images (B, 3, 32, 32) uint8, not normalised.
             stats: where BatchNorm's new statistics are put in training, see ``ecgfed.nets.layers.norm``; None for
-                answers.
+                inference.
         """
         kind, rows = self.spec.norm, inputs.weight
         x = conv2d(params, "extractor.stem", self.pixels(inputs, params["extractor.stem.weight"]))
@@ -154,7 +154,7 @@ class ConvNet(ImageNet):
             params: the net's parameters; ``extractor.*`` is read.
             inputs: a batch; images (B, 3, 32, 32) uint8, not normalised.
             stats: where BatchNorm's new statistics are put in training, see ``ecgfed.nets.layers.norm``; None for
-                answers.
+                inference.
         """
         x = self.pixels(inputs, params["extractor.linear.weight"])
         for i in range(len(self.channels)):

@@ -1,4 +1,4 @@
-"""What every net is to a method: a specification, its inputs, and functions by role over parameter dictionaries."""
+"""Interface of nets: specification, inputs, and functions by role over parameter dictionaries."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,22 +11,22 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
-from ecgfed.nets.own_head import gated_logits, kernel_logits, linear_logits, typical_distance
+from ecgfed.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
 
-#: More than there are annotation codes, and few enough that a head of a stranger's run has a place in memory.
+#: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
 MAX_CLASSES = 10_000
 NORMS = ("group", "batch", "none")
 #: version of the RR features (``ecgfed.beats.rr``, which a net does not know) -> how many there are
 RR_COUNT = {1: 4, 2: 16}
-#: modality of a cohort -> architectures of the nets for it, the first where nothing else is asked for
+#: modality of a cohort -> architectures of its nets, the default first
 NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
-#: architecture -> normalisation where nothing else is asked for, if not ``group``; the papers' ConvNets have none
+#: architecture -> default normalisation, if not ``group``; the papers' ConvNets have none
 DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
 
 
 @dataclass(frozen=True)
 class NetSpec:
-    """Everything that decides a net's shape; written into runs and bundles.
+    """Everything that determines the shape of a net; written into runs and bundles.
 
     Attributes:
         classes: number of classes.
@@ -65,13 +65,13 @@ class NetSpec:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
             raise OptionError("--window-share", f"{share!r:.40}", "above 0, at most 1")
         if share != 1 and not (self.rr and self.rr_version == 2):
-            found = f"{share:g} for a net without RR features of version 2"
+            value = f"{share:g} for a net without RR features of version 2"
             raise OptionError(
-                "--window-share", found, "a cohort of --rr-version 2, and a net with them", "leave it out"
+                "--window-share", value, "a cohort of --rr-version 2, and a net with them", "leave it out"
             )
         if self.rr and self.modality != "ecg":
-            found = f"given for {self.architecture}, a net for images"
-            raise OptionError("--rr", found, "a net for ECG", "leave it out")
+            value = f"given for {self.architecture}, a net for images"
+            raise OptionError("--rr", value, "a net for ECG", "leave it out")
 
     @property
     def modality(self) -> str:
@@ -88,7 +88,7 @@ class NetSpec:
         return max(GROUPS, round(channels * self.width / GROUPS) * GROUPS)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; what runs of version 0.1 do not have goes without saying."""
+        """Return the fields as JSON values; fields that version 0.1 did not have are omitted at their defaults."""
         values = asdict(self)
         if self.rr_version == 1:
             del values["rr_version"]
@@ -114,23 +114,23 @@ def net_spec(
     rr_version: int = 1,
     window_share: float = 1.0,
 ) -> NetSpec:
-    """Choose a net for a cohort; what is None is the modality's default.
+    """Choose a net for a cohort; None stands for the modality's default.
 
     Raises:
-        OptionError: a net of the other modality, or what ``NetSpec`` refuses.
+        OptionError: a net of the other modality, or a value that ``NetSpec`` rejects.
     """
     chosen = NETS[modality][0] if architecture is None else architecture
-    usual = DEFAULT_NORM.get(chosen, "group")
-    for other, architectures in NETS.items():
-        if other != modality and chosen in architectures:
+    default_norm = DEFAULT_NORM.get(chosen, "group")
+    for net_modality, architectures in NETS.items():
+        if net_modality != modality and chosen in architectures:
             raise OptionError(
                 "--net",
-                f"{chosen!r} is for {_WHAT[other]}",
+                f"{chosen!r} is for {_WHAT[net_modality]}",
                 f"one of {', '.join(NETS[modality])}",
                 f"the cohort holds {_WHAT[modality]}",
             )
     rr = (modality == "ecg") if rr is None else rr
-    return NetSpec(classes, chosen, norm or usual, rr, width, rr_version if rr else 1, window_share)
+    return NetSpec(classes, chosen, norm or default_norm, rr, width, rr_version if rr else 1, window_share)
 
 
 _WHAT = {"ecg": "ECG beats", "image": "images"}
@@ -138,14 +138,14 @@ _WHAT = {"ecg": "ECG beats", "image": "images"}
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a net sees of a batch.
+    """Inputs of a net, one batch.
 
     Attributes:
         examples: windows (B, 1, 256) float32 millivolt, filtered, not normalised; of a net for images the images,
             (B, 3, 32, 32) uint8.
         rr: (B, features) float32 RR features, or None for a net without RR.
-        weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts. BatchNorm's
-            statistics and the risks look at it.
+        weight: (B,) float32, 0 for padding rows, or None if there are none; used by BatchNorm's statistics and the
+            losses.
     """
 
     examples: Tensor
@@ -156,16 +156,16 @@ class Inputs:
 class Net(ABC):
     """The functions of one net. It holds no parameters: they are ``Params`` with names ``extractor.*``, ``head.*``.
 
-    The parts of a net, by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
+    Functions by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
     (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
-    the generic one, Fed-RoD); of a patient's own answer on frozen features (``ecgfed.nets.own_head``) ``describer``
+    the generic one, Fed-RoD); of a patient's model on frozen features (``ecgfed.nets.personal_head``) ``describer``
     (Inputs -> descriptions (B, described)), ``linear`` (features -> logits), ``kernel`` and ``gated`` (descriptions ->
-    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass says the extractor;
-    ``features``, ``shape`` where there is one, and ``hidden``, the hidden features of the two-layer head or 0 for a
+    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass defines the extractor,
+    ``features``, ``shape`` if it has one, and ``hidden``, the hidden features of the two-layer head or 0 for a
     head of one layer.
     """
 
-    #: name, shape and type of one row of the first input, as an exported graph has them
+    #: name, shape and dtype of one row of the first input in exported graphs
     input_name: ClassVar[str]
     input_shape: ClassVar[tuple[int, ...]]
     input_type: ClassVar[torch.dtype]
@@ -181,7 +181,7 @@ class Net(ABC):
             "linear": linear_logits,
             "kernel": kernel_logits,
             "gated": self.gated,
-            "far": self.far,
+            "far": self.prototype_distance,
         }
 
     def initial(self, seed: int) -> Params:
@@ -213,14 +213,14 @@ class Net(ABC):
 
     @property
     def described(self) -> int:
-        """How many numbers describe a beat: features and shape."""
+        """Length of a beat's description: features and shape."""
         return self.features + self.shape_size
 
-    #: numbers that ``shape`` gives
+    #: length of ``shape``
     shape_size: ClassVar[int] = 0
 
     def shape(self, inputs: Inputs) -> Tensor | None:
-        """Return the shape of the examples themselves (B, shape_size), where that says whose they are."""
+        """Return the shape of the examples themselves (B, shape_size), or None if the net does not use it."""
         return None
 
     def describe(self, params: Params, inputs: Inputs) -> Tensor:
@@ -232,12 +232,12 @@ class Net(ABC):
         """Logits (B, classes) of descriptions (B, described): the patient's kernel machine, or the global head."""
         return gated_logits(params, described, self.classify(params, described[:, : self.features]))
 
-    def far(self, params: Params, inputs: Inputs) -> Tensor:
-        """Distances (B, 1) of the examples' shapes to the nearest typical one."""
+    def prototype_distance(self, params: Params, inputs: Inputs) -> Tensor:
+        """Return distances (B, 1) of the examples' shapes to the nearest prototype."""
         shape = self.shape(inputs)
         if shape is None:
             raise ValueError("this net's examples have no shape")
-        return typical_distance(params, shape)
+        return prototype_distance(params, shape)
 
     def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""

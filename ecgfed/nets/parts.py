@@ -1,4 +1,4 @@
-"""The parts of a net's parameters: extractor and classifier head."""
+"""Parts of a net's parameters: extractor and classifier head."""
 
 import torch
 

@@ -86,7 +86,7 @@ class ResNet1d(Net):
             inputs: a batch; windows (B, 1, 256) millivolt, and RR features (B, features) where the net was built with
                 them.
             stats: where BatchNorm's new statistics are put in training, see ``ecgfed.nets.layers.norm``; None for
-                answers.
+                inference.
 
         Raises:
             ValueError: the net was built with RR features, and ``inputs`` has none.

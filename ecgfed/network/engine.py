@@ -83,7 +83,7 @@ class NetworkEngine:
         schema = round_schema(method, self.plan, work[0])
         self._write_limit(schema, requests)
 
-        per_step = method.needs.batches_per_step
+        per_step = method.requirements.batches_per_step
         beats = {
             client.info.index: expected_beats(self.plan, client.info.train_examples, client.seen, per_step)
             for client in work

@@ -120,7 +120,7 @@ def run_server(
     Raises:
         EcgfedError: the session failed; every finished round is saved.
     """
-    policy.check(config.sites, method_by_name(config.method).needs)
+    policy.check(config.sites, method_by_name(config.method).requirements)
     resumed = (folder / ROSTER).is_file()
     public = site_keys(keys, config.sites, policy.min_sites if resumed else None)
     check_free(listening.port, listening.host)

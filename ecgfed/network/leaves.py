@@ -15,7 +15,7 @@ from torch import Tensor
 from ecgfed.federation.card_check import entry_of
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
-from ecgfed.methods.card import BESIDE
+from ecgfed.methods.communication import ALWAYS_SENT
 from ecgfed.network.errors import SiteError
 from ecgfed.network.tensor_schema import TensorSchema
 from ecgfed.network.transport import PLAIN, packed
@@ -24,7 +24,7 @@ from ecgfed.network.transport import PLAIN, packed
 ROUND_UP = {
     "run": "the run's SHA-256, as received",
     "round": "number of the round, as received",
-    "clients": BESIDE["clients"],
+    "clients": ALWAYS_SENT["clients"],
     "examples": "number of beats used in this round",
 }
 #: A SHA-256 as text.
@@ -36,7 +36,7 @@ REGISTRATION_UP = {
     "protocol": "version of the messages",
     "patients": "number of patients in its cohort, including held-out patients",
     "clients": "positions of the participating patients, from 0, in an order chosen by the site",
-    "train_examples": BESIDE["train_examples"],
+    "train_examples": ALWAYS_SENT["train_examples"],
     "modality": "ECG beats or images",
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
@@ -103,8 +103,8 @@ def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[
     Raises:
         SiteError: naming the first undeclared leaf or loss.
     """
-    card = method.card.with_settings(method.settings)
-    named = {entry.name for entry in card.reports}
+    card = method.communication.with_settings(method.settings)
+    named = {entry.name for entry in card.metrics}
     undeclared = [path for tree in returned for path in flatten(tree) if entry_of(path, card.up) is None]
     undeclared += [name for client_losses in losses for name in client_losses if name not in named]
     if undeclared:
@@ -114,7 +114,7 @@ def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[
 
 def check_down(method: Method, shared: Sequence[Tree]) -> None:
     """Refuse leaves from the server that the method's communication spec does not declare; raises SiteError."""
-    card = method.card.with_settings(method.settings)
+    card = method.communication.with_settings(method.settings)
     undeclared = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
     if undeclared:
         reason = f"was sent {undeclared[0][:200]}, which its communication spec does not declare"
@@ -133,9 +133,9 @@ def leaves_of_round(
         losses: names of its losses.
         transport: encoding of the updates.
     """
-    card = method.card.with_settings(method.settings)
+    card = method.communication.with_settings(method.settings)
     down, up = ({entry.name: entry.what for entry in entries} for entries in (card.down, card.up))
-    reports = {entry.name: entry.what for entry in card.reports}
+    reports = {entry.name: entry.what for entry in card.metrics}
     number = torch.zeros((), dtype=torch.float64)
     sent = {
         path: torch.zeros(shape, dtype=packed(dtype, shape, transport))

@@ -13,7 +13,7 @@ from typing import Any
 
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import read_json, write_json
-from ecgfed.methods.base import Needs
+from ecgfed.methods.base import Requirements
 from ecgfed.network.errors import NetworkError
 from ecgfed.text import count_of
 
@@ -55,7 +55,7 @@ class Policy:
         if self.wait_s is not None and self.min_sites is None:
             raise OptionError("--wait", "was given without --min-sites", "both options", "add --min-sites")
 
-    def check(self, sites: int, needs: Needs) -> None:
+    def check(self, sites: int, needs: Requirements) -> None:
         """Check the policy against the federation and the method; raises OptionError.
 
         Args:

@@ -217,12 +217,12 @@ def build_method_and_plan(config: FederationConfig, roster: Roster) -> tuple[Met
     settings: Any = make_settings(kind.settings_type, config.settings)
     method = kind(make_net(spec), settings)
     recipe, data = RECIPES[roster.modality], roster.data()
-    plan = config.plan(1 if method.needs.one_step else recipe["local_steps"], recipe["batch_size"])
+    plan = config.plan(1 if method.requirements.single_step else recipe["local_steps"], recipe["batch_size"])
     participants(plan, data.clients, 1)
     if config.rounds is None:
         passes = recipe["passes"] if config.passes is None else config.passes
-        plan = plan.with_passes(passes, data.train_examples, method.needs.batches_per_step)
-    check_needs(method.needs, plan, len(data.clients))
+        plan = plan.with_passes(passes, data.train_examples, method.requirements.batches_per_step)
+    check_needs(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
 

@@ -172,7 +172,7 @@ def _open_run(
     recorded = read_roster(folder)
     roster = _register(folder, config, names, messenger, recorded)
     try:
-        messenger.policy.check(config.sites, method_by_name(config.method).needs)
+        messenger.policy.check(config.sites, method_by_name(config.method).requirements)
         check_run(folder, config, roster)
     except OptionError as problem:
         record_refusal(folder, problem)

@@ -119,7 +119,7 @@ class SiteRun:
         spec = self.method.net.spec
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=run_spec.first)
         try:
-            check_needs(self.method.needs, self.plan, run_spec.federation)
+            check_needs(self.method.requirements, self.plan, run_spec.federation)
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem

@@ -111,7 +111,7 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=4)
     info = replace(work.info, train_examples=_EXAMPLES, class_counts=data.class_counts(work.info.index), steps=1)
     initial = method.net.initial(plan.seed)
-    message = method.shared(method.server_start(initial), info.index)
+    message = method.server_message(method.server_start(initial), info.index)
     work = replace(work, info=info, seen=0)
     # the message may depend on state from an earlier round, as LG-FedAvg's head does on the client's own extractor
     client_state = run_client(

@@ -1,1 +1,1 @@
-"""Personal answers made after training: from any global model and one patient's own labelled beats."""
+"""Personal models fitted after training, from any global model and one patient's labelled beats."""

@@ -1,4 +1,4 @@
-"""Personal answers of a run's patients: the method's own, or made from its global model and the patient's beats."""
+"""Personal models of a run's patients: the method's, or fitted from its global model and the patient's beats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,36 +11,36 @@ from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.state import State
-from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch, Tree
+from ecgfed.methods.models import Pipeline
 from ecgfed.nets.layers import Params
-from ecgfed.personal.base import OwnBeats, Personal
-from ecgfed.personal.registry import METHODS_OWN
+from ecgfed.personal.base import PatientBeats, Personal
+from ecgfed.personal.registry import FROM_METHOD
 from ecgfed.runs.run import Run
 
 
-def chosen_name(run: Run, asked: str | None) -> str:
-    """Return which personal answer a run gives: the one asked for, or the one its method is made for."""
-    return run.method.personal if asked is None else asked
+def personal_name(run: Run, requested: str | None) -> str:
+    """Return the name of a run's personal models: the requested ones, or by default those of its method."""
+    return run.method.personal if requested is None else requested
 
 
 @dataclass(frozen=True)
-class PersonalAnswers:
-    """The personal answers of a run's patients.
+class PersonalModels:
+    """The personal models of a run's patients.
 
     Attributes:
         run: the run.
         state: its checkpoint.
-        how: a way to make one from the global model, or None for the method's own.
-        data: training and validation beats of the cohort; asked only for ``how``.
+        fitter: fits them from the global model; None for the method's own.
+        data: loads training and validation beats of the cohort; called only with a ``fitter``.
 
     Raises:
-        RunError: on use, where a global model is needed and the method has none.
+        RunError: on use, if a global model is needed and the method has none.
     """
 
     run: Run
     state: State
-    how: Personal | None
+    fitter: Personal | None
     data: Callable[[], TrainingData]
 
     @cached_property
@@ -49,51 +49,56 @@ class PersonalAnswers:
 
     @cached_property
     def model(self) -> Params:
-        """The global model's parameters; the very tensors, so that what is shared is known to be."""
-        assert self.how is not None
-        answer = (
-            self.run.method.global_answer(self.state.server, (), "ensemble")
+        """The global model's parameters, not copied, so that shared stages are recognised by identity."""
+        assert self.fitter is not None
+        model = (
+            self.run.method.global_model(self.state.server, (), "ensemble")
             if self.run.method.has_global_model
             else None
         )
-        if not isinstance(answer, Chain) or not {part.role for part in answer.parts} <= {"model", "extractor", "head"}:
+        if not isinstance(model, Pipeline) or not {stage.role for stage in model.stages} <= {
+            "model",
+            "extractor",
+            "head",
+        }:
             raise RunError(
                 self.run.path,
-                f"--personal {self.how.name}: {self.run.method.name} has no global model of extractor and head",
+                f"--personal {self.fitter.name}: {self.run.method.name} has no global model of extractor and head",
                 "a method that has one",
-                f"leave it out, or pass --personal {METHODS_OWN}",
+                f"leave it out, or pass --personal {FROM_METHOD}",
             )
-        return {name: value for part in answer.parts for name, value in part.params.items()}
+        return {name: value for stage in model.stages for name, value in stage.params.items()}
 
     @cached_property
     def _everyone(self) -> Tensor:
         counts = sum((self._beats.class_counts(int(c)) for c in self._beats.clients), torch.zeros(self._beats.classes))
         return counts / counts.sum()
 
-    def of(self, client: int, kept: Tree | None = None) -> Chain:
-        """Return one patient's answer; the method's own where the patient has no training beats.
+    def of(self, client: int, client_state: Tree | None = None) -> Pipeline:
+        """Return one patient's model; the method's own if the patient has no training beats.
 
         Args:
             client: the patient's number.
-            kept: what the patient keeps, where it has been read already.
+            client_state: the patient's state, if it has been read already.
 
         Raises:
             RunError: the method has no global model.
         """
-        if self.how is None or client not in self._beats.rows:
-            kept = self.run.kept(self.state, client) if kept is None else kept
-            return self.run.method.personal_answer(self.state.server, kept)
+        if self.fitter is None or client not in self._beats.rows:
+            if client_state is None:
+                client_state = self.run.kept(self.state, client)
+            return self.run.method.personal_model(self.state.server, client_state)
         valid = self._beats.valid_rows.get(client)
-        own = self._beats.batch(self._beats.rows[client])
-        return self.made_from(own, None if valid is None else self._beats.batch(valid), client)
+        train = self._beats.batch(self._beats.rows[client])
+        return self.from_beats(train, None if valid is None else self._beats.batch(valid), client)
 
     @one_torch_thread()  # so that its bits do not depend on the machine's cores
-    def made_from(self, train: Batch, valid: Batch | None, client: int) -> Chain:
-        """Return the answer of a patient with these beats; ``client`` may be a number that nobody has.
+    def from_beats(self, train: Batch, valid: Batch | None, client: int) -> Pipeline:
+        """Return the model of a patient with these beats; ``client`` may be a number outside the cohort.
 
         Raises:
             RunError: the method has no global model.
         """
-        assert self.how is not None
-        own = OwnBeats(train, valid, self._everyone, (self.run.plan.seed, client))
-        return self.how.fit(self.run.net, self.model, own)
+        assert self.fitter is not None
+        beats = PatientBeats(train, valid, self._everyone, (self.run.plan.seed, client))
+        return self.fitter.fit(self.run.net, self.model, beats)

@@ -1,4 +1,4 @@
-"""What a personal answer is made of, and what it gives: the patient's own beats in, a chain of parts out."""
+"""Interface of personal models: the patient's labelled beats in, a pipeline of stages out."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,26 +7,26 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch
+from ecgfed.methods.models import Pipeline
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, Net
 
-#: A class that the patient has never had gets this much less than its best logit, so that it is not answered.
+#: Subtracted from the logits of classes without beats, so that they are never predicted.
 NEVER = 1e4
-#: Beats that go through a net at once.
+#: Beats per forward pass.
 BATCH = 512
 
 
 @dataclass(frozen=True)
-class OwnBeats:
+class PatientBeats:
     """One patient's labelled beats.
 
     Attributes:
-        train: those to learn from.
-        valid: those to choose on, or None.
-        everyone: (classes,) training beats of all patients together, each class's share; for ``prior`` alone.
-        seed: of the run, and the patient's number: for whatever is drawn.
+        train: training beats.
+        valid: validation beats, or None.
+        everyone: (classes,) class shares of the training beats of all patients; used by ``prior`` only.
+        seed: the run's seed and the patient's number, for random choices.
     """
 
     train: Batch
@@ -46,51 +46,51 @@ class OwnBeats:
 
     @property
     def known(self) -> Tensor:
-        """(classes,) bool: what the patient has beats of, to learn from or to choose on."""
+        """(classes,) bool: classes of which the patient has training or validation beats."""
         known = self.counts > 0
         return known if self.valid is None else known | (torch.bincount(self.valid.label, minlength=self.classes) > 0)
 
 
 class Personal(ABC):
-    """A way to make one patient's answer from the global model; found by its file being in ``ecgfed/personal``."""
+    """A way to fit one patient's model from the global one; every file in ``ecgfed/personal`` is searched for them."""
 
     name: ClassVar[str] = ""
     title: ClassVar[str]
     reference: ClassVar[str] = ""
 
     @abstractmethod
-    def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
-        """Return the patient's answer.
+    def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
+        """Return the patient's model.
 
         Args:
             net: the net's functions.
             model: the global model, ``extractor.*`` and ``head.*``, float32; its tensors are shared, never copied or
                 changed.
-            own: the patient's beats, one training beat at least.
+            beats: the patient's beats, at least one of them for training.
 
         Returns:
-            Parts that make logits (B, classes) of a batch, one after the other. What is the global model's own is
-            marked as shared, and so is stored once.
+            Stages that compute logits (B, classes) of a batch. Stages of the global model are marked as shared, and
+            stored once.
         """
 
 
-def by_parts(batch: Batch) -> list[Inputs]:
-    """Return a batch's inputs in parts that go through a net at once."""
+def chunked(batch: Batch) -> list[Inputs]:
+    """Split a batch's inputs into chunks of ``BATCH`` rows."""
     inputs = batch.inputs
-    parts = []
+    chunks = []
     for start in range(0, len(batch.label), BATCH):
-        some = slice(start, start + BATCH)
-        parts.append(Inputs(inputs.examples[some], None if inputs.rr is None else inputs.rr[some]))
-    return parts
+        rows = slice(start, start + BATCH)
+        chunks.append(Inputs(inputs.examples[rows], None if inputs.rr is None else inputs.rr[rows]))
+    return chunks
 
 
 def features_of(net: Net, model: Params, batch: Batch) -> Tensor:
-    """The frozen extractor's features (beats, features)."""
+    """Return the frozen extractor's features (beats, features)."""
     with torch.inference_mode():
-        return torch.cat([net.extract(model, part) for part in by_parts(batch)])
+        return torch.cat([net.extract(model, inputs) for inputs in chunked(batch)])
 
 
 def descriptions_of(net: Net, model: Params, batch: Batch) -> Tensor:
-    """Features and shape (beats, described)."""
+    """Return features and shape (beats, described)."""
     with torch.inference_mode():
-        return torch.cat([net.describe(model, part) for part in by_parts(batch)])
+        return torch.cat([net.describe(model, inputs) for inputs in chunked(batch)])

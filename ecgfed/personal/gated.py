@@ -1,8 +1,8 @@
-"""Personal where it knows, global where it does not: the patient's kernel machine, and a gate to the global model.
+"""The patient's kernel machine near the patient's beats, the global model elsewhere, and a gate between them.
 
-The gate looks at two things (``ecgfed.nets.own_head`` has the equation): how far a beat lies from the patient's own,
-against how far those lie from one another; and how much the global model has against the personal answer. A class that
-the patient never had is answered only above all that the patient's own beats have ever looked like it (``reserve``).
+The gate (equation in ``ecgfed.nets.personal_head``) depends on the distance of a beat to the patient's beats, relative
+to the distances among those, and on how strongly the global model contradicts the personal one. A class of which the
+patient has no beat needs a larger logit than it has on any beat of the patient (``reserve``).
 """
 
 from typing import ClassVar
@@ -10,78 +10,78 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
-from ecgfed.nets.own_head import squared_distances
 from ecgfed.nets.parts import extractor_of, head_of
-from ecgfed.personal.base import OwnBeats, Personal, descriptions_of
+from ecgfed.nets.personal_head import squared_distances
+from ecgfed.personal.base import PatientBeats, Personal, descriptions_of
 from ecgfed.personal.kernel import fit_kernel
 
 #: kappa, lambda and theta, chosen on validation beats with tau and reserve of training beats alone.
 SLOPE, TRUST, THRESHOLD = 3.0, 1.0, 5.0
-#: A foreign class has to stand so far (logits) above all that the patient's own beats ever said of it: one beat called
-#: by a foreign name costs a patient of a single class half of its macro-F1.
+#: Margin (logits) of a class without beats above its largest logit on the patient's beats: a single beat wrongly
+#: assigned to such a class halves the macro-F1 of a patient with one class.
 MARGIN = 0.5
-#: alpha: how far the global model's logits back the kernel machine among the patient's own classes.
+#: alpha: weight of the global model's logits in the kernel machine, among the patient's classes.
 BACKING = 0.25
-#: tau is the distance that this share of the patient's own beats lie within.
+#: tau is this quantile of the distances of the patient's beats.
 WITHIN = 0.95
-#: tau squared is at least this, in the unit in which the patient's beats have a variance of 1; measured on MIT-BIH: .07
-#: to 1.2. Below it rounding on a device would count.
-LEAST_REACH = 0.05
+#: Lower bound of tau squared, in units of the variance of the patient's beats; on MIT-BIH it is 0.07 to 1.2. Below it,
+#: rounding on a device would matter.
+MIN_REACH = 0.05
 
 
 class Gated(Personal):
-    """The patient's kernel machine near its own beats, the global model elsewhere."""
+    """The patient's kernel machine near the patient's beats, the global model elsewhere."""
 
     name: ClassVar[str] = "gated"
     title: ClassVar[str] = "own kernel machine near own beats, global model elsewhere"
 
-    def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
-        """Fit kernel machine and gate; returns the shared extractor and a part ``gated`` (see ``Personal.fit``)."""
-        described = descriptions_of(net, model, own.train)
-        params, square = fit_kernel(net, described, own.train.label, own.classes)
+    def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
+        """Fit kernel machine and gate; return the shared extractor and a stage ``gated`` (see ``Personal.fit``)."""
+        described = descriptions_of(net, model, beats.train)
+        params, square = fit_kernel(net, described, beats.train.label, beats.classes)
         nearest = square.amin(1)
-        if own.valid is not None:
-            beside = descriptions_of(net, model, own.valid)
-            described = torch.cat([described, beside])
-            nearest = torch.cat([nearest, squared_distances(params, beside).amin(1).double()])
+        if beats.valid is not None:
+            described_valid = descriptions_of(net, model, beats.valid)
+            described = torch.cat([described, described_valid])
+            nearest = torch.cat([nearest, squared_distances(params, described_valid).amin(1).double()])
         head = head_of(model)
         with torch.inference_mode():
             logits = net.classify(head, described[:, : net.features])
         gate = {
-            "gate.reserve": reserve(logits, own.known),
-            "gate.reach": _one(reach(nearest)),
-            "gate.slope": _one(SLOPE),
-            "gate.trust": _one(TRUST),
-            "gate.backing": _one(BACKING),
-            "gate.threshold": _one(THRESHOLD),
+            "gate.reserve": reserve(logits, beats.known),
+            "gate.reach": _scalar(reach(nearest)),
+            "gate.slope": _scalar(SLOPE),
+            "gate.trust": _scalar(TRUST),
+            "gate.backing": _scalar(BACKING),
+            "gate.threshold": _scalar(THRESHOLD),
         }
-        own_part = Part("gated", {**params, **head, **gate}, shared=False)
-        return Chain((Part("describer", extractor_of(model), shared=True), own_part))
+        gated = Stage("gated", {**params, **head, **gate}, shared=False)
+        return Pipeline((Stage("describer", extractor_of(model), shared=True), gated))
 
 
-def _one(value: float) -> Tensor:
+def _scalar(value: float) -> Tensor:
     return torch.tensor([value], dtype=torch.float32)
 
 
 def reach(nearest: Tensor) -> float:
-    """tau squared: within it lie 95% of the patient's own beats, for squared distances (beats,) to the nearest kept.
+    """Return tau squared, the 95% quantile of squared distances (beats,) to the nearest centre.
 
-    A patient of one beat has no neighbour: everything is far then.
+    With a single beat there is no distance, and tau is minimal.
     """
-    found = nearest[torch.isfinite(nearest)]
-    return max(float(torch.quantile(found, WITHIN)), LEAST_REACH) if len(found) else LEAST_REACH
+    finite = nearest[torch.isfinite(nearest)]
+    return max(float(torch.quantile(finite, WITHIN)), MIN_REACH) if len(finite) else MIN_REACH
 
 
 def reserve(logits: Tensor, known: Tensor) -> Tensor:
-    """r (classes,): by how much the patient's own beats have most looked like a class it never had, and ``MARGIN``.
+    """Return r (classes,): the largest excess of a class over the known ones on the patient's beats, plus ``MARGIN``.
 
-    It is 0 for the patient's own classes.
+    It is 0 for the patient's classes.
 
     Args:
-        logits: (beats, classes) of the global model for the patient's own beats.
+        logits: (beats, classes) of the global model for the patient's beats.
         known: (classes,) bool, the patient's classes.
     """
     best_known = logits.masked_fill(~known, -torch.inf).amax(1, keepdim=True)

@@ -1,33 +1,33 @@
-"""A personal head on the global model's frozen features: multinomial logistic regression on the patient's beats."""
+"""A personal linear head on frozen features: multinomial logistic regression on the patient's beats."""
 
 from typing import ClassVar
 
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.nets.parts import extractor_of
-from ecgfed.personal.base import OwnBeats, Personal, features_of
+from ecgfed.personal.base import PatientBeats, Personal, features_of
 from ecgfed.personal.softmax_fit import fit_softmax
 
 RIDGE, EVENNESS = 1e-3, 0.5
-#: Added to a feature's variance before it is divided by it.
+#: Added to a feature's variance before standardisation.
 FLOOR = 1e-6
 
 
 class Head(Personal):
-    """A linear head of the patient's own."""
+    """A personal linear head."""
 
     name: ClassVar[str] = "head"
     title: ClassVar[str] = "frozen features, own linear head"
 
-    def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
-        """Fit a linear head; returns the shared extractor and a part ``linear`` (see ``Personal.fit``)."""
-        features = features_of(net, model, own.train)
+    def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
+        """Fit a linear head; return the shared extractor and a stage ``linear`` (see ``Personal.fit``)."""
+        features = features_of(net, model, beats.train)
         mean = features.mean(0)
         scale = (features.var(0, correction=0) + FLOOR).rsqrt()
         weight, bias = fit_softmax(
-            (features - mean) * scale, own.train.label, own.classes, ridge=RIDGE, evenness=EVENNESS
+            (features - mean) * scale, beats.train.label, beats.classes, ridge=RIDGE, evenness=EVENNESS
         )
-        weight = weight * scale  # of the features as they come
+        weight = weight * scale  # for features that are not standardised
         params = {"own.weight": weight, "own.bias": bias - weight @ mean}
-        return Chain((Part("extractor", extractor_of(model), shared=True), Part("linear", params, shared=False)))
+        return Pipeline((Stage("extractor", extractor_of(model), shared=True), Stage("linear", params, shared=False)))

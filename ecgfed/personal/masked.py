@@ -1,12 +1,12 @@
-r"""The global model, told which classes this patient has: nothing is trained, one bias changes.
+r"""The global model with a bias for the patient's classes; nothing is trained.
 
-``masked`` answers only with classes among the patient's own beats. ``prior`` moves the class shares from everybody's to
-the patient's (Saerens, Latinne and Decaestecker 2002, equation 2.4, shares known):
+``masked`` predicts only classes of which the patient has beats. ``prior`` shifts the class priors from those of all
+patients to the patient's (Saerens, Latinne and Decaestecker 2002, equation 2.4, priors known):
 
 .. math:: p_m(c \mid x) \propto p(c \mid x) \, \frac{N_{m,c} + 1}{N_m + C} \Big/ \frac{N_c}{N}
 
-with one beat added to each class, so that what the patient never had can still be answered. Everybody's class shares
-have to be known for it.
+with one beat added to each class, so that classes without beats can still be predicted. The class shares of all
+patients have to be known.
 """
 
 from typing import ClassVar
@@ -14,40 +14,40 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.nets.parts import extractor_of, head_of
-from ecgfed.personal.base import NEVER, OwnBeats, Personal
+from ecgfed.personal.base import NEVER, PatientBeats, Personal
 
 
-def with_bias(model: Params, added: Tensor) -> Chain:
-    """The global model with ``added`` (classes,) on its logits: extractor shared, head the patient's."""
+def with_bias(model: Params, added: Tensor) -> Pipeline:
+    """Return the global model with ``added`` (classes,) on its logits: shared extractor, personal head."""
     head = head_of(model)
-    own = {**head, "head.out.bias": head["head.out.bias"] + added.to(head["head.out.bias"].dtype)}
-    return Chain((Part("extractor", extractor_of(model), shared=True), Part("head", own, shared=False)))
+    personal = {**head, "head.out.bias": head["head.out.bias"] + added.to(head["head.out.bias"].dtype)}
+    return Pipeline((Stage("extractor", extractor_of(model), shared=True), Stage("head", personal, shared=False)))
 
 
 class Masked(Personal):
-    """Only classes the patient has had."""
+    """Only classes of which the patient has beats."""
 
     name: ClassVar[str] = "masked"
     title: ClassVar[str] = "global model, masked to the patient's classes"
 
-    def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
-        """Return the global model with classes ruled out that the patient has no beat of (see ``Personal.fit``)."""
-        return with_bias(model, torch.where(own.known, 0.0, -NEVER))
+    def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
+        """Return the global model without classes of which the patient has no beat (see ``Personal.fit``)."""
+        return with_bias(model, torch.where(beats.known, 0.0, -NEVER))
 
 
 class PriorAdjusted(Personal):
-    """The patient's class shares in place of everybody's."""
+    """The patient's class priors in place of those of all patients."""
 
     name: ClassVar[str] = "prior"
     title: ClassVar[str] = "global model, moved to the patient's class shares"
     reference: ClassVar[str] = "Saerens et al. 2002"
 
-    def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
-        """Return the global model with its logits moved by the logarithms of the shares (see ``Personal.fit``)."""
-        patient, everyone = own.counts.double() + 1.0, own.everyone.double()
+    def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
+        """Return the global model with its logits shifted by the log prior ratio (see ``Personal.fit``)."""
+        patient, everyone = beats.counts.double() + 1.0, beats.everyone.double()
         shift = (patient / patient.sum()).log() - everyone.clamp_min(1e-12).log()
         return with_bias(model, torch.where(everyone > 0, shift, torch.zeros_like(shift)))

@@ -1,4 +1,4 @@
-"""Finding personal answers by name: every file of this folder."""
+"""Registry of personal models: every file of this folder."""
 
 import importlib
 import pkgutil
@@ -9,29 +9,29 @@ from ecgfed.errors import OptionError
 from ecgfed.personal.base import Personal
 from ecgfed.text import did_you_mean, same_name
 
-#: The method's own personal answer, whatever it keeps for a patient.
-METHODS_OWN = "method"
+#: The personal model of the training method itself.
+FROM_METHOD = "method"
 
 
 @cache
-def personal_answers() -> dict[str, Personal]:
-    """Return every personal answer by name, in alphabetical order."""
-    found: dict[str, Personal] = {}
+def personal_models() -> dict[str, Personal]:
+    """Return the registered kinds of personal models by name, in alphabetical order."""
+    registered: dict[str, Personal] = {}
     for module in pkgutil.iter_modules(ecgfed.personal.__path__):
         for value in vars(importlib.import_module(f"ecgfed.personal.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, Personal) and value.name:
-                found[value.name] = value()
-    return dict(sorted(found.items()))
+                registered[value.name] = value()
+    return dict(sorted(registered.items()))
 
 
 def personal_by_name(name: str) -> Personal | None:
-    """Return a personal answer, or None for the method's own.
+    """Return a kind of personal model, or None for the method's own.
 
     Raises:
-        OptionError: no such answer; the known names are listed, the nearest is suggested.
+        OptionError: unknown name; the known names are listed and the nearest suggested.
     """
-    names = (METHODS_OWN, *personal_answers())
+    names = (FROM_METHOD, *personal_models())
     known = same_name(name, names)
     if known is None:
         raise OptionError("--personal", f"{name!r}", f"one of {', '.join(names)}", did_you_mean(name, names) or "")
-    return None if known == METHODS_OWN else personal_answers()[known]
+    return None if known == FROM_METHOD else personal_models()[known]

@@ -40,10 +40,10 @@ class StateCheck:
         _refuse(server_mismatch(self._structures, state, seen), "its server", path)
         for client in seen if self._structures.of_clients else ():
             try:
-                self.method.shared(state, client)
+                self.method.server_message(state, client)
             except (KeyError, IndexError, ValueError, TypeError, RuntimeError) as problem:
-                found = f"of its server does not go together ({type(problem).__name__}: {problem!s:.100})"
-                raise RunError(path, found, "what its method sends each client", _AGAIN) from problem
+                problem_text = f"of its server does not go together ({type(problem).__name__}: {problem!s:.100})"
+                raise RunError(path, problem_text, "what its method sends each client", _AGAIN) from problem
 
     def client(self, state: Tree, path: Path, *, older: bool) -> None:
         """Refuse a client's state that the method cannot go on from; raises RunError naming the file ``path``.

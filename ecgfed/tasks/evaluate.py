@@ -16,7 +16,7 @@ from ecgfed.evaluation.scenarios import evaluate as score
 from ecgfed.federation.plan import worker_count
 from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.locks import locked
-from ecgfed.personal.apply import chosen_name
+from ecgfed.personal.apply import personal_name
 from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.document import read_document
 from ecgfed.runs.evaluations import SCHEMA_VERSION
@@ -98,7 +98,7 @@ def evaluate(
     results = []
     for one in runs:
         with _kept_from_changing(one) if out is None else nullcontext():
-            opened, state, answer = cohort_of(one, cohort), one.state(), chosen_name(one, personal)
+            opened, state, answer = cohort_of(one, cohort), one.state(), personal_name(one, personal)
             found = score(
                 one,
                 opened,

@@ -21,8 +21,8 @@ from ecgfed.mcu.golden import make_golden
 from ecgfed.mcu.model import McuModel, check_spec, make_model, quantized_prototypes
 from ecgfed.mcu.rate import check_rate
 from ecgfed.mcu.writer import check_sources_folder, write_mcu
-from ecgfed.methods.answers import Answer, Ensemble
-from ecgfed.personal.apply import PersonalAnswers, chosen_name
+from ecgfed.methods.models import Ensemble, Model
+from ecgfed.personal.apply import PersonalModels, personal_name
 from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
@@ -159,19 +159,19 @@ def _bundle(
     return bundle
 
 
-def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Answer:
+def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
     """Return the model whose parameters are asked for."""
     state = run.state()
     if patient is None:
         kept = (run.kept(state, client.index) for client in cohort.federation)
-        return run.method.global_answer(state.server, kept, "ensemble")
-    how = personal_by_name(chosen_name(run, personal))
+        return run.method.global_model(state.server, kept, "ensemble")
+    how = personal_by_name(personal_name(run, personal))
     rr, leave_out = run.net.spec.rr, run.plan.leave_out
-    answers = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
+    answers = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
     return answers.of(cohort.client_by_id(patient).index)
 
 
-def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:
+def _params(answer: Model) -> dict[str, NDArray[np.float32]]:
     if isinstance(answer, Ensemble):
         raise BundleError(
             "--target mcu",
@@ -179,14 +179,14 @@ def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:
             "one net",
             "pass --patient ID for a patient's own, or train a method that has a global model",
         )
-    if odd := [part.role for part in answer.parts if part.role not in RUN_IN_C]:
+    if odd := [part.role for part in answer.stages if part.role not in RUN_IN_C]:
         raise BundleError(
             "--target mcu",
             f"a model of other parts than a net's ({', '.join(odd)})",
             "one extractor and one head",
             "choose another --personal, or leave --patient out for the global model",
         )
-    return {name: value.detach().numpy() for part in answer.parts for name, value in part.params.items()}
+    return {name: value.detach().numpy() for part in answer.stages for name, value in part.params.items()}
 
 
 def _about(bundle: Bundle, patient: str | None) -> dict[str, str]:

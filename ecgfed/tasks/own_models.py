@@ -14,10 +14,10 @@ from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.spread import spread
-from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch
+from ecgfed.methods.models import Pipeline
 from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import BATCH, OwnBeats, Personal
+from ecgfed.personal.base import BATCH, PatientBeats, Personal
 from ecgfed.personal.kernel import Kernel
 from ecgfed.tasks.grouped import GroupedBeats
 
@@ -109,7 +109,7 @@ class Learner:
         """Return some of the beats, evenly taken, at most ``count``."""
         return self.beats.some(_evenly(self.beats.row, count))
 
-    def own_beats(self, label: dict[int, str]) -> OwnBeats | None:
+    def own_beats(self, label: dict[int, str]) -> PatientBeats | None:
         """Return the beats with the labels that a few answers give them; None where none has a class."""
         names, _ = spread(self.groups, label)
         number = self.labels.encode(names[self.beats.row]).astype(np.int64)
@@ -117,22 +117,22 @@ class Learner:
         if not len(known):
             return None
         train = Batch(self.beats.some(self.beats.row[known]), torch.from_numpy(number[known]))
-        return OwnBeats(train, None, self.everyone, (self.seed, 0))
+        return PatientBeats(train, None, self.everyone, (self.seed, 0))
 
     @one_torch_thread()
-    def personal(self, own: OwnBeats) -> Chain:
+    def personal(self, own: PatientBeats) -> Pipeline:
         """Return the patient's model, made from the global one."""
         return self.how.fit(self.start.net, self.start.params, own)
 
     @one_torch_thread()
-    def scratch(self, own: OwnBeats) -> Chain:
+    def scratch(self, own: PatientBeats) -> Pipeline:
         """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.personal.kernel``) on the
         shape of the window and on what an untrained net makes of window and intervals.
         """
         return Kernel().fit(self.start.net, self.start.net.initial(self.seed), own)
 
     @one_torch_thread()
-    def answers(self, chain: Chain, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answers(self, chain: Pipeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the class numbers (rows,) that a model gives some of the beats."""
         inputs = self.beats.some(rows)
         found = [np.empty(0, np.int64)]

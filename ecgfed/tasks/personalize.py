@@ -22,9 +22,9 @@ from ecgfed.errors import OptionError
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_beats, from_class_mix, inputs_of
 from ecgfed.federation.state import State
 from ecgfed.files import sha256
-from ecgfed.methods.answers import Chain
-from ecgfed.personal.apply import chosen_name
-from ecgfed.personal.registry import METHODS_OWN, personal_by_name
+from ecgfed.methods.models import Pipeline
+from ecgfed.personal.apply import personal_name
+from ecgfed.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import record_path
 from ecgfed.record.recording import ReadOptions, read_options
@@ -154,7 +154,7 @@ def personalize(
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
-    state, answer = opened.state(), METHODS_OWN if class_mix is not None else chosen_name(opened, personal)
+    state, answer = opened.state(), FROM_METHOD if class_mix is not None else personal_name(opened, personal)
     made = personal_by_name(answer)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
@@ -260,7 +260,7 @@ def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
     return None
 
 
-def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Chain:
+def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipeline:
     chain = from_class_mix(run, state, mix)
     if chain is None:
         raise OptionError(
@@ -272,14 +272,14 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Chain:
     return chain
 
 
-def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Chain) -> dict[str, Any]:
+def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Pipeline) -> dict[str, Any]:
     kept = (run.kept(state, client.index) for client in cohort.federation)
-    everyone = run.method.global_answer(state.server, kept, "ensemble")
+    everyone = run.method.global_model(state.server, kept, "ensemble")
     return compare(run, first, {"global": everyone, "personal": chain})
 
 
 def _model(
-    name: str, chain: Chain, cohort: Cohort, first: FirstBeats | None, scores: dict[str, Any], *, rr: bool
+    name: str, chain: Pipeline, cohort: Cohort, first: FirstBeats | None, scores: dict[str, Any], *, rr: bool
 ) -> PatientModel:
     """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
     if first is None:

@@ -24,9 +24,9 @@ from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.labels.contested import contested
 from ecgfed.labels.enough import judge
 from ecgfed.labels.spread import spread
-from ecgfed.methods.answers import Chain
+from ecgfed.methods.models import Pipeline
 from ecgfed.personal.base import Personal
-from ecgfed.personal.registry import METHODS_OWN, personal_by_name
+from ecgfed.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.record.leads import NameMatch, best_match, lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.safe_io import name_problem
@@ -205,7 +205,7 @@ def _check(personal: str, seed: int) -> Personal:
     """Refuse what needs no file to be refused; return how the model is made."""
     made = personal_by_name(personal)
     if made is None:
-        raise OptionError(f"--personal {METHODS_OWN}", "needs a run", "one that labels are enough for", "leave it out")
+        raise OptionError(f"--personal {FROM_METHOD}", "needs a run", "one that labels are enough for", "leave it out")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("--seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return made
@@ -272,7 +272,7 @@ class _Choice:
     """Which model a patient gets, and why."""
 
     kept: str
-    chain: Chain
+    chain: Pipeline
     checked: HeldBack | None
     unchecked: str
 

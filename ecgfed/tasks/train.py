@@ -259,7 +259,7 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
     """Return the plan a wish comes to on a cohort, checked before anything is written."""
     epochs, steps, recipe = options["local_epochs"], options["local_steps"], RECIPES[cohort.modality]
     if epochs is None and steps is None:
-        steps = 1 if method.needs.one_step else recipe["local_steps"]
+        steps = 1 if method.requirements.single_step else recipe["local_steps"]
     plan = TrainPlan(
         rounds=1 if options["rounds"] is None else options["rounds"],
         local_epochs=epochs,
@@ -277,8 +277,8 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
     participants(plan, data.clients, 1)  # refuses more clients a round than there are
     if options["rounds"] is None:
         passes = recipe["passes"] if options["passes"] is None else options["passes"]
-        plan = plan.with_passes(check_passes(passes), data.train_examples, method.needs.batches_per_step)
-    check_needs(method.needs, plan, len(data.clients))
+        plan = plan.with_passes(check_passes(passes), data.train_examples, method.requirements.batches_per_step)
+    check_needs(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     if plan.dp_at == SITE:
         raise OptionError("--dp-at", "site, of which a simulation has none", "server or patient", "ecgfed federate")
@@ -315,7 +315,7 @@ def _resume(
     passes, rounds = wish.get("passes"), wish.get("rounds")
     if passes is not None:
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
-        plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.needs.batches_per_step)
+        plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort

@@ -1,10 +1,10 @@
-"""For those who extend ecgfed: the checks that our own methods and detectors pass. Nothing here needs pytest."""
+"""Checks for extensions of ecgfed, which its own methods and detectors pass, too. pytest is not needed."""
 
 from typing import TYPE_CHECKING
 
+from ecgfed.testing.checks import CheckReport
 from ecgfed.testing.detector import check_detector
 from ecgfed.testing.ecg import SyntheticEcg, synthetic_ecg
-from ecgfed.testing.promises import CheckReport
 
 if TYPE_CHECKING:
     from ecgfed.testing.method import check_method
@@ -13,7 +13,7 @@ __all__ = ["CheckReport", "SyntheticEcg", "check_detector", "check_method", "syn
 
 
 def __getattr__(name: str) -> object:
-    if name == "check_method":  # needs torch, which a detector does not
+    if name == "check_method":  # imports torch, which detectors do not need
         from ecgfed.testing.method import check_method
 
         return check_method

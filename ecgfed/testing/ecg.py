@@ -1,4 +1,4 @@
-"""A clean ECG whose beats are known: two leads of one heart, the same curves at any sampling frequency."""
+"""A synthetic clean ECG with known beats: two leads, the same curves at any sampling frequency."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ LEADS = ("MLII", "V5")
 
 @dataclass(frozen=True)
 class SyntheticEcg:
-    """A made-up recording.
+    """A synthetic recording.
 
     Attributes:
         signals_mv: (2, samples) float64 millivolt, leads as ``LEADS``.
         fs_hz: sampling frequency in Hz.
-        r_s: (beats,) float64, the time of each R wave's top in s.
+        r_s: (beats,) float64, time of each R peak in s.
     """
 
     signals_mv: NDArray[np.float64]
@@ -35,14 +35,14 @@ class SyntheticEcg:
 def synthetic_ecg(
     fs_hz: float = 360.0, seconds: float = 60.0, *, rr_s: float = 0.8, noise_mv: float = 0.01, seed: int = 0
 ) -> SyntheticEcg:
-    """Make up a sinus rhythm, its intervals varying by 5%, with a little white noise.
+    """Simulate sinus rhythm with intervals varying by 5% and a little white noise.
 
     Args:
         fs_hz: sampling frequency in Hz.
         seconds: length in s.
         rr_s: mean interval in s.
         noise_mv: standard deviation of the noise in millivolt.
-        seed: decides intervals and noise; the beats' times do not depend on ``fs_hz``.
+        seed: determines intervals and noise; the beats' times do not depend on ``fs_hz``.
     """
     beats, noise = (np.random.default_rng([seed, part]) for part in (0, 1))
     intervals = rr_s * (1 + 0.05 * np.clip(beats.standard_normal(int(2 * seconds / rr_s) + 2), -3, 3))
@@ -51,7 +51,7 @@ def synthetic_ecg(
     time_s = np.arange(round(seconds * fs_hz)) / fs_hz
     signals_mv = noise_mv * noise.standard_normal((len(LEADS), len(time_s)))
     for at_s, width_s, *heights_mv in WAVES:
-        # all beats' bumps of one wave at once, each within five standard deviations
+        # all beats' bumps of one wave at once, each up to five standard deviations
         reach = int(5 * width_s * fs_hz) + 1
         centre = np.rint((r_s + at_s) * fs_hz).astype(np.int64)
         at = centre[:, None] + np.arange(-reach, reach + 1)

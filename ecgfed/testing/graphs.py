@@ -1,4 +1,4 @@
-"""Answers as exported graphs, run as a device runs them, beside torch."""
+"""Logits of exported graphs, run as on a device, and of torch for comparison."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,51 +10,53 @@ from numpy.typing import NDArray
 from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.device.classifier import Classifier
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.answers import Answer, Chain, Part
+from ecgfed.methods.models import Model, Pipeline, Stage
 from ecgfed.nets.net import Inputs, Net, NetSpec
 
 _TEMPLATES: dict[tuple[NetSpec, str, tuple[tuple[str, torch.Size], ...]], GraphTemplate] = {}
 _PROPERTIES = {"tool_version": "0"}
 
 
-def _template(net: Net, part: Part) -> GraphTemplate:
-    """The graph of a part's role; the same net's same role is traced once in a process."""
-    shapes = tuple(sorted((name, value.shape) for name, value in part.params.items()))
-    key = (net.spec, part.role, shapes)
+def _template(net: Net, stage: Stage) -> GraphTemplate:
+    """Return the graph of a stage's role, traced once per process, net and role."""
+    shapes = tuple(sorted((name, value.shape) for name, value in stage.params.items()))
+    key = (net.spec, stage.role, shapes)
     if key not in _TEMPLATES:
-        _TEMPLATES[key] = GraphTemplate(net, part.role, part.params)
+        _TEMPLATES[key] = GraphTemplate(net, stage.role, stage.params)
     return _TEMPLATES[key]
 
 
-def _graphs(net: Net, answer: Answer) -> list[bytes]:
-    """An answer's graphs, one after the other."""
-    if isinstance(answer, Chain):
-        return [finish(_template(net, part).fill(part.params), _PROPERTIES) for part in answer.parts]
-    members = [_template(net, part).fill(part.params) for part in map(_whole, answer.members)]
+def _graphs(net: Net, model: Model) -> list[bytes]:
+    """Return a model's graphs, in order."""
+    if isinstance(model, Pipeline):
+        return [finish(_template(net, stage).fill(stage.params), _PROPERTIES) for stage in model.stages]
+    members = [_template(net, stage).fill(stage.params) for stage in map(_single_stage, model.members)]
     return [finish(ensemble_graph(members), _PROPERTIES)]
 
 
-def _whole(chain: Chain) -> Part:
-    if len(chain.parts) == 1:
-        return chain.parts[0]
-    return Part("model", {name: value for part in chain.parts for name, value in part.params.items()}, shared=True)
+def _single_stage(pipeline: Pipeline) -> Stage:
+    if len(pipeline.stages) == 1:
+        return pipeline.stages[0]
+    return Stage(
+        "model", {name: value for stage in pipeline.stages for name, value in stage.params.items()}, shared=True
+    )
 
 
-def exported_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+def exported_logits(net: Net, model: Model, inputs: Inputs) -> NDArray[np.float32]:
     """Return the logits (B, classes) that a device computes; of an ensemble the logarithm of the mean probability."""
     with TemporaryDirectory() as folder:
         paths = []
-        for number, graph in enumerate(_graphs(net, answer)):
+        for number, graph in enumerate(_graphs(net, model)):
             paths.append(Path(folder) / f"{number}.onnx")
             paths[-1].write_bytes(graph)
         device = Classifier(paths, tuple(map(str, range(net.spec.classes))), net.spec.rr_version if net.spec.rr else 0)
         return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
 
 
-def expected_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
-    """Return what torch makes of the same answer."""
+def expected_logits(net: Net, model: Model, inputs: Inputs) -> NDArray[np.float32]:
+    """Return the logits that torch computes of the same model."""
     with torch.inference_mode():
-        if isinstance(answer, Chain):
-            return np.asarray(chain_logits(net, answer, inputs))
-        each = [torch.softmax(chain_logits(net, chain, inputs), dim=1) for chain in answer.members]
-        return np.asarray(torch.stack(each).mean(0).log())
+        if isinstance(model, Pipeline):
+            return np.asarray(chain_logits(net, model, inputs))
+        probabilities = [torch.softmax(chain_logits(net, pipeline, inputs), dim=1) for pipeline in model.members]
+        return np.asarray(torch.stack(probabilities).mean(0).log())

@@ -1,4 +1,4 @@
-"""A method on trial: a small net, a few clients, and what is compared of two runs."""
+"""Fixture for checking a method: a small net, a few clients, and comparison of two runs."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,22 +15,22 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.answers import Answer
 from ecgfed.methods.base import Method, Tree
+from ecgfed.methods.models import Model
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.testing.checks import expect
 from ecgfed.testing.federation import CLASSES, synthetic_federation
-from ecgfed.testing.hooks import changed, remembered
-from ecgfed.testing.promises import expect
+from ecgfed.testing.hooks import changed, snapshot
 
-#: Clients with a short last batch, one smaller than a batch, and more of them than slots.
+#: Numbers of beats: a short last batch, less than a batch, and more clients than fit into a stack.
 SIZES = (12, 19, 5, 9)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A method that is being checked.
+    """A method under test.
 
     Attributes:
         kind: its class.
@@ -40,18 +40,18 @@ class Trial:
     kind: type[Method]
     settings: Any
 
-    def made(self, *, norm: str = "group", rr: bool = True, net: type[ResNet1d] = ResNet1d) -> Method:
-        """Return the method on a small net, made anew."""
+    def build(self, *, norm: str = "group", rr: bool = True, net: type[ResNet1d] = ResNet1d) -> Method:
+        """Return a new instance of the method on a small net."""
         return self.kind(net(NetSpec(CLASSES, width=0.35, norm=norm, rr=rr)), self.settings)
 
-    def plan(self, **how: Any) -> TrainPlan:
-        """Return a plan that the method is defined for, of batches of eight."""
-        needs = self.kind.needs
-        if needs.one_step:
-            how |= {"local_epochs": None, "local_steps": 1}
-        if needs.all_clients:
-            how["clients_per_round"] = None
-        return TrainPlan(**{"batch_size": 8, **how})
+    def plan(self, **options: Any) -> TrainPlan:
+        """Return a plan with batches of eight that meets the method's requirements."""
+        requirements = self.kind.requirements
+        if requirements.single_step:
+            options |= {"local_epochs": None, "local_steps": 1}
+        if requirements.all_clients:
+            options["clients_per_round"] = None
+        return TrainPlan(**{"batch_size": 8, **options})
 
     @property
     def usual(self) -> TrainPlan:
@@ -60,53 +60,57 @@ class Trial:
 
     @cached_property
     def data(self) -> TrainingData:
-        """Four clients, each with all classes as far as it has beats, with RR features."""
+        """Four clients with beats of all classes and RR features."""
         return mixed_federation(rr=True)
 
     @cached_property
     def run(self) -> State:
         """The state after two rounds, one client after the other."""
-        return trained(self.made(), self.data, self.usual)
+        return trained(self.build(), self.data, self.usual)
 
-    def answers(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Answer]]:
-        """Yield every answer of a trained method with its name, those of the first patients alone where asked."""
+    def models(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Model]]:
+        """Yield every model of a trained method with its name, of all or of the first ``patients``."""
         clients = sorted(state.kept)
         for protocol in ("ensemble", "average"):
-            # one by one, as a run hands them over: they are not all in memory at once
-            kept = (state.kept[client] for client in clients)
-            yield f"the global answer ({protocol})", method.global_answer(state.server, kept, protocol)
+            # a generator, as in a run, which does not hold all of them in memory
+            client_states = (state.kept[client] for client in clients)
+            yield f"the global model ({protocol})", method.global_model(state.server, client_states, protocol)
         for client in clients[:patients]:
-            yield f"the personal answer of client {client}", method.personal_answer(state.server, state.kept[client])
-            for name, chain in method.personal_variants(state.server, state.kept[client]).items():
-                yield f"the variant {name} of client {client}", chain
+            yield f"the personal model of client {client}", method.personal_model(state.server, state.kept[client])
+            for name, pipeline in method.alternative_models(state.server, state.kept[client]).items():
+                yield f"the alternative {name} of client {client}", pipeline
 
 
 def mixed_federation(*, rr: bool) -> TrainingData:
     """Return clients of ``SIZES`` with beats of all classes."""
     draw = np.random.default_rng(3)
     labels = [draw.integers(0, CLASSES, size).tolist() for size in SIZES]
-    # mostly noise: features stay clear of the kinks where rounding would decide which way a step goes
+    # mostly noise: features stay away from kinks at which rounding would change the direction of a step
     return synthetic_federation(labels, rr=rr, noise=1.0)
 
 
-def trained(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 1, **more: Any) -> State:
-    """Train from the start, one client a thread; ``more`` goes to ``train``."""
+def trained(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 1, **train_options: Any) -> State:
+    """Train from the start, one client per thread; ``train_options`` are passed to ``train``."""
     with ThreadEngine(data, plan, workers) as engine:
-        return train(method, data, plan, engine, initial_state(method, plan), **more)
+        return train(method, data, plan, engine, initial_state(method, plan), **train_options)
 
 
 def trees(state: State) -> dict[str, Tree]:
-    """Return all trees of a state by what they are."""
-    return {"the server's state": state.server, **{f"what client {c} keeps": state.kept[c] for c in sorted(state.kept)}}
+    """Return all trees of a state by description."""
+    return {
+        "the server's state": state.server,
+        **{f"the state of client {c}": state.kept[c] for c in sorted(state.kept)},
+    }
 
 
-def expect_equal(one: State, other: State, told: str) -> None:
-    """Expect two states to be the same to the bit."""
-    mine, theirs = trees(one), trees(other)
-    expect(mine.keys() == theirs.keys() and one.seen == other.seen, f"{told}, other clients have taken part")
-    for what, tree in mine.items():
-        where = changed(theirs[what], remembered(tree))
-        expect(not where, f"{told}, {where} of {what} is another")
+def expect_equal(actual: State, expected: State, condition: str) -> None:
+    """Expect two states to be identical, to the bit; ``condition`` introduces the message."""
+    actual_trees, expected_trees = trees(actual), trees(expected)
+    same_clients = actual_trees.keys() == expected_trees.keys() and actual.seen == expected.seen
+    expect(same_clients, f"{condition}, other clients have taken part")
+    for what, tree in actual_trees.items():
+        path = changed(expected_trees[what], snapshot(tree))
+        expect(not path, f"{condition}, {path} of {what} differs")
 
 
 def copied(tree: Tree) -> Tree:
@@ -115,30 +119,31 @@ def copied(tree: Tree) -> Tree:
 
 
 def expect_close(
-    mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor], tolerance: tuple[float, float], told: str
+    actual: Mapping[str, Tensor], expected: Mapping[str, Tensor], tolerance: tuple[float, float], condition: str
 ) -> None:
     """Expect flat trees to lie within an absolute and a relative tolerance of each other."""
-    expect(mine.keys() == theirs.keys(), f"{told} has other leaves")
-    for path, leaf in mine.items():
-        other = theirs[path]
-        expect(leaf.shape == other.shape and leaf.dtype == other.dtype, f"{told}: {path} has another form")
+    expect(actual.keys() == expected.keys(), f"{condition} has other leaves")
+    for path, leaf in actual.items():
+        reference = expected[path]
+        same_kind = leaf.shape == reference.shape and leaf.dtype == reference.dtype
+        expect(same_kind, f"{condition}: {path} has another shape or dtype")
         absolute, relative = tolerance
-        near = torch.isclose(leaf.double(), other.double(), atol=absolute, rtol=relative, equal_nan=True).all()
-        most = (leaf.double() - other.double()).abs().max() if leaf.numel() else 0.0
-        expect(near, f"{told}: {path} lies {float(most):.3g} off")
+        close = torch.isclose(leaf.double(), reference.double(), atol=absolute, rtol=relative, equal_nan=True).all()
+        difference = (leaf.double() - reference.double()).abs().max() if leaf.numel() else 0.0
+        expect(close, f"{condition}: {path} differs by {float(difference):.3g}")
 
 
 class DoubleNet(ResNet1d):
-    """A net whose parameters are float64, so that two engines differ by what they mean and not by their rounding."""
+    """A net with float64 parameters, so that differences between engines are not due to rounding."""
 
     def initial(self, seed: int) -> Params:
-        """Return float64 parameters, with the values of the single ones."""
+        """Return the float32 parameters converted to float64."""
         return {name: value.double() for name, value in super().initial(seed).items()}
 
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """What a method makes of its own is float64 too, unless it says otherwise."""
+    """Set torch's default dtype to float64, so that a method's own tensors have it, too."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:

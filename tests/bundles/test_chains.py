@@ -17,9 +17,9 @@ from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError
 from ecgfed.federation.state import State
-from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree
 from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.parts import extractor_of, head_of
@@ -30,28 +30,30 @@ from ecgfed.runs.run import Run, open_run
 class OwnExtractor(FedAvg):
     """FedAvg whose patients answer with an extractor of their own before the shared head."""
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
+    def global_model(self, server: Tree, client_state: Iterable[Tree], protocol: str) -> Pipeline:
         model = server["model"]
-        return Chain((Part("extractor", extractor_of(model), shared=True), Part("head", head_of(model), shared=True)))
+        return Pipeline(
+            (Stage("extractor", extractor_of(model), shared=True), Stage("head", head_of(model), shared=True))
+        )
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        head = Part("head", head_of(server["model"]), shared=True)
-        return Chain((Part("extractor", kept["extractor"], shared=False), head))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        head = Stage("head", head_of(server["model"]), shared=True)
+        return Pipeline((Stage("extractor", client_state["extractor"], shared=False), head))
 
 
 class OwnHead(OwnExtractor):
     """As above, and every patient has a head too."""
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        head = Part("head", kept["head"], shared=False)
-        return Chain((Part("extractor", kept["extractor"], shared=False), head))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        head = Stage("head", client_state["head"], shared=False)
+        return Pipeline((Stage("extractor", client_state["extractor"], shared=False), head))
 
 
 class TwoSharedModels(OwnExtractor):
     """A mistake: parts that differ from patient to patient, declared as shared."""
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", {**kept["extractor"], **kept["head"]}, shared=True),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", {**client_state["extractor"], **client_state["head"]}, shared=True),))
 
 
 def _prepared(run_path: Path, kind: type[FedAvg]) -> tuple[Run, State]:

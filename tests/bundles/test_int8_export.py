@@ -22,8 +22,8 @@ from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule, judgement
 from ecgfed.bundles.quantise import int8_layers
 from ecgfed.device import Bundle, open_bundle
 from ecgfed.errors import BundleError
-from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.net import Inputs
 from ecgfed.runs.run import open_run
 from ecgfed.tasks.batch_state import call_of
@@ -297,7 +297,7 @@ def test_one_patient_more_leaves_the_others_int8_forms(fedavg_run: Path, records
     net = open_run(fedavg_run).net
     model = net.initial(5)
     beats = Inputs(torch.zeros(4, 1, 256), torch.zeros(4, net.spec.rr_count))
-    own = PatientModel("p2", "p2", Chain((Part("model", model, shared=False),)), beats, None)
+    own = PatientModel("p2", "p2", Pipeline((Stage("model", model, shared=False),)), beats, None)
     with extended_bundle(bundle, tmp_path / "more", own, net, facts={}, overwrite=True) as opened:
         files = set(opened.manifest["files"])
         assert {"int8/extractor/p1.onnx", "int8/head/p3.onnx", "int8/global.onnx"} <= files

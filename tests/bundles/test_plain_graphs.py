@@ -24,7 +24,7 @@ from ecgfed.methods.registry import methods
 from ecgfed.nets.build import make_net
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, Net, NetSpec
-from ecgfed.personal.registry import personal_answers
+from ecgfed.personal.registry import personal_models
 
 #: Roles that a part of some answer has, and their parameters beside the net's own: every method's and every personal
 #: answer's are among them (test_every_role_is_tested).
@@ -122,7 +122,7 @@ def test_every_role_is_tested() -> None:
     """What methods and personal answers name in their sources is on the list above."""
     sources = [Path(str(__import__(kind.__module__, fromlist=["x"]).__file__)) for kind in methods().values()]
     sources += [
-        Path(str(__import__(type(own).__module__, fromlist=["x"]).__file__)) for own in personal_answers().values()
+        Path(str(__import__(type(own).__module__, fromlist=["x"]).__file__)) for own in personal_models().values()
     ]
     named = {
         role for path in sources for role in make_net(SPECS["default"]).roles if f'Part("{role}"' in path.read_text()

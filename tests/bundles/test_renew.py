@@ -17,7 +17,7 @@ from ecgfed.bundles.renew import renewed_bundle
 from ecgfed.bundles.weights import global_model
 from ecgfed.device import check_golden, open_bundle
 from ecgfed.errors import BundleError
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.net import Inputs
 
 DATA = Path(__file__).parent.parent / "data"
@@ -89,7 +89,7 @@ def test_a_patient_more_in_every_form(fedavg_run: Path, tmp_path: Path, which: s
     params = {**start.params, last: start.params[last] + 1.0}
     draw = torch.Generator().manual_seed(0)
     inputs = Inputs(torch.randn(9, 1, 256, generator=draw), torch.randn(9, 16, generator=draw))
-    model = PatientModel("eve", "eve", Chain((Part("model", params, shared=False),)), inputs, None)
+    model = PatientModel("eve", "eve", Pipeline((Stage("model", params, shared=False),)), inputs, None)
     out = tmp_path / ("made.zip" if which == "folder to zip" else "made")
     with extended_bundle(bundle, out, model, start.net, facts={}):
         pass

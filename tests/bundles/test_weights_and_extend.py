@@ -23,10 +23,10 @@ from ecgfed.device import open_bundle
 from ecgfed.device.shipped import shipped_model
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError, OptionError
-from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import OwnBeats
+from ecgfed.personal.base import PatientBeats
 from ecgfed.personal.kernel import Kernel
 from ecgfed.runs.run import open_run
 from ecgfed.tasks.keys import new_key
@@ -160,7 +160,7 @@ def test_a_net_that_is_not_the_graphs_is_refused(tmp_path: Path, net: Any, said:
 def patient_model(bundle: package.Bundle, name: str = "eve", shift: float = 0.5) -> tuple[PatientModel, Any]:
     start = global_model(bundle)
     params = {**start.params, BIAS: start.params[BIAS] + shift * torch.arange(len(bundle.classes))}
-    chain = Chain((Part("model", params, shared=False),))
+    chain = Pipeline((Stage("model", params, shared=False),))
     return PatientModel(name, name, chain, some_inputs(bundle), None, bundle.classes[:2]), start
 
 
@@ -198,7 +198,7 @@ def test_one_patient_more_and_all_else_as_it_was(fedavg_run: Path, tmp_path: Pat
     inputs = some_inputs(bundle)
     rr = None if inputs.rr is None else inputs.rr.numpy()
     with torch.inference_mode():
-        by_torch = start.net.logits(model.chain.parts[0].params, inputs).numpy()
+        by_torch = start.net.logits(model.chain.stages[0].params, inputs).numpy()
     np.testing.assert_allclose(made.classifier("eve").logits(inputs.examples.numpy(), rr), by_torch, atol=1e-4)
     entry = made.manifest["patients"]["eve"]
     assert (entry["personal"], entry["classes"]) == ("by hand", list(bundle.classes[:2]))
@@ -217,7 +217,7 @@ def test_a_model_of_several_parts_is_the_patients_own_whole(tmp_path: Path) -> N
     """Shared parts, too, are written under the patient's name: the bundle's own may be of another run."""
     bundle = open_bundle(shipped_model())
     start, inputs = global_model(bundle), some_inputs(bundle, 40)
-    own = OwnBeats(Batch(inputs, torch.arange(40) % 2), None, torch.full((5,), 0.2))
+    own = PatientBeats(Batch(inputs, torch.arange(40) % 2), None, torch.full((5,), 0.2))
     chain = Kernel().fit(start.net, start.params, own)
     made = extend(bundle, tmp_path / "new", PatientModel("eve", "eve", chain, inputs, None), start.net)
     assert made.manifest["patients"]["eve"]["chain"] == ["patients/eve.describer.onnx", "patients/eve.kernel.onnx"]
@@ -258,7 +258,7 @@ def test_nothing_is_left_where_the_work_fails(tmp_path: Path) -> None:
         interrupted(bundle, tmp_path / "new", model, start.net)
     assert list(tmp_path.iterdir()) == []
     wild = {**start.params, BIAS: start.params[BIAS] * torch.nan}
-    broken = PatientModel("eve", "eve", Chain((Part("model", wild, shared=False),)), some_inputs(bundle), None)
+    broken = PatientModel("eve", "eve", Pipeline((Stage("model", wild, shared=False),)), some_inputs(bundle), None)
     with pytest.raises(BundleError, match="not finite"):
         extend(bundle, tmp_path / "new", broken, start.net)
     assert list(tmp_path.iterdir()) == []

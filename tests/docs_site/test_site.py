@@ -112,7 +112,7 @@ def test_every_method_has_a_page_with_its_settings(site: Path) -> None:
 
     for name, kind in methods().items():
         text = (site / "methods" / f"{name}.html").read_text(encoding="utf-8")
-        assert kind.card.title.split()[0] in text, name
+        assert kind.communication.title.split()[0] in text, name
         risks = [str(setting.limits) for setting in settings_of(kind.settings_type) if setting.name == "risk"]
         balanced = any("meta-bsm" in one for one in risks)
         assert ("travel to every client" in text) is balanced, f"{name}: whether beats leave their patient"

@@ -23,7 +23,7 @@ from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import train
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.run import open_run
@@ -188,7 +188,7 @@ def test_the_number_of_workers_changes_no_bit(beats: int) -> None:
     net = ResNet1d(NetSpec(12))
     window = np.random.default_rng(0).normal(size=(beats, 1, 256)).astype(np.float32)
     data = TrainingData(np.array([0]), {0: np.arange(1)}, window, None, np.zeros(beats, np.int64), 12)
-    chain = Chain((Part("model", net.initial(0), shared=True),))
+    chain = Pipeline((Stage("model", net.initial(0), shared=True),))
     one, two, three = (Predictor(net, data, np.arange(beats), n).probabilities(chain) for n in (1, 2, 3))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, three)
@@ -210,7 +210,7 @@ def test_a_model_that_answers_nan_has_no_score(fedavg_run: Path) -> None:
 def test_a_predictor_remembers_a_chain_and_takes_no_beats(fedavg_run: Path) -> None:
     run = open_run(fedavg_run)
     data = training_data(run.cohort(), rr=True)
-    chain = run.method.personal_answer(run.state().server, {})
+    chain = run.method.personal_model(run.state().server, {})
     predictor = Predictor(run.net, data, np.arange(5), 1)
     assert predictor.probabilities(chain) is predictor.probabilities(chain)
     assert Predictor(run.net, data, np.empty(0, np.int64), 1).probabilities(chain).shape == (0, 12)
@@ -253,7 +253,9 @@ def test_local_models_are_one_more_round_of_local_training(fedavg_run: Path, coh
         with ThreadEngine(alone, run.plan, 1) as engine:
             ended = train(run.method, alone, replace(run.plan, rounds=state.round + 1), engine, begun)
         own = rows[cohort.client[rows] == client.index]
-        chain = Chain((Part("model", ended.server["model"], shared=False),))  # the mean of one client is that client
+        chain = Pipeline(
+            (Stage("model", ended.server["model"], shared=False),)
+        )  # the mean of one client is that client
         labels = Predictor(run.net, data, own, 1).labels(chain)
         expected.append(_f1(cohort.label[own], labels, None))
     assert [row["local_f1"] for row in result["per_patient"]] == pytest.approx(expected)

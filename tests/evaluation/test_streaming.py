@@ -19,8 +19,8 @@ from ecgfed.evaluation.predict import Predictor
 from ecgfed.federation.data import training_data
 from ecgfed.federation.state import State
 from ecgfed.federation.trees import flatten
-from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.kept_states import KeptStates
@@ -78,13 +78,13 @@ def test_a_predictor_forgets_what_it_has_no_room_for(cohort_path: Path, monkeypa
     net = ResNet1d(NetSpec(12, width=0.35))
     rows = np.arange(10)
     predictor = Predictor(net, training_data(open_cohort(cohort_path), rr=False), rows, 1)
-    chains = [Chain((Part("model", net.initial(seed), shared=False),)) for seed in range(3)]
-    one = 10 * 12 * 4 + sum(v.numel() * v.element_size() for v in chains[0].parts[0].params.values())
+    chains = [Pipeline((Stage("model", net.initial(seed), shared=False),)) for seed in range(3)]
+    one = 10 * 12 * 4 + sum(v.numel() * v.element_size() for v in chains[0].stages[0].params.values())
     predictor.memory_bytes = 2 * one
     computed: list[int] = []
     original = predict._chain_probabilities
 
-    def noted(net: ResNet1d, chain: Chain, inputs: Inputs) -> Any:
+    def noted(net: ResNet1d, chain: Pipeline, inputs: Inputs) -> Any:
         computed.append(next(i for i, one in enumerate(chains) if one is chain))
         return original(net, chain, inputs)
 

@@ -11,7 +11,7 @@ import pytest
 from ecgfed.errors import OptionError
 from ecgfed.federation.cost import CLIENTS, Cost, cost_of, round_bytes
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.card import in_words
+from ecgfed.methods.communication import summarize
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.layers import trainable
@@ -50,8 +50,8 @@ def line_of(row: str) -> str:
     """A row of the page's table."""
     found, shown = cost(row), row if row.startswith("`") else f"`{row}`"
     name, values = parsed(row)
-    card = methods()[name].card.with_settings(make_settings(methods()[name].settings_type, values))
-    words = (in_words(card.down), in_words(card.up), in_words(card.keeps))
+    card = methods()[name].communication.with_settings(make_settings(methods()[name].settings_type, values))
+    words = (summarize(card.down), summarize(card.up), summarize(card.stores))
     each = (found.first_down_bytes, found.first_up_bytes, found.down_bytes, found.up_bytes)
     numbers = [f"{value:,}" for value in each] + [f"{found.step_flops / 1e6:,.0f}"]
     return f"| {' | '.join([shown, *words, *numbers])} |"

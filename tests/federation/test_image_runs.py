@@ -41,7 +41,7 @@ def made(name: str, net: str = "convnet3", norm: str | None = None, **settings: 
     kind = methods()[name]
     spec = net_spec(10, "image", architecture=net, norm=norm, width=0.125)
     method = kind(make_net(spec), make_settings(kind.settings_type, settings))
-    return method, replace(PLAN, local_steps=1) if method.needs.one_step else PLAN
+    return method, replace(PLAN, local_steps=1) if method.requirements.single_step else PLAN
 
 
 def run(cohort: Cohort, method: Method, plan: TrainPlan, kind: type[ClientEngine]) -> State:

@@ -16,7 +16,7 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.trees import tree_bytes
 from ecgfed.methods.base import ClientInfo, Method, Returned, Tree
-from ecgfed.methods.card import BESIDE, Card, Keeps, Reports, Travels, holds
+from ecgfed.methods.communication import ALWAYS_SENT, CommunicationSpec, Metric, Sent, Stored, condition_holds
 from ecgfed.methods.ditto import Ditto
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.fedfomo import FedFomo
@@ -70,7 +70,7 @@ def made(kind: type[Method], norm: str = "group", **settings: Any) -> Method:
 
 def problems(method: Method) -> list[str]:
     """A run's first rounds and its last ones, for methods have phases."""
-    plan = TrainPlan(10, None, 1 if method.needs.one_step else 2, batch_size=8)
+    plan = TrainPlan(10, None, 1 if method.requirements.single_step else 2, batch_size=8)
     return card_problems(traffic_of(method, federation(), plan, (1, 2, 9, 10)))
 
 
@@ -93,13 +93,13 @@ def test_the_examples_card_is_true() -> None:
 
 
 class SendsMore(FedAvg):
-    def shared(self, server: Tree, client: int) -> Tree:
-        return {**super().shared(server, client), "extra": torch.zeros(3)}
+    def server_message(self, server: Tree, client: int) -> Tree:
+        return {**super().server_message(server, client), "extra": torch.zeros(3)}
 
 
 class TakesMore(FedAvg):
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        returned, kept = super().finish(state, info)
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        returned, kept = super().finish_round(state, info)
         return {**returned, "counts": info.class_counts}, kept
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
@@ -109,7 +109,7 @@ class TakesMore(FedAvg):
 class HidesIt(FedAvg):
     """The class counts in the model's own branch, where its card names the model."""
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": {**state["model"], "extractor.counts": info.class_counts.float()}}, {}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
@@ -118,8 +118,8 @@ class HidesIt(FedAvg):
 
 
 class KeepsMore(FedAvg):
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        return super().finish(state, info)[0], {"velocity": state["velocity"]}
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        return super().finish_round(state, info)[0], {"velocity": state["velocity"]}
 
 
 class PassesOn(FedAvg):
@@ -132,33 +132,35 @@ class PassesOn(FedAvg):
 class Flatters(FedAvg):
     """Another model for every client, said to be one for everybody."""
 
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         return {"model": {name: value * (1 + client / 100) for name, value in server["model"].items()}}
 
 
 class Promises(FedAvg):
-    card: ClassVar[Card] = replace(
-        FedAvg.card,
-        down=(*FedAvg.card.down, Travels("variate", "control variate")),
-        keeps=(Keeps("head", "classifier head"),),
-        reports=(Reports("inner_loss", "another loss"),),
+    communication: ClassVar[CommunicationSpec] = replace(
+        FedAvg.communication,
+        down=(*FedAvg.communication.down, Sent("variate", "control variate")),
+        stores=(Stored("head", "classifier head"),),
+        metrics=(Metric("inner_loss", "another loss"),),
     )
 
 
 class SaysItStays(Ditto):
     """The personal model goes up, and its card says that it does not."""
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["personal"]["model"]}, state["personal"]
 
 
 class SaysChangesStay(Mtl):
-    card: ClassVar[Card] = replace(Mtl.card, keeps=(Keeps("model", "own model"), Keeps("velocity", "its momentum")))
+    communication: ClassVar[CommunicationSpec] = replace(
+        Mtl.communication, stores=(Stored("model", "own model"), Stored("velocity", "its momentum"))
+    )
 
 
 class SaysItGoes(Ditto):
-    card: ClassVar[Card] = replace(
-        Ditto.card, keeps=(Keeps("model", "personal model", "as it is"), Keeps("velocity", "its momentum"))
+    communication: ClassVar[CommunicationSpec] = replace(
+        Ditto.communication, stores=(Stored("model", "personal model", "as it is"), Stored("velocity", "its momentum"))
     )
 
 
@@ -169,11 +171,13 @@ class Reporting(FedAvg):
 
 
 class NotAnothers(FedFomo):
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         def blurred(model: Params) -> Params:
             return {name: value + 0.1 for name, value in model.items()}
 
-        return {"models": {place: blurred(one) for place, one in super().shared(server, client)["models"].items()}}
+        return {
+            "models": {place: blurred(one) for place, one in super().server_message(server, client)["models"].items()}
+        }
 
 
 @pytest.mark.parametrize(
@@ -275,9 +279,9 @@ def test_rounds_can_be_left_out_and_threads_are_left_as_they_were() -> None:
 
 
 def test_what_of_a_client_travels_beside_its_tree_is_listed() -> None:
-    """A new field of ``Returned`` is the server's own, or a thing of the client's that ``BESIDE`` has to name."""
+    """A new field of ``Returned`` is the server's own, or a thing of the client's that ``ALWAYS_SENT`` has to name."""
     of_the_server = {"progress", "federation", "round", "seed"}
-    assert {field.name for field in dataclasses.fields(Returned)} - of_the_server == {"tree", "losses", *BESIDE}
+    assert {field.name for field in dataclasses.fields(Returned)} - of_the_server == {"tree", "losses", *ALWAYS_SENT}
 
 
 @pytest.mark.parametrize(
@@ -292,9 +296,9 @@ def test_what_of_a_client_travels_beside_its_tree_is_listed() -> None:
     ],
 )
 def test_conditions_on_settings(condition: str, held: bool) -> None:
-    assert holds(condition, make_settings(Mtl.settings_type, {"relation": "learned"})) is held
+    assert condition_holds(condition, make_settings(Mtl.settings_type, {"relation": "learned"})) is held
 
 
 def test_a_condition_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="no condition"):
-        holds("learned", make_settings(Mtl.settings_type, {}))
+        condition_holds("learned", make_settings(Mtl.settings_type, {}))

@@ -235,7 +235,7 @@ def warm_up(world: Path) -> None:
 def _trace_once(runs: Iterable[Path]) -> None:
     """Let torch's exporter trace a role of a net once; a case whose net is another still traces its own."""
     from ecgfed.bundles.graphs import GraphTemplate
-    from ecgfed.methods.answers import Chain
+    from ecgfed.methods.models import Pipeline
     from ecgfed.runs.run import open_run
 
     known: dict[object, dict[str, object]] = {}
@@ -252,12 +252,12 @@ def _trace_once(runs: Iterable[Path]) -> None:
     for path in runs:
         run = open_run(path)
         state = run.state()
-        chains = [run.method.personal_answer(state.server, run.kept(state, 0))]
-        answer = run.method.global_answer(state.server, iter([run.kept(state, 0)]), "ensemble")
-        chains += [answer] if isinstance(answer, Chain) else []
+        chains = [run.method.personal_model(state.server, run.kept(state, 0))]
+        answer = run.method.global_model(state.server, iter([run.kept(state, 0)]), "ensemble")
+        chains += [answer] if isinstance(answer, Pipeline) else []
         for chain in chains:
-            for part in chain.parts:
+            for part in chain.stages:
                 GraphTemplate(run.net, part.role, part.params)
-            if {part.role for part in chain.parts} == {"extractor", "head"}:
-                params = {name: value for part in chain.parts for name, value in part.params.items()}
+            if {part.role for part in chain.stages} == {"extractor", "head"}:
+                params = {name: value for part in chain.stages for name, value in part.params.items()}
                 GraphTemplate(run.net, "model", params)

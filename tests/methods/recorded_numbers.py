@@ -21,8 +21,8 @@ from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods.answers import Answer, Chain
 from ecgfed.methods.base import Method
+from ecgfed.methods.models import Model, Pipeline
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.net import NetSpec
@@ -56,21 +56,21 @@ def _numbers_of(kind: type[Method]) -> dict[str, Any]:
     watch, data = _Losses(), synthetic_federation(LABELS)
     data = replace(data, examples=data.examples.astype(np.float64))  # type: ignore[arg-type]
     method = kind(ResNet1d(NetSpec(CLASSES, width=0.35)), make_settings(kind.settings_type, {}))
-    steps = 1 if method.needs.one_step else 3
+    steps = 1 if method.requirements.single_step else 3
     plan = TrainPlan(rounds=5, local_epochs=None, local_steps=steps, batch_size=8, seed=4)
     with ThreadEngine(data, plan, 1) as engine:
         state = train(method, data, plan, engine, initial_state(method, plan), [watch])
     inputs, kept = data.batch(np.arange(len(data.label))).inputs, [state.kept[client] for client in range(len(LABELS))]
 
-    def size(answer: Answer) -> float:
+    def size(answer: Model) -> float:
         """Mean magnitude of the mean logits of an answer's members on every beat."""
-        chains = [answer] if isinstance(answer, Chain) else list(answer.members)
+        chains = [answer] if isinstance(answer, Pipeline) else list(answer.members)
         return torch.stack([chain_logits(method.net, chain, inputs) for chain in chains]).mean(0).abs().mean().item()
 
     return {
         "losses": watch.rounds,
-        "global": size(method.global_answer(state.server, kept, "ensemble")),
-        "personal": [size(method.personal_answer(state.server, own)) for own in kept],
+        "global": size(method.global_model(state.server, kept, "ensemble")),
+        "personal": [size(method.personal_model(state.server, own)) for own in kept],
     }
 
 

@@ -15,7 +15,7 @@ from ecgfed.methods.feddyn import FedDyn
 from ecgfed.methods.fedprox import FedProx
 from ecgfed.methods.scaffold import Scaffold
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.hypernetwork import made_head
+from ecgfed.nets.hypernetwork import head_from_hypernetwork
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 
@@ -81,7 +81,7 @@ def test_the_personal_answer_is_the_clients_own_model_with_both_heads() -> None:
     method = FedRod(net, FedRodSettings())
     generic = net.initial(4)
     personal = {"personal.weight": torch.randn(3, net.features), "personal.bias": torch.randn(3)}
-    chain = method.personal_answer({"generic": {"model": net.initial(0)}}, {"model": {**generic, **personal}})
+    chain = method.personal_model({"generic": {"model": net.initial(0)}}, {"model": {**generic, **personal}})
     inputs = Inputs(torch.randn(4, 1, 256))
     features = net.extract(generic, inputs)
     expected = net.classify(generic, features) + features @ personal["personal.weight"].T + personal["personal.bias"]
@@ -96,13 +96,15 @@ def test_the_hypernetwork_is_averaged_and_makes_a_head_for_a_new_patient() -> No
     method = FedRodHyper(ResNet1d(NetSpec(3, width=0.35)), FedRodSettings())
     server = method.server_start(method.net.initial(0))
     mixes = [torch.tensor(mix) for mix in ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5])]
-    heads = [method.from_class_mix(server, mix).parts[0].params["personal.weight"] for mix in mixes]
+    heads = [method.model_from_class_distribution(server, mix).stages[0].params["personal.weight"] for mix in mixes]
     assert heads[0].shape == (3, method.net.features)
     assert not torch.equal(*heads)
     hidden = torch.relu(server["hyper"]["hyper.hidden.weight"] @ mixes[1] + server["hyper"]["hyper.hidden.bias"])
     flat = server["hyper"]["hyper.out.weight"] @ hidden + server["hyper"]["hyper.out.bias"]
     torch.testing.assert_close(heads[1].flatten(), flat[: heads[1].numel()])
-    torch.testing.assert_close(made_head(server["hyper"], mixes[1], method.net.features)["personal.bias"], flat[-3:])
+    torch.testing.assert_close(
+        head_from_hypernetwork(server["hyper"], mixes[1], method.net.features)["personal.bias"], flat[-3:]
+    )
 
 
 def test_scaffold_inside_refuses_momentum_as_it_does_alone() -> None:

@@ -9,11 +9,11 @@ from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.answers import Chain, Ensemble
 from ecgfed.methods.base import Method
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.models import Ensemble, Pipeline
 from ecgfed.methods.registry import methods
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.net import Inputs, NetSpec
@@ -97,16 +97,16 @@ def test_answers() -> None:
     local = Local(NET, SgdSettings(0.1))
     state = run(local, data, plan)
     kept = [state.kept[0], state.kept[1]]
-    ensemble, average = (local.global_answer(state.server, kept, how) for how in ("ensemble", "average"))
+    ensemble, average = (local.global_model(state.server, kept, how) for how in ("ensemble", "average"))
     assert isinstance(ensemble, Ensemble)
-    assert [member.parts[0].params for member in ensemble.members] == [k["model"] for k in kept]
-    assert isinstance(average, Chain)
-    bias = average.parts[0].params["head.out.bias"]
+    assert [member.stages[0].params for member in ensemble.members] == [k["model"] for k in kept]
+    assert isinstance(average, Pipeline)
+    bias = average.stages[0].params["head.out.bias"]
     torch.testing.assert_close(bias, (kept[0]["model"]["head.out.bias"] + kept[1]["model"]["head.out.bias"]) / 2)
-    assert not local.personal_answer(state.server, kept[1]).parts[0].shared
+    assert not local.personal_model(state.server, kept[1]).stages[0].shared
     fedavg = FedAvg(NET, FederatedSgdSettings())
     server = fedavg.server_start(NET.initial(0))
-    assert fedavg.personal_answer(server, {}).parts == fedavg.global_answer(server, (), "ensemble").parts  # type: ignore[union-attr]
+    assert fedavg.personal_model(server, {}).stages == fedavg.global_model(server, (), "ensemble").stages  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("norm", "progress"), [("group", 0.9), ("batch", 0.9), ("group", 0.0)])
@@ -122,22 +122,22 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress:
     net = ResNet1d(NetSpec(3, width=0.35, norm=norm))
     method = kind(net, make_settings(kind.settings_type, {"lr": 0.05}))
     initial = net.initial(0)
-    shared = method.shared(method.server_start(initial), 0)
+    shared = method.server_message(method.server_start(initial), 0)
     torch.manual_seed(0)
-    steps, each = 1 if method.needs.one_step else 3, method.needs.batches_per_step
+    steps, each = 1 if method.requirements.single_step else 3, method.requirements.batches_per_step
     windows, labels = torch.randn(2, steps, each, 8, 1, 256), torch.randint(0, 3, (2, steps, each, 8))
     infos = [
         ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), steps, progress, {"loss": f64(1.0 + i)})
         for i in range(2)
     ]
-    begun = [method.begin(shared, method.client_start(initial), info) for info in infos]
+    begun = [method.init_round(shared, method.client_start(initial), info) for info in infos]
 
     alone = []
     for i, state in enumerate(begun):
         for t in range(steps):
             batches = [Batch(Inputs(windows[i, t, j]), labels[i, t, j], infos[i].class_counts) for j in range(each)]
             state, _ = method.step(state, batches, t)
-        alone.append(method.finish(state, infos[i]))
+        alone.append(method.finish_round(state, infos[i]))
     together = stack(begun)
     with mapped_over_clients():
         for t in range(steps):
@@ -150,7 +150,7 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress:
     assert losses["loss"].shape == (2,)
     for i in range(2):
         mine = torch.utils._pytree.tree_map(lambda leaf, i=i: leaf[i], together)
-        for a, b in zip(alone[i], method.finish(mine, infos[i]), strict=True):
+        for a, b in zip(alone[i], method.finish_round(mine, infos[i]), strict=True):
             a, b = flatten(a), flatten(b)
             assert a.keys() == b.keys()
             for key in a:

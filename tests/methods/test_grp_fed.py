@@ -16,18 +16,11 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.base import ClientInfo, Returned
+from ecgfed.methods.discriminator_losses import discriminator_loss, gradient_penalty, regulariser_loss
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
-from ecgfed.methods.grp_fed import (
-    DISCRIMINATOR_SEED,
-    GrpFed,
-    GrpFedSettings,
-    PrintedSettings,
-    discriminator_loss,
-    loss_weights,
-    next_power,
-    regulariser_loss,
-    steepness,
-)
+from ecgfed.methods.grp_fed import DISCRIMINATOR_SEED, GrpFed, GrpFedSettings
+from ecgfed.methods.grp_fed_printed import PrintedSettings
+from ecgfed.methods.loss_weighted import loss_weights, next_power
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
@@ -197,7 +190,7 @@ def test_the_anchor_by_hand() -> None:
         method = GrpFed(NET, GrpFedSettings(anchor=anchor))
         received = {"extractor.w": torch.tensor([1.0]), "head.w": torch.tensor([9.0])}
         kept = {"local": {"extractor": {"extractor.w": torch.tensor([4.0])}}, "loss": f64(0.0)}
-        state = method.begin({"model": received}, kept, ClientInfo(0, 1, 10, torch.ones(3), 1, progress=0.9))
+        state = method.init_round({"model": received}, kept, ClientInfo(0, 1, 10, torch.ones(3), 1, progress=0.9))
         assert state["local"]["extractor"]["extractor.w"].tolist() == pytest.approx([expected])
 
 
@@ -223,8 +216,8 @@ def test_local_steps_begin_at_their_share_of_the_rounds_from_the_global_extracto
     assert present == [False, False, True, True]
     begun = state.kept[0]["local"]["extractor"]
     assert all(torch.equal(begun[name], value) for name, value in models[1].items())
-    without = method.personal_answer(before_half.server, {"loss": f64(1.0)})
-    assert [(part.role, part.shared) for part in without.parts] == [("model", True)]
+    without = method.personal_model(before_half.server, {"loss": f64(1.0)})
+    assert [(part.role, part.shared) for part in without.stages] == [("model", True)]
 
 
 def test_steepness_is_autograds_gradient_of_the_logit() -> None:
@@ -234,10 +227,10 @@ def test_steepness_is_autograds_gradient_of_the_logit() -> None:
     grads = [torch.autograd.grad(discriminate(d, f).sum(), f)[0] for f in sets]
     torch.testing.assert_close(feature_gradient(d, sets[0]), grads[0])
     expected = sum(g.square().sum(1).mean() for g in grads) / 4
-    torch.testing.assert_close(steepness(d, sets), expected)
+    torch.testing.assert_close(gradient_penalty(d, sets), expected)
     rows = torch.tensor([1.0, 0, 1, 0, 0])
     kept = sum(g[[0, 2]].square().sum(1).mean() for g in grads) / 4
-    torch.testing.assert_close(steepness(d, sets, rows), kept)
+    torch.testing.assert_close(gradient_penalty(d, sets, rows), kept)
 
 
 def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
@@ -247,7 +240,7 @@ def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
         settings = GrpFedSettings(local_lr=0.02, momentum=0.0, gradient_penalty=gamma, personal_start=0.0)
         kept = run(GrpFed(NET, settings), data, plan).kept[0]["local"]
         features = NET.extract(kept["extractor"], Inputs(torch.from_numpy(data.examples)), {})
-        sizes.append(float(steepness(kept["discriminator"], [features])))
+        sizes.append(float(gradient_penalty(kept["discriminator"], [features])))
     assert sizes[1] < sizes[0] / 4
 
 
@@ -273,7 +266,7 @@ def test_loss_memory_by_hand() -> None:
     kept = method.client_start(NET.initial(0))
     for mean, expected in ((2.0, 2.0), (4.0, 2.5), (0.5, 2.0)):  # the first round has nothing to remember
         state = {"model": {}, "loss_before": kept["loss"], "loss_sum": f64(3 * mean), "steps": f64(3.0)}
-        returned, kept = method.finish(state, None)  # type: ignore[arg-type]
+        returned, kept = method.finish_round(state, None)  # type: ignore[arg-type]
         assert float(returned["loss"]) == pytest.approx(expected)
 
 
@@ -297,9 +290,9 @@ def test_personalisation_does_not_touch_the_global_model() -> None:
     assert "local" in with_.kept[0]
     assert "local" not in without.kept[0]
     assert all(torch.equal(with_.server["model"][n], without.server["model"][n]) for n in with_.server["model"])
-    personal = GrpFed(NET, GrpFedSettings()).personal_answer(with_.server, with_.kept[0])
-    assert [(part.role, part.shared) for part in personal.parts] == [("extractor", False), ("head", True)]
-    assert torch.equal(personal.parts[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
+    personal = GrpFed(NET, GrpFedSettings()).personal_model(with_.server, with_.kept[0])
+    assert [(part.role, part.shared) for part in personal.stages] == [("extractor", False), ("head", True)]
+    assert torch.equal(personal.stages[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
 
 
 def test_the_printed_form_has_the_papers_values() -> None:

@@ -52,7 +52,7 @@ def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings
         "models": {str(k): {n: v + k - 3.0 for n, v in model.items()} for k in NoCohort.clients},
     }
     chain = adapted(run, NoCohort(), State(9, server), patient, epochs)  # type: ignore[arg-type]
-    return {name: float(value) for part in chain.parts for name, value in part.params.items()}
+    return {name: float(value) for part in chain.stages for name, value in part.params.items()}
 
 
 def test_fedavg_gives_the_model_after_local_training(monkeypatch: pytest.MonkeyPatch) -> None:

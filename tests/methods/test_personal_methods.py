@@ -7,7 +7,6 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.methods.answers import Chain, Ensemble
 from ecgfed.methods.ditto import Ditto, DittoSettings
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.fedper import FedPer
@@ -15,6 +14,7 @@ from ecgfed.methods.fedrep import FedRep, FedRepSettings
 from ecgfed.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.models import Ensemble, Pipeline
 from ecgfed.methods.per_fedavg import PerFedAvg
 from ecgfed.methods.pfedme import PFedMe, PFedMeSettings
 from ecgfed.nets.layers import is_buffer
@@ -49,8 +49,8 @@ def test_ditto_without_lambda_is_local_and_its_global_model_fedavg() -> None:
     assert tiny.pair(ditto.server["model"]) == pytest.approx(tiny.pair(fedavg.server["model"]), abs=1e-14)
     pulled = tiny.run(Ditto, lam=1.0, personal_lr=ETA)
     assert np.abs(tiny.pair(pulled.kept[0]["model"]) - tiny.pair(local.kept[0]["model"])).max() > 1e-3
-    answer = Ditto(tiny.TinyNet(), DittoSettings()).personal_answer(ditto.server, ditto.kept[0])  # type: ignore[arg-type]
-    assert answer.parts[0].params is ditto.kept[0]["model"]
+    answer = Ditto(tiny.TinyNet(), DittoSettings()).personal_model(ditto.server, ditto.kept[0])  # type: ignore[arg-type]
+    assert answer.stages[0].params is ditto.kept[0]["model"]
 
 
 def test_fedper_by_hand() -> None:
@@ -93,7 +93,9 @@ def test_fedreps_frozen_body_keeps_its_normalisation_statistics() -> None:
     method = FedRep(net, FedRepSettings(head_share=0.5, momentum=0.9, lr=0.1))
     initial = net.initial(0)
     info = ClientInfo(0, 1, 16, torch.ones(3), 4)
-    state = method.begin(method.shared(method.server_start(initial), 0), method.client_start(initial), info)
+    state = method.init_round(
+        method.server_message(method.server_start(initial), 0), method.client_start(initial), info
+    )
     torch.manual_seed(0)
     for t in range(4):
         before = dict(state["model"])
@@ -137,13 +139,13 @@ def test_methods_without_a_global_model_answer_together() -> None:
         method = kind(tiny.TinyNet(), settings)  # type: ignore[arg-type]
         state = tiny.run(kind, **({"warm_start": 0} if kind is LgFedAvg else {}))
         kept = [state.kept[0], state.kept[1]]
-        ensemble = method.global_answer(state.server, kept, "ensemble")
+        ensemble = method.global_model(state.server, kept, "ensemble")
         assert isinstance(ensemble, Ensemble)
         assert len(ensemble.members) == 2
-        average = method.global_answer(state.server, kept, "average")
-        assert isinstance(average, Chain)
-        own = [method.personal_answer(state.server, k).parts for k in kept]
-        for j, part in enumerate(average.parts):
+        average = method.global_model(state.server, kept, "average")
+        assert isinstance(average, Pipeline)
+        own = [method.personal_model(state.server, k).stages for k in kept]
+        for j, part in enumerate(average.stages):
             for name, value in part.params.items():
                 assert float(value) == pytest.approx(
                     (float(own[0][j].params[name]) + float(own[1][j].params[name])) / 2
@@ -169,7 +171,7 @@ def test_pfedme_by_hand() -> None:
     assert w != pytest.approx(tiny.START, abs=1e-3)  # the global model moves
     method = PFedMe(tiny.TinyNet(), PFedMeSettings())  # type: ignore[arg-type]
     for i in (0, 1):
-        personal = method.personal_answer(state.server, state.kept[i]).parts[0].params
+        personal = method.personal_model(state.server, state.kept[i]).stages[0].params
         assert tiny.pair(personal) == pytest.approx(thetas[i], abs=1e-12)  # theta, not w
 
 

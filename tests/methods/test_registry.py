@@ -44,11 +44,15 @@ def test_the_trimmed_mean_of_two_clients_is_their_mean_and_of_five_leaves_the_ex
         ("Thing = 3", "{}:Thing", "is no method"),
         ("import nothing_of_this_name", "{}:Thing", "ModuleNotFoundError"),
         ("raise RuntimeError('no')", "{}:Thing", "RuntimeError: no"),
-        ("from ecgfed.methods.base import Method\nclass Half(Method):\n    name = 'half'", "{}:Half", "lacks card"),
         (
-            "from ecgfed.methods.fedavg import FedAvg\nclass Wordy(FedAvg):\n    card = 'only the model travels'",
+            "from ecgfed.methods.base import Method\nclass Half(Method):\n    name = 'half'",
+            "{}:Half",
+            "lacks communication",
+        ),
+        (
+            "from ecgfed.methods.fedavg import FedAvg\nclass Wordy(FedAvg):\n    communication = 'the model only'",
             "{}:Wordy",
-            "Wordy's card is 'only the model travels'; expected an ecgfed.methods.card.Card",
+            "Wordy's communication is 'the model only'; expected an ecgfed.methods.communication.CommunicationSpec",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def _server(round_number: int) -> dict[str, Any]:
 
 
 def _offered(method: FedFomo, server: dict[str, Any], client: int) -> list[int]:
-    sent = method.shared(server, client)["models"]
+    sent = method.server_message(server, client)["models"]
     return [int(sent[place]["w"]) for place in sorted(sent, key=int)]
 
 
@@ -222,20 +222,20 @@ def test_mtl_sends_a_client_its_own_row_of_the_relation_and_a_newcomer_the_mean(
     server = {"mean": {}, "models": {str(c): models[c] for c in (11, 0, 3)}}  # as a checkpoint may have them
     columns = torch.stack([torch.cat([models[c]["a"], models[c]["b"]]) for c in (0, 3, 11)])
     omega = learned_relation(columns)
-    sent = method.shared(server, 3)
+    sent = method.server_message(server, 3)
     assert sent["others"]["a"].numpy() == pytest.approx((omega[1, 0] * columns[0] + omega[1, 2] * columns[2])[:3])
     assert float(sent["own"]) == float(omega[1, 1])
-    assert method.shared(server, 4).keys() == {"mean"}
+    assert method.server_message(server, 4).keys() == {"mean"}
 
 
 def test_lg_fedavg_sends_a_patient_with_an_extractor_the_head_alone() -> None:
     method = LgFedAvg(tiny.TinyNet(), LgFedAvgSettings())  # type: ignore[arg-type]
     net = tiny.TinyNet().initial(0)
-    assert method.shared({"model": net}, 1).keys() == {"model"}
+    assert method.server_message({"model": net}, 1).keys() == {"model"}
     returned = Returned({"head": {"head.b": torch.ones(2, 1)}}, {}, torch.ones(2).double(), torch.tensor([1, 4]))
     server = method.aggregate({"model": net, "personal": torch.tensor([4, 7])}, returned)
     assert server["personal"].tolist() == [1, 4, 7]
-    assert {client: list(method.shared(server, client)) for client in (0, 1, 7)} == {
+    assert {client: list(method.server_message(server, client)) for client in (0, 1, 7)} == {
         0: ["model"],
         1: ["head"],
         7: ["head"],

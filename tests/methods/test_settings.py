@@ -8,11 +8,12 @@ import pytest
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.fed_rod import GENERIC, FedRodSettings
-from ecgfed.methods.grp_fed import GrpFedSettings, PrintedSettings
+from ecgfed.methods.grp_fed import GrpFedSettings
+from ecgfed.methods.grp_fed_printed import PrintedSettings
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.losses import LossSettings
 from ecgfed.methods.per_fedavg import PerFedAvgSettings
 from ecgfed.methods.registry import method_by_name, methods
-from ecgfed.methods.risks import RiskSettings
 from ecgfed.methods.scaffold import ScaffoldSettings
 from ecgfed.methods.settings import (
     Choice,
@@ -148,7 +149,7 @@ def test_every_setting_of_a_method_has_a_range_and_a_meaning(name: str) -> None:
     ("kind", "values"),
     [
         (SgdSettings, {"momentum": 0.99991}),
-        (RiskSettings, {"meta_beats": 0}),
+        (LossSettings, {"meta_beats": 0}),
         (GrpFedSettings, {"lr": 101}),  # a default of its own, the range of SgdSettings
         (PrintedSettings, {"gradient_penalty": -1}),
         (PerFedAvgSettings, {"delta": 0}),
@@ -229,7 +230,7 @@ def test_fed_rods_generic_branch_gets_every_setting_of_its_method(generic: str) 
     other = {setting.name: _another(setting.default, setting.limits) for setting in settings_of(kind)}
     if generic == "scaffold":  # momentum goes with option I only
         other["option"] = "I"
-    made = make_settings(FedRodSettings, {"generic": generic, **other}).of_the_generic_branch()
+    made = make_settings(FedRodSettings, {"generic": generic, **other}).generic_settings()
     assert made == kind(**other)
     assert all(getattr(made, name) != setting for name, setting in vars(kind()).items())
 

@@ -10,9 +10,11 @@ import torch
 from ecgfed.methods.afl import AflFedAvg
 from ecgfed.methods.base import Batch
 from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.grp_fed import GrpFed, PrintedSettings, unevenness
+from ecgfed.methods.grp_fed import GrpFed
+from ecgfed.methods.grp_fed_printed import PrintedSettings
+from ecgfed.methods.loss_weighted import unevenness
+from ecgfed.methods.losses import LossSettings, batch_loss
 from ecgfed.methods.q_ffl import QFfl
-from ecgfed.methods.risks import RiskSettings, risk
 from ecgfed.nets.net import Inputs
 
 LOSSES = torch.tensor([1.0, 2.0, 3.0, 6.0, *[3.0] * 8], dtype=torch.float64)  # twelve clients, mean 3
@@ -59,7 +61,7 @@ def test_the_worst_tenth_is_of_losses_on_validation_beats() -> None:
     state = tiny.run(GrpFed, replace(tiny.PLAN, rounds=1), federation, **PLAIN, driver="worst-tenth")
     x, y = torch.tensor([[[2.0]], [[0.3]]], dtype=torch.float64), torch.tensor([0, 1])
     net, start = tiny.TinyNet(), tiny.TinyNet().initial(0)
-    on_validation = float(risk(net.logits(start, Inputs(x)), Batch(Inputs(x), y), RiskSettings()))
+    on_validation = float(batch_loss(net.logits(start, Inputs(x)), Batch(Inputs(x), y), LossSettings()))
     w = tiny.START
     of_training = []
     for _ in range(2):
@@ -81,5 +83,5 @@ def test_fair_methods_take_the_servers_own_step(kind: type, same: dict[str, floa
 def test_bsm_without_strength_is_cross_entropy_whatever_a_client_lacks() -> None:
     logits, label = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 1, 0, 1])
     batch = Batch(Inputs(torch.zeros(5, 1, 4)), label, torch.tensor([7, 7, 0]))
-    plain = float(risk(logits, batch, RiskSettings()))
-    assert float(risk(logits, batch, RiskSettings(risk="bsm", gamma=0.0))) == pytest.approx(plain)
+    plain = float(batch_loss(logits, batch, LossSettings()))
+    assert float(batch_loss(logits, batch, LossSettings(risk="bsm", gamma=0.0))) == pytest.approx(plain)

@@ -11,7 +11,7 @@ from ecgfed.network.policy import Policy, write_policy
 #: Numbers of the patients of each node.
 PATIENTS = {11: (0, 1), 12: (2, 3), 13: (4, 5, 6)}
 Faults = dict[int, dict[int, str]]
-ALL_CLIENTS = sorted(name for name, kind in methods().items() if kind.needs.all_clients)
+ALL_CLIENTS = sorted(name for name, kind in methods().items() if kind.requirements.all_clients)
 
 
 def faulty(made: Any, faults: Faults, wait_s: float = 0.0, min_sites: int = 1) -> None:

@@ -44,9 +44,9 @@ def result_at(made: Any, run: Any, place: int, last: int | None = None) -> Any:
 
 def same_chain(one: Any, other: Any) -> bool:
     """Whether two chains have the same parts with the same parameters."""
-    if [part.role for part in one.parts] != [part.role for part in other.parts]:
+    if [part.role for part in one.stages] != [part.role for part in other.stages]:
         return False
-    pairs = [(a.params, b.params) for a, b in zip(one.parts, other.parts, strict=True)]
+    pairs = [(a.params, b.params) for a, b in zip(one.stages, other.stages, strict=True)]
     return all(a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in pairs)
 
 
@@ -64,12 +64,12 @@ def test_answers_at_a_site_are_the_run_s(
         result = result_at(made, run, place)
         there = result.state()
         for index in there.kept:
-            mine = result.method.personal_answer(there.server, there.kept[index])
-            assert same_chain(mine, one.method.personal_answer(state.server, state.kept[first + index]))
+            mine = result.method.personal_model(there.server, there.kept[index])
+            assert same_chain(mine, one.method.personal_model(state.server, state.kept[first + index]))
         if run.method.has_global_model:
             assert same_chain(
-                result.method.global_answer(there.server, (), "ensemble"),
-                one.method.global_answer(state.server, (), "ensemble"),
+                result.method.global_model(there.server, (), "ensemble"),
+                one.method.global_model(state.server, (), "ensemble"),
             )
 
 

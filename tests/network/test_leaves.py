@@ -26,13 +26,13 @@ from ecgfed.network.errors import NetworkError
 
 def spoil_finish(monkeypatch: pytest.MonkeyPatch, more: dict[str, torch.Tensor]) -> None:
     """Have FedAvg's clients send something that its card does not name."""
-    finish = FedAvg.finish
+    finish = FedAvg.finish_round
 
     def leaking(self: FedAvg, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         returned, kept = finish(self, state, info)
         return {**returned, **more}, kept
 
-    monkeypatch.setattr(FedAvg, "finish", leaking)
+    monkeypatch.setattr(FedAvg, "finish_round", leaking)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_server_s_leaf_without_a_name_is_refused(
     federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = federation("fedavg", rounds=1, local_steps=1)
-    shared = FedAvg.shared
+    shared = FedAvg.server_message
     monkeypatch.setattr(
-        FedAvg, "shared", lambda self, server, client: {**shared(self, server, client), "probe": torch.ones(3)}
+        FedAvg, "server_message", lambda self, server, client: {**shared(self, server, client), "probe": torch.ones(3)}
     )
     with pytest.raises(NetworkError, match="card"):
         made.serve()
@@ -91,7 +91,7 @@ def test_every_field_of_every_message_is_named(federation: Callable[..., Any], w
     """The messages as they are, field by field, for a method with most kinds of leaves."""
     made = federation("grp-fed", rounds=2, local_steps=1, settings={"personal_start": 0.0})
     run = made.serve()
-    card = GrpFed.card.with_settings(run.method.settings)
+    card = GrpFed.communication.with_settings(run.method.settings)
     for kind, _, content in made.grid.came:
         say = dict(content.config_records.get("say", {}))
         if kind == "query.hello":
@@ -101,7 +101,7 @@ def test_every_field_of_every_message_is_named(federation: Callable[..., Any], w
             assert set(content) == {"up", "reports", "say"}
             assert set(say) == set(leaves.ROUND_UP)
             assert all(entry_of(path, card.up) for path in content.array_records["up"])
-            assert set(content.metric_records["reports"]) <= {entry.name for entry in card.reports}
+            assert set(content.metric_records["reports"]) <= {entry.name for entry in card.metrics}
         else:
             assert kind == "evaluate"
             assert set(content) == {"reports"}

@@ -8,7 +8,7 @@ from needs import flower
 flower()
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.base import Needs
+from ecgfed.methods.base import Requirements
 from ecgfed.network.policy import ALL_SITES, Policy, read_policy, write_policy
 
 
@@ -24,7 +24,7 @@ from ecgfed.network.policy import ALL_SITES, Policy, read_policy, write_policy
 )
 def test_policies_that_cannot_be(least: int | None, wait: float | None, found: str) -> None:
     with pytest.raises(OptionError) as caught:
-        Policy(least, wait).check(3, Needs())
+        Policy(least, wait).check(3, Requirements())
     assert caught.value.line.startswith(found)
 
 

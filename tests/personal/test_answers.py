@@ -11,16 +11,16 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch
+from ecgfed.methods.models import Pipeline
 from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.own_head import gated_logits, kernel_logits, squared_distances
 from ecgfed.nets.parts import extractor_of, head_of
+from ecgfed.nets.personal_head import gated_logits, kernel_logits, squared_distances
 from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.personal import gated, kernel
-from ecgfed.personal.base import OwnBeats
-from ecgfed.personal.finetune import Stopping, batches, loss_on, train_on
-from ecgfed.personal.registry import personal_answers, personal_by_name
+from ecgfed.personal.base import PatientBeats
+from ecgfed.personal.finetune import Stopping, batches, fine_tune, loss_on
+from ecgfed.personal.registry import personal_by_name, personal_models
 from ecgfed.personal.softmax_fit import fit_softmax
 
 CLASSES, HAS = 5, (0, 2, 3)
@@ -39,11 +39,11 @@ def beats(count: int, seed: int, has: tuple[int, ...] = HAS) -> Batch:
     return Batch(inputs, torch.from_numpy(label))
 
 
-OWN = OwnBeats(beats(90, 0), beats(30, 1), torch.tensor([0.5, 0.2, 0.1, 0.1, 0.1]), (0, 4))
+OWN = PatientBeats(beats(90, 0), beats(30, 1), torch.tensor([0.5, 0.2, 0.1, 0.1, 0.1]), (0, 4))
 OTHERS = beats(40, 2, (1, 4))
 
 
-def logits(chain: Chain, batch: Batch) -> Tensor:
+def logits(chain: Pipeline, batch: Batch) -> Tensor:
     with torch.inference_mode():
         return chain_logits(NET, chain, batch.inputs)
 
@@ -53,25 +53,25 @@ def global_logits(batch: Batch) -> Tensor:
         return NET.logits(MODEL, batch.inputs)
 
 
-@pytest.mark.parametrize("name", list(personal_answers()))
+@pytest.mark.parametrize("name", list(personal_models()))
 def test_an_answer_shares_what_it_can_and_gives_the_same_bits_again(name: str) -> None:
     before = {key: value.clone() for key, value in MODEL.items()}
-    first, again = (personal_answers()[name].fit(NET, MODEL, OWN) for _ in range(2))
+    first, again = (personal_models()[name].fit(NET, MODEL, OWN) for _ in range(2))
     assert torch.equal(logits(first, OWN.train), logits(again, OWN.train))
     assert torch.isfinite(logits(first, OTHERS)).all()
-    for part in first.parts:
+    for part in first.stages:
         if part.shared:
             assert all(value is MODEL[key] for key, value in part.params.items())
     assert all(torch.equal(MODEL[key], value) for key, value in before.items())
-    shapes = [{key: value.shape for key, value in part.params.items()} for part in first.parts]
-    few = OwnBeats(beats(2, 5, (3,)), None, OWN.everyone)  # two beats of one class: the same graph, no error
-    other = personal_answers()[name].fit(NET, MODEL, few)
-    assert [{key: value.shape for key, value in part.params.items()} for part in other.parts] == shapes
+    shapes = [{key: value.shape for key, value in part.params.items()} for part in first.stages]
+    few = PatientBeats(beats(2, 5, (3,)), None, OWN.everyone)  # two beats of one class: the same graph, no error
+    other = personal_models()[name].fit(NET, MODEL, few)
+    assert [{key: value.shape for key, value in part.params.items()} for part in other.stages] == shapes
     assert torch.isfinite(logits(other, OWN.train)).all()
 
 
 def test_masked_answers_with_the_patients_classes_only() -> None:
-    chain = personal_answers()["masked"].fit(NET, MODEL, OWN)
+    chain = personal_models()["masked"].fit(NET, MODEL, OWN)
     found, plain = logits(chain, OTHERS), global_logits(OTHERS)
     torch.testing.assert_close(found[:, list(HAS)], plain[:, list(HAS)])
     assert set(found.argmax(1).tolist()) <= set(HAS)
@@ -79,15 +79,15 @@ def test_masked_answers_with_the_patients_classes_only() -> None:
 
 def test_prior_moves_the_class_shares_by_bayes() -> None:
     """p_m(c|x) = p(c|x) P_m(c)/P(c), normalised; 30 beats of each class it has, one added to all five."""
-    found = logits(personal_answers()["prior"].fit(NET, MODEL, OWN), OTHERS).softmax(1)
+    found = logits(personal_models()["prior"].fit(NET, MODEL, OWN), OTHERS).softmax(1)
     ratio = torch.tensor([31, 1, 31, 31, 1]) / 95 / OWN.everyone
     expected = global_logits(OTHERS).softmax(1) * ratio
     torch.testing.assert_close(found, expected / expected.sum(1, keepdim=True))
 
 
 def test_a_class_that_nobody_has_is_left_where_it_is() -> None:
-    none_of_1 = OwnBeats(OWN.train, None, torch.tensor([0.6, 0.0, 0.2, 0.1, 0.1]))
-    found = logits(personal_answers()["prior"].fit(NET, MODEL, none_of_1), OTHERS) - global_logits(OTHERS)
+    none_of_1 = PatientBeats(OWN.train, None, torch.tensor([0.6, 0.0, 0.2, 0.1, 0.1]))
+    found = logits(personal_models()["prior"].fit(NET, MODEL, none_of_1), OTHERS) - global_logits(OTHERS)
     assert found[:, 1].abs().max() < 1e-5
 
 
@@ -108,30 +108,35 @@ def test_the_logistic_fit_is_scikit_learns(evenness: float) -> None:
 
 
 def test_head_is_logistic_regression_on_the_features_as_they_come() -> None:
-    chain = personal_answers()["head"].fit(NET, MODEL, OWN)
-    assert [part.role for part in chain.parts] == ["extractor", "linear"]
+    chain = personal_models()["head"].fit(NET, MODEL, OWN)
+    assert [part.role for part in chain.stages] == ["extractor", "linear"]
     accuracy = (logits(chain, OWN.train).argmax(1) == OWN.train.label).float().mean()
     assert accuracy > 0.9
 
 
 def test_points_far_apart_on_a_line() -> None:
     line = torch.tensor([[0.0], [1.0], [4.0], [5.0], [9.0]])  # mean 3.8
-    assert kernel.far_apart(line, 4).tolist() == [2, 4, 0, 1]  # 4, then 9 (5 off), 0 (4 off), 1 and 5 tie: the first
+    assert kernel.farthest_first(line, 4).tolist() == [
+        2,
+        4,
+        0,
+        1,
+    ]  # 4, then 9 (5 off), 0 (4 off), 1 and 5 tie: the first
 
 
 def test_kept_beats_by_the_root_of_a_class() -> None:
     label = torch.tensor([0] * 100 + [1] * 4 + [2])
     points = torch.randn(105, 3, generator=torch.Generator().manual_seed(0))
-    chosen = label[kernel.kept_beats(points, label, kept=13)]
+    chosen = label[kernel.select_centres(points, label, limit=13)]
     # roots 10, 2, 1 of 13: ten, two (its quota), and all one of the last
     assert torch.bincount(chosen).tolist() == [10, 2, 1]
 
 
 def test_the_kernel_machine_by_hand() -> None:
-    chain = personal_answers()["kernel"].fit(NET, MODEL, OWN)
-    params = chain.parts[1].params
+    chain = personal_models()["kernel"].fit(NET, MODEL, OWN)
+    params = chain.stages[1].params
     with torch.inference_mode():
-        described = NET.describe(chain.parts[0].params, OWN.train.inputs)
+        described = NET.describe(chain.stages[0].params, OWN.train.inputs)
     x = ((described - params["own.shift"]) * params["own.scale"]).double().numpy()
     kept = params["own.kept"].double().numpy()
     real = np.abs(kept).max(1) < 100
@@ -154,12 +159,12 @@ def test_shape_is_the_standardised_window_in_steps_of_four() -> None:
 
 
 def test_the_gate_by_hand() -> None:
-    chain = personal_answers()["gated"].fit(NET, MODEL, OWN)
-    params = chain.parts[1].params
+    chain = personal_models()["gated"].fit(NET, MODEL, OWN)
+    params = chain.stages[1].params
     batch = Batch(Inputs(torch.cat([OWN.train.inputs.examples, OTHERS.inputs.examples]),
                          torch.cat([OWN.train.inputs.rr, OTHERS.inputs.rr])), torch.zeros(130))  # type: ignore[list-item]  # fmt: skip
     with torch.inference_mode():
-        described = NET.describe(chain.parts[0].params, batch.inputs)
+        described = NET.describe(chain.stages[0].params, batch.inputs)
         others = NET.classify(head_of(MODEL), described[:, : NET.features])
     own = (kernel_logits(params, described) + 0.25 * others).softmax(1).double().numpy()
     g = (others - params["gate.reserve"]).double().numpy()
@@ -183,8 +188,8 @@ def test_reach_and_reserve_by_hand() -> None:
 
 
 def test_near_its_own_beats_the_kernel_machine_answers_far_from_them_the_global_model() -> None:
-    chain = personal_answers()["gated"].fit(NET, MODEL, OWN)
-    params, others = chain.parts[1].params, torch.tensor([[0.0, 30.0, 0.0, 0.0, 0.0]]).repeat(2, 1)
+    chain = personal_models()["gated"].fit(NET, MODEL, OWN)
+    params, others = chain.stages[1].params, torch.tensor([[0.0, 30.0, 0.0, 0.0, 0.0]]).repeat(2, 1)
     kept = params["own.kept"][:1] / params["own.scale"] + params["own.shift"]
     there = torch.cat([kept, kept + 100.0])
     quiet = {
@@ -200,19 +205,19 @@ def test_near_its_own_beats_the_kernel_machine_answers_far_from_them_the_global_
 
 def test_finetuning_is_no_worse_on_validation_than_where_it_began() -> None:
     assert OWN.valid is not None
-    tuned = train_on(NET, MODEL, OWN, Stopping(steps=50, every=10), dict)
+    tuned = fine_tune(NET, MODEL, OWN, Stopping(steps=50, every=10), dict)
     assert loss_on(NET, tuned, OWN.valid) < loss_on(NET, MODEL, OWN.valid)
-    headed = train_on(NET, MODEL, OWN, Stopping(steps=50, every=10), head_of)
+    headed = fine_tune(NET, MODEL, OWN, Stopping(steps=50, every=10), head_of)
     assert all(headed[name] is MODEL[name] for name in extractor_of(MODEL))
-    wild = train_on(NET, MODEL, OWN, Stopping(lr=100.0, steps=20, every=5), dict)
+    wild = fine_tune(NET, MODEL, OWN, Stopping(lr=100.0, steps=20, every=5), dict)
     assert loss_on(NET, wild, OWN.valid) <= loss_on(NET, MODEL, OWN.valid)
-    none = train_on(NET, MODEL, OWN, Stopping(steps=0), dict)
+    none = fine_tune(NET, MODEL, OWN, Stopping(steps=0), dict)
     assert none is MODEL
 
 
 def test_batches_go_through_all_beats_epoch_after_epoch() -> None:
     numbered = Batch(Inputs(torch.arange(90.0)[:, None, None]), torch.arange(90))
-    own = OwnBeats(numbered, None, OWN.everyone, (1, 2))
+    own = PatientBeats(numbered, None, OWN.everyone, (1, 2))
     drawn = torch.cat([batch.label for batch in batches(own, 45)])
     assert len(drawn) == 45 * 64
     assert torch.bincount(drawn).min() == 2880 // 90  # 32 epochs, all of every one
@@ -221,14 +226,14 @@ def test_batches_go_through_all_beats_epoch_after_epoch() -> None:
 
 def test_names_are_found_and_others_refused_with_the_nearest() -> None:
     assert personal_by_name("method") is None
-    assert personal_by_name("GATED") is personal_answers()["gated"]
+    assert personal_by_name("GATED") is personal_models()["gated"]
     with pytest.raises(OptionError, match=r"^personal: .*did you mean finetune"):
         personal_by_name("finetun")
 
 
 def test_where_the_gate_is_nearly_open_single_precision_is_enough() -> None:
     """What is left of the kernel machine's answer is no difference: log(p + 1e-3) would show how that is rounded."""
-    params = personal_answers()["gated"].fit(NET, MODEL, OWN).parts[1].params
+    params = personal_models()["gated"].fit(NET, MODEL, OWN).stages[1].params
     with torch.inference_mode():
         described = NET.describe(extractor_of(MODEL), OWN.train.inputs).repeat(20, 1)
     others = torch.zeros(len(described), CLASSES)
@@ -241,8 +246,8 @@ def test_where_the_gate_is_nearly_open_single_precision_is_enough() -> None:
 @pytest.mark.parametrize("name", ["kernel", "gated"])
 def test_of_a_single_beat_rounding_does_not_decide(name: str) -> None:
     """One beat has no variance to be measured in: a net's last bits, other on a device, must not become a distance."""
-    own = OwnBeats(beats(1, 0), None, OWN.everyone, (0, 4))
-    answer = personal_answers()[name].fit(NET, MODEL, own)
+    own = PatientBeats(beats(1, 0), None, OWN.everyone, (0, 4))
+    answer = personal_models()[name].fit(NET, MODEL, own)
     batch, inputs = own.train, own.train.inputs
     assert inputs.rr is not None
     moved = Batch(Inputs(inputs.examples * (1 + 1e-6), inputs.rr * (1 + 1e-6)), batch.label)

@@ -11,11 +11,11 @@ import ecgfed as package
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import macro_f1
 from ecgfed.federation.data import training_data
-from ecgfed.personal.apply import PersonalAnswers
-from ecgfed.personal.registry import personal_answers, personal_by_name
+from ecgfed.personal.apply import PersonalModels
+from ecgfed.personal.registry import personal_by_name, personal_models
 from ecgfed.runs.run import open_run
 
-NAMES = tuple(personal_answers())
+NAMES = tuple(personal_models())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -27,7 +27,7 @@ def test_a_bundle_answers_as_was_scored(fedavg_run: Path, tmp_path: Path, name: 
     scores = package.evaluate(run, personal=name, out=tmp_path / "scores", workers=1)
     found = scores.to_dict()
     assert found["personal"] == name
-    answers = PersonalAnswers(run, state, personal_by_name(name), lambda: training_data(cohort, rr=run.net.spec.rr))
+    answers = PersonalModels(run, state, personal_by_name(name), lambda: training_data(cohort, rr=run.net.spec.rr))
     for row, client in zip(found["per_patient"], cohort.federation, strict=True):
         rows = cohort.rows(client, 2)
         device = bundle.classifier(client.id)

@@ -27,7 +27,7 @@ from ecgfed.labels.label_errors import expected_errors
 from ecgfed.labels.spread import spread
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import OwnBeats
+from ecgfed.personal.base import PatientBeats
 from ecgfed.personal.kernel import Kernel
 from ecgfed.personal.partway import Partway
 from ecgfed.tasks.grouped import GroupedBeats
@@ -127,9 +127,9 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
         names, _ = spread(grouped.groups, rest)
         known = [beat for beat in range(len(names)) if names[beat] in class_of]
         train = Batch(Inputs(examples[known], rr[known]), torch.tensor([class_of[str(names[beat])] for beat in known]))
-        own = OwnBeats(train, None, learner.everyone, (0, 0))
-        personal = Partway().fit(net, params, own).parts[0].params
-        describer, kernel = Kernel().fit(net, net.initial(0), own).parts
+        own = PatientBeats(train, None, learner.everyone, (0, 0))
+        personal = Partway().fit(net, params, own).stages[0].params
+        describer, kernel = Kernel().fit(net, net.initial(0), own).stages
         with torch.inference_mode():
             seen = Inputs(examples[away], rr[away])
             by_personal = net.logits(personal, seen).argmax(1).tolist()

@@ -1,4 +1,4 @@
-"""Every registered method keeps the promises of ``ecgfed.testing``, and each promise can be broken."""
+"""Every registered method passes the checks of ``ecgfed.testing``, and each check can fail."""
 
 import subprocess
 import sys
@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model
+from ecgfed.methods.local_sgd import gradients, sgd_step, train_full_model
+from ecgfed.methods.models import Model, Pipeline, Stage, combine_models
 from ecgfed.methods.registry import method_by_name, methods
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.testing import check_method
-from ecgfed.testing.method import PROMISES
+from ecgfed.testing.method import CHECKS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 
@@ -30,13 +30,13 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 @pytest.mark.parametrize("name", sorted(methods()))
 def test_a_registered_method_keeps_every_promise(name: str) -> None:
     report = check_method(methods()[name])
-    assert report.kept == tuple(promise.text for promise in PROMISES)
-    assert str(report).startswith(f"{name} keeps {len(PROMISES)} promises:\n")
+    assert report.passed == tuple(check.text for check in CHECKS)
+    assert str(report).startswith(f"{name} passes {len(CHECKS)} checks:\n")
 
 
 def test_the_example_keeps_them_too_with_settings_of_its_own() -> None:
     report = check_method(method_by_name(f"{EXAMPLE}:TrimmedMean"), {"trim": 0.3, "server_optimizer": "adam"})
-    assert len(report.kept) == len(PROMISES)
+    assert len(report.passed) == len(CHECKS)
     with pytest.raises(OptionError, match="trim"):
         check_method(method_by_name(f"{EXAMPLE}:TrimmedMean"), {"trim": 0.7})
 
@@ -48,11 +48,11 @@ class Sound(FedAvg):
 
 
 def sound_step(method: Method, state: Tree, batches: Sequence[Batch]) -> tuple[Tree, Losses]:
-    return train_whole_model(method.net, state, batches[0], method.settings)
+    return train_full_model(method.net, state, batches[0], method.settings)
 
 
-class NoCard(Sound):
-    card = None  # type: ignore[assignment]
+class NoSpec(Sound):
+    communication = None  # type: ignore[assignment]
 
 
 class Named(Sound):
@@ -60,8 +60,7 @@ class Named(Sound):
 
 
 class Half(Method):
-    name, settings_type = "half", FederatedSgdSettings
-    card: ClassVar[Card] = FedAvg.card
+    name = "half"
 
 
 class Thawed(Sound):
@@ -103,19 +102,19 @@ class AggregateInPlace(Sound):
 
 
 class KeysInPlace(Sound):
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state.pop("model")}, {}
 
 
 class AnswerInPlace(Sound):
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         server["model"]["head.out.bias"].mul_(0.5)
-        return super().personal_answer(server, kept)
+        return super().personal_model(server, client_state)
 
 
 class NumberInTree(Sound):
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        return super().finish(state, info)[0], {"rounds": info.round}
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        return super().finish_round(state, info)[0], {"rounds": info.round}
 
 
 class SlashInKey(Sound):
@@ -124,8 +123,8 @@ class SlashInKey(Sound):
 
 
 class FormByClient(Sound):
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return {**super().begin(shared, kept, info), "counts": info.class_counts[: info.index + 1]}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return {**super().init_round(message, client_state, info), "counts": info.class_counts[: info.index + 1]}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         new, losses = sound_step(self, state, batches)
@@ -133,11 +132,11 @@ class FormByClient(Sound):
 
 
 class FormByStep(Sound):
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        return {"model": shared["model"]}
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
+        return {"model": message["model"]}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        return sound_step(self, {"velocity": super().begin(state, {}, None)["velocity"], **state}, batches)  # type: ignore[arg-type]
+        return sound_step(self, {"velocity": super().init_round(state, {}, None)["velocity"], **state}, batches)  # type: ignore[arg-type]
 
 
 class NoLoss(Sound):
@@ -147,9 +146,9 @@ class NoLoss(Sound):
 
 
 class GlobalRandom(Sound):
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         torch.rand(1)
-        return super().begin(shared, kept, info)
+        return super().init_round(message, client_state, info)
 
 
 class Counting(Sound):
@@ -200,31 +199,31 @@ class StandsStill(Sound):
 class OnceMore(Local):
     name = "once-more"
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
-        count = len([tree for tree in kept if tree])
-        chains = [self.personal_answer(server, tree) for tree in kept]
-        return together(chains[:count], protocol)
+    def global_model(self, server: Tree, client_state: Iterable[Tree], protocol: str) -> Model:
+        count = len([tree for tree in client_state if tree])
+        chains = [self.personal_model(server, tree) for tree in client_state]
+        return combine_models(chains[:count], protocol)
 
 
 class OtherRole(Sound):
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("everything", server["model"], shared=True),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("everything", server["model"], shared=True),))
 
 
 class HalfAnAnswer(Sound):
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("extractor", server["model"], shared=True),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("extractor", server["model"], shared=True),))
 
 
 class SharedByNobody(Local):
     name = "shared-by-nobody"
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        return Chain((Part("model", kept["model"], shared=True),))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        return Pipeline((Stage("model", client_state["model"], shared=True),))
 
 
 class DividesByCounts(Sound):
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         scale = info.class_counts.sum() / (3 * info.class_counts)
         model = dict(state["model"])
         missing = ~torch.isfinite(scale)
@@ -249,32 +248,32 @@ class DecidesInPython(Sound):
 
 
 class LostNewcomer(Sound):
-    def newcomer(self, server: Tree, initial: Params) -> Tree:
+    def init_new_client(self, server: Tree, initial: Params) -> Tree:
         return {"model": server["models"]}
 
 
 class SaysLess(Sound):
-    """Its clients' class counts go up, of which its card says nothing."""
+    """Its clients' class counts go up, of which its communication spec says nothing."""
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        returned, kept = super().finish(state, info)
-        return {**returned, "counts": info.class_counts}, kept
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        returned, client_state = super().finish_round(state, info)
+        return {**returned, "counts": info.class_counts}, client_state
 
 
 BROKEN: dict[type[Method], str] = {
-    NoCard: "lacks card",
+    NoSpec: "lacks communication",
     Named: "fedavg: another method has this name",
-    Half: "lacks aggregate, begin, client_start, ",
+    Half: "lacks communication",
     Thawed: "its settings are no frozen dataclass",
     EndlessSettings: "sound: its own defaults are refused (settings patience: inf",
     HalvedSettings: "its settings do not come back from JSON as they were",
-    StepInPlace: "step changes what it is given (velocity/head.out.bias)",
-    AggregateInPlace: "aggregate changes what it is given (tree/model/head.out.bias)",
-    KeysInPlace: "finish changes what it is given (model/extractor.stem.weight)",
-    AnswerInPlace: "an answer changes the server's state (model/head.out.bias)",
-    NumberInTree: "rounds of what finish keeps is int, not a tensor",
+    StepInPlace: "step changes its arguments (velocity/head.out.bias)",
+    AggregateInPlace: "aggregate changes its arguments (tree/model/head.out.bias)",
+    KeysInPlace: "finish_round changes its arguments (model/extractor.stem.weight)",
+    AnswerInPlace: "computing a model changes the server's state (model/head.out.bias)",
+    NumberInTree: "rounds of what finish_round stores is int, not a tensor",
     SlashInKey: "what client_start returns has the key 'my/own'",
-    FormByClient: "what begin returns differs in form between the clients of a round: counts is int64 (2,) and then",
+    FormByClient: "what init_round returns differs in form between the clients of a round: counts is int64 (2,) and",
     FormByStep: "step changes the form of its state: velocity/extractor",
     NoLoss: "step returns the loss 'each' as (3,), not as a 0-d tensor",
     GlobalRandom: "it draws from torch's global random numbers",
@@ -282,14 +281,14 @@ BROKEN: dict[type[Method], str] = {
     EveryRow: "with many clients at once (norm group) the server's state: model/",
     IfByStep: "fails with RuntimeError",
     RemembersTheFirstRound: "resumed from disk after one of two rounds, model/",
-    StandsStill: "two rounds leave the server's state as it was",
-    OnceMore: "the global answer (ensemble) is an ensemble of nobody",
+    StandsStill: "two rounds do not change the server's state",
+    OnceMore: "the global model (ensemble) is an empty ensemble",
     OtherRole: "KeyError: 'everything'",
     HalfAnAnswer: "gives logits (61, 24)",
-    SharedByNobody: "the shared model of personal answers differs between patients",
+    SharedByNobody: "the shared model of personal models differs between patients",
     DividesByCounts: "client 0 in round 1: the model is inf",
-    WipesNanAway: "beats that are NaN are trained on as if they were numbers",
-    DecidesInPython: "(promise: exported graphs that answer as the model does)",
+    WipesNanAway: "beats that are NaN are trained on without an error",
+    DecidesInPython: "(check: exported graphs agree with the model)",
     SaysLess: "it sends up counts, which its card does not name",
     LostNewcomer: "fails with KeyError: 'models'",
 }
@@ -303,7 +302,7 @@ def test_a_broken_method_is_told_what_it_breaks(kind: type[Method]) -> None:
 
 
 def test_what_the_broken_ones_are_made_of_is_sound() -> None:
-    assert len(check_method(Sound).kept) == len(PROMISES)
+    assert len(check_method(Sound).passed) == len(CHECKS)
 
 
 def test_a_check_of_a_detector_needs_no_torch_and_none_of_them_pytest() -> None:
@@ -321,5 +320,5 @@ def test_a_check_of_a_detector_needs_no_torch_and_none_of_them_pytest() -> None:
 def test_without_onnx_the_export_is_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ecgfed.testing.method.find_spec", lambda name: None if name == "onnxscript" else object())
     report = check_method(Sound)
-    assert report.left_out == {"exported graphs that answer as the model does": "onnxscript not installed"}
-    assert "left out: exported graphs that answer as the model does (onnxscript not installed)" in str(report)
+    assert report.skipped == {"exported graphs agree with the model": "onnxscript not installed"}
+    assert "skipped: exported graphs agree with the model (onnxscript not installed)" in str(report)

@@ -16,9 +16,9 @@ from torch import Tensor
 import ecgfed
 from ecgfed.federation.data import training_data
 from ecgfed.nets.layers import Params
-from ecgfed.nets.own_head import gated_logits, kernel_logits, squared_distances
 from ecgfed.nets.parts import head_of
-from ecgfed.personal.apply import PersonalAnswers
+from ecgfed.nets.personal_head import gated_logits, kernel_logits, squared_distances
+from ecgfed.personal.apply import PersonalModels
 from ecgfed.personal.base import descriptions_of
 from ecgfed.personal.gated import Gated
 
@@ -72,8 +72,8 @@ def numbers(folder: Path) -> Numbers:
     marked = "".join(classes[label] for label in cohort.label[rows])
     first = marked.index("V")
     before, later = data.batch(torch.as_tensor(rows[:first])), data.batch(torch.as_tensor(rows[first:]))
-    answers = PersonalAnswers(run, run.state(), Gated(), lambda: data)
-    params = answers.made_from(before, None, patient.index).parts[-1].params
+    answers = PersonalModels(run, run.state(), Gated(), lambda: data)
+    params = answers.from_beats(before, None, patient.index).stages[-1].params
     model = answers.model
     own_described, described = (descriptions_of(run.net, model, some) for some in (before, later))
     with torch.inference_mode():

@@ -34,8 +34,8 @@ def numbers(folder: Path) -> Numbers:
     cohort = ecgfed.prepare_demo(folder / "cohort", patients=8, minutes=2)
     run = ecgfed.train(cohort, folder / "run", rounds=25, local_steps=4, seed=0, eval_every=0, engine="threads")
     state, data = run.state(), training_data(cohort, rr=True)
-    models = [run.method.global_answer(state.server, (), "ensemble")]
-    models += [run.method.personal_answer(state.server, run.kept(state, client.index)) for client in cohort.clients]
+    models = [run.method.global_model(state.server, (), "ensemble")]
+    models += [run.method.personal_model(state.server, run.kept(state, client.index)) for client in cohort.clients]
     rows = [cohort.rows(client, TEST) for client in cohort.clients]
     predictors = [Predictor(run.net, data, some, 1) for some in rows]
 

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Batch
-from ecgfed.methods.fedabc import FedAbc, FedAbcSettings, binary_risk
+from ecgfed.methods.fedabc import FedAbc, FedAbcSettings, binary_loss
 from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.risks import RiskSettings, risk
+from ecgfed.methods.losses import LossSettings, batch_loss
 from ecgfed.nets.net import Inputs
 
 LOGITS = [1.0, -0.5, 2.0]
@@ -22,7 +22,7 @@ def _risk(label: int, weight: list[float] | None = None, **settings: object) -> 
     rows = None if weight is None else torch.tensor(weight)
     batch = Batch(Inputs(torch.zeros(1, 1, 4), weight=rows), torch.tensor([label]), torch.tensor(COUNTS))
     logits = torch.tensor([LOGITS], dtype=torch.float64)
-    return float(risk(logits, batch, RiskSettings(**settings)))  # type: ignore[arg-type]
+    return float(batch_loss(logits, batch, LossSettings(**settings)))  # type: ignore[arg-type]
 
 
 def _ce(logits: list[float], label: int) -> float:
@@ -55,7 +55,7 @@ def test_cdt_by_hand() -> None:
 def test_gamma_zero_is_cross_entropy(name: str) -> None:
     logits, label = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
     batch = Batch(Inputs(torch.zeros(5, 1, 4)), label, torch.tensor([5, 4, 3]))
-    assert float(risk(logits, batch, RiskSettings(risk=name, gamma=0.0))) == pytest.approx(
+    assert float(batch_loss(logits, batch, LossSettings(risk=name, gamma=0.0))) == pytest.approx(
         float(F.cross_entropy(logits, label))
     )
 
@@ -65,7 +65,7 @@ def test_even_classes_need_no_balance() -> None:
     batch = Batch(Inputs(torch.zeros(5, 1, 4)), label, torch.tensor([7, 7, 7]))
     plain = float(F.cross_entropy(logits, label))
     for name in ("ir", "cdt", "bsm"):
-        assert float(risk(logits, batch, RiskSettings(risk=name))) == pytest.approx(plain)
+        assert float(batch_loss(logits, batch, LossSettings(risk=name))) == pytest.approx(plain)
 
 
 @pytest.mark.parametrize("name", ["ce", "ir", "ldam", "cdt", "bsm"])
@@ -75,8 +75,8 @@ def test_rows_that_only_fill_up_change_neither_value_nor_gradient(name: str) -> 
     counts = torch.tensor([0, 6, 2])
     full = Batch(Inputs(torch.zeros(3, 1, 4), weight=torch.tensor([1.0, 1.0, 0.0])), torch.tensor([1, 2, 0]), counts)
     short = Batch(Inputs(torch.zeros(2, 1, 4)), torch.tensor([1, 2]), counts)
-    settings = RiskSettings(risk=name, gamma=0.5)
-    a, b = risk(logits, full, settings), risk(logits[:2], short, settings)
+    settings = LossSettings(risk=name, gamma=0.5)
+    a, b = batch_loss(logits, full, settings), batch_loss(logits[:2], short, settings)
     assert float(a.detach()) == pytest.approx(float(b.detach()))
     grads = [torch.autograd.grad(value, logits)[0] for value in (a, b)]
     torch.testing.assert_close(grads[0], grads[1])
@@ -86,14 +86,14 @@ def test_any_method_takes_a_balanced_risk_and_moves_otherwise() -> None:
     plain, balanced = (tiny.pair(tiny.run(FedAvg, risk=name).server["model"]) for name in ("ce", "bsm"))
     assert abs(plain - balanced).max() > 1e-3
     with pytest.raises(OptionError, match="risk"):
-        RiskSettings(risk="hinge")
+        LossSettings(risk="hinge")
 
 
 def test_fedabc_by_hand() -> None:
     settings = FedAbcSettings()
     sigmoid = [1 / (1 + math.exp(-g)) for g in LOGITS]  # .731, .378, .881
     found = float(
-        binary_risk(torch.tensor([LOGITS], dtype=torch.float64), torch.tensor([1]), torch.tensor(COUNTS), settings)[0]
+        binary_loss(torch.tensor([LOGITS], dtype=torch.float64), torch.tensor([1]), torch.tensor(COUNTS), settings)[0]
     )
     # class 0 present, negative, .731 > .2; class 1 positive, .378 < .85; class 2 absent, negative, .881 > .3
     expected = (
@@ -118,7 +118,7 @@ def test_fedabc_by_hand() -> None:
 def test_fedabc_leaves_easy_beats_out(logit: float, label: int, counts: list[int], used: bool) -> None:
     # the other class is far off and easy: a sure positive, or a sure negative
     logits = torch.tensor([[9.0 if label == 0 else -9.0, logit]], requires_grad=True)
-    value = binary_risk(logits, torch.tensor([label]), torch.tensor(counts), FedAbcSettings()).sum()
+    value = binary_loss(logits, torch.tensor([label]), torch.tensor(counts), FedAbcSettings()).sum()
     (gradient,) = torch.autograd.grad(value, logits)
     assert bool(gradient[0, 1] != 0) == used
     assert float(gradient[0, 0]) == 0

@@ -23,7 +23,7 @@ from ecgfed.evaluation.calibration import (
     fit_temperatures,
     threshold_for,
 )
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.answers import Answer, Ensemble
 from ecgfed.nets.net import Inputs, Net
 
@@ -61,7 +61,7 @@ def validation_rows(cohort: Cohort, client: Client, answer: Answer) -> NDArray[n
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)] if len(rows) > most else rows
 
 
-@one_torch_thread()  # so that its bits do not depend on the machine's cores
+@single_torch_thread()  # so that its bits do not depend on the machine's cores
 def validation_answers(net: Net, cohort: Cohort, client: Client, answer: Answer) -> Answers:
     """Return what an answer says of a patient's validation beats: all of them, of an ensemble some, evenly taken."""
     rows = validation_rows(cohort, client, answer)

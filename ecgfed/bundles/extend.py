@@ -21,7 +21,7 @@ from ecgfed.device.manifest import BOUND, CARD, CARD_FACTS
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError, OptionError
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.files import write_bytes
 from ecgfed.methods.answers import Chain
 from ecgfed.nets.net import Net
@@ -97,7 +97,7 @@ def extended_bundle(
         own = Chain(tuple(replace(part, shared=False) for part in model.chain.parts))
         names = writer.patient_chain(own, model.id, model.patient)
         parity = Parity(net, folder, bundle.classes)
-        with one_torch_thread():  # the figures in the manifest do not depend on the machine's cores
+        with single_torch_thread():  # the figures in the manifest do not depend on the machine's cores
             parity.check(model.id, names, own, parity_inputs(model.inputs, net))
         entry = {
             "patient": model.patient,

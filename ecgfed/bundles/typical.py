@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import TRAIN, VALID
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.answers import Part
 from ecgfed.nets.net import Inputs, Net
 
@@ -39,7 +39,7 @@ def fit_typical(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] | N
     if not net.shape_size or not len(rows):
         return None
     random = np.random.default_rng([seed, 39])
-    with one_torch_thread(), torch.inference_mode():
+    with single_torch_thread(), torch.inference_mode():
         label = cohort.label[rows]
         found = []
         for number, wanted in _quotas(label).items():

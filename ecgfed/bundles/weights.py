@@ -16,7 +16,7 @@ from ecgfed.device.bundle import Bundle
 from ecgfed.device.graph import outside_of
 from ecgfed.device.onnx_file import read_parts
 from ecgfed.errors import BundleError, OptionError
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.nets.build import make_net
 from ecgfed.nets.layers import Params
@@ -130,7 +130,7 @@ def _as_stored(found: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return found.reshape(value.shape) if plain == wanted else found
 
 
-@one_torch_thread()
+@single_torch_thread()
 def check_answers(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
     """Compare what the weights answer with what the bundle's graphs do; return the largest difference of a logit.
 

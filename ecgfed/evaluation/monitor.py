@@ -48,9 +48,9 @@ class ValidationScores(Callback):
         scores = []
         for client in self.cohort.federation:
             own = owner == client.index
-            if not own.any() or client.index not in state.kept:
+            if not own.any() or client.index not in state.client_states:
                 continue
-            personal = method.personal_answer(state.server, state.kept[client.index])
+            personal = method.personal_answer(state.server, state.client_states[client.index])
             if all(part.shared for part in personal.parts):
                 labels = pooled.labels(personal)[own]
             else:

@@ -112,7 +112,7 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     )
     with ThreadEngine(data, plan, 1) as engine:
         (result,) = engine.run(method, [work])
-    personal = run.method.personal_answer(state.server, result.kept)
+    personal = run.method.personal_answer(state.server, result.client_state)
     local = run.method.local_answer(result.returned)
     return local if local is not None and all(part.shared for part in personal.parts) else personal
 

@@ -1,6 +1,6 @@
 """What a method says of itself, above all what travels: as data, so that a check can hold it to its word.
 
-``ecgfed.federation.traffic`` runs rounds and compares what was sent with the card, entry by entry.
+``ecgfed.federation.communication_log`` runs rounds and compares what was sent with the card, entry by entry.
 """
 
 import re

@@ -83,7 +83,7 @@ class NetworkEngine:
         self._bound(form, requests)
 
         per_step = method.needs.batches_per_step
-        beats = {one.info.index: beats_of(self.plan, one.info.train_examples, one.seen, per_step) for one in work}
+        beats = {one.info.index: beats_of(self.plan, one.info.train_examples, one.beats_used, per_step) for one in work}
 
         def read(node: int, content: RecordDict) -> RoundReply:
             return _read(content, asked[place_of[node]], method, form, beats)

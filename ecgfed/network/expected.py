@@ -109,10 +109,12 @@ def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:
     info = replace(work.info, train_examples=_BEATS, class_counts=data.class_counts(work.info.index), steps=1)
     initial = method.net.initial(plan.seed)
     first = method.shared(method.server_start(initial), info.index)
-    work = replace(work, info=info, seen=0)
+    work = replace(work, info=info, beats_used=0)
     # what a client is sent may count on what it kept of a round before, as LG-FedAvg's head on its own extractor
-    kept = run_client(method, data, short, replace(work, shared=first, kept=method.client_start(initial))).kept
-    result = run_client(method, data, short, replace(work, kept=kept))
+    kept = run_client(
+        method, data, short, replace(work, shared=first, client_state=method.client_start(initial))
+    ).client_state
+    result = run_client(method, data, short, replace(work, client_state=kept))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
     return Form(leaves, frozenset(result.losses))
 

@@ -24,7 +24,7 @@ import torch
 from ecgfed import __version__
 from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
+from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_passes, check_requirements, participants
 from ecgfed.federation.updates import check_combining
 from ecgfed.files import read_json, write_json
 from ecgfed.methods.base import Method
@@ -230,7 +230,7 @@ def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
     if asked.rounds is None:
         passes = recipe["passes"] if asked.passes is None else asked.passes
         plan = plan.with_passes(passes, data.train_examples, method.needs.batches_per_step)
-    check_needs(method.needs, plan, len(data.clients))
+    check_requirements(method.needs, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
 

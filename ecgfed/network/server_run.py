@@ -11,7 +11,7 @@ from flwr.app import RecordDict
 from ecgfed.errors import OptionError, RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.federation.updates import in_words, spent_in_words
+from ecgfed.federation.updates import describe_aggregation, describe_privacy_spent
 from ecgfed.files import read_json, write_json, write_text
 from ecgfed.locks import locked
 from ecgfed.methods.registry import method_by_name
@@ -128,7 +128,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         about = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
         where = count_of(len(roster.sites), "site")
         say(f"{about}, {count_of(len(data.clients), 'patient')} at {where} ({roster.in_words()})")
-        for line in (*roster.warnings(), *in_words(run.plan)):
+        for line in (*roster.warnings(), *describe_aggregation(run.plan)):
             say(line)
         if state.round:
             say(f"going on after round {state.round}")
@@ -243,7 +243,7 @@ def _end(
         say(f"site {names[node]}: {count_of(one.patients, 'patient')}, {scores_in_words(one.as_json())}")
     for node, why in answers.missing.items():
         say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
-    for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
+    for line in describe_privacy_spent(run.plan, run.last_record().get("epsilon")):
         say(line)
     if travelled := engine.traffic or _leaves_before(folder):
         travelled = [*travelled, *leaves_of_end(run.method, state.server)]

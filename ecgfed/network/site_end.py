@@ -187,8 +187,8 @@ def write_result(
         EcgfedError: it is there, or cannot be written.
     """
     state, cohort, first = part.state(), part.cohort, part.order.first
-    kept = {site.index_of(client, first): (state.round, state.kept[client]) for client in state.kept}
-    seen = {site.index_of(client, first): count for client, count in state.seen.items()}
+    kept = {site.index_of(client, first): (state.round, state.client_states[client]) for client in state.client_states}
+    seen = {site.index_of(client, first): count for client, count in state.beats_used.items()}
     history = (part.folder / HISTORY).read_text() if (part.folder / HISTORY).is_file() else ""
     with replacing_folder(site.path / name) as partial:
         run = create_run(partial, cohort, part.method, part.plan, {"device": "cpu", "engine": "flower"})

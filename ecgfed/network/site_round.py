@@ -20,8 +20,8 @@ from ecgfed.cohort.cohort import Cohort
 from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.federation.plan import available_cores, check_needs
+from ecgfed.federation.plan import available_cores, check_requirements
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
@@ -119,7 +119,7 @@ class SiteRound:
         spec = self.method.net.spec
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
         try:
-            check_needs(self.method.needs, self.plan, order.federation)
+            check_requirements(self.method.needs, self.plan, order.federation)
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
@@ -226,7 +226,7 @@ class SiteRound:
         self._save(state, request, results, reply)
         return reply
 
-    @one_torch_thread()
+    @single_torch_thread()
     def _train(self, state: State, request: RoundRequest) -> list[ClientResult]:
         progress = (request.round - 1) / self.plan.rounds
         work = []
@@ -241,8 +241,10 @@ class SiteRound:
                 progress,
                 seed=self.plan.seed,
             )
-            kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
-            work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
+            kept = (
+                state.client_states[client] if client in state.client_states else self.method.client_start(self.initial)
+            )
+            work.append(ClientWork(info, shared, kept, state.beats_used.get(client, 0)))
         try:
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
                 secret = self._secret(request)
@@ -268,26 +270,26 @@ class SiteRound:
         """Write the round beside what counts: what the participants keep, and the reply; raises StorageError."""
         self.pending.attach(State(0, {}))
         pairs = list(zip(request.clients, results, strict=True))
-        kept = {client: (request.round, result.kept) for client, result in pairs}
-        seen = {client: state.seen.get(client, 0) + result.examples for client, result in pairs}
+        kept = {client: (request.round, result.client_state) for client, result in pairs}
+        seen = {client: state.beats_used.get(client, 0) + result.examples for client, result in pairs}
         server = {"request": request.digest(), **stored_reply(reply)}
         self.pending.write(Snapshot(request.round, kept, server, seen))
 
     def _count(self, state: State, pending: State) -> None:
         """Move the pending round to what counts: the history's line, then what everybody keeps; raises StorageError."""
         self.store.attach(state)
-        seen = {**state.seen, **pending.seen}
-        kept = {client: (pending.round, pending.kept[client]) for client in sorted(pending.seen)}
+        seen = {**state.beats_used, **pending.beats_used}
+        kept = {client: (pending.round, pending.client_states[client]) for client in sorted(pending.beats_used)}
         history = self.folder / HISTORY
         lines = read_lines(history, state.round)
         write_text(history, "".join(json.dumps(line) + "\n" for line in lines))
         append_line(history, json.dumps(self._record(pending, seen)))
         for client, (_, tree) in kept.items():
-            state.kept[client] = tree
+            state.client_states[client] = tree
         self.store.write(Snapshot(pending.round, kept, pending.server, seen))
 
     def _record(self, pending: State, seen: Mapping[int, int]) -> dict[str, object]:
-        clients, reply = sorted(pending.seen), reply_of(pending.server)
+        clients, reply = sorted(pending.beats_used), reply_of(pending.server)
         losses = [one["loss"] for one in reply.losses]
         return {
             "round": pending.round,

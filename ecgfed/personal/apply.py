@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch, Tree
@@ -87,7 +87,7 @@ class PersonalAnswers:
         own = self._beats.batch(self._beats.rows[client])
         return self.made_from(own, None if valid is None else self._beats.batch(valid), client)
 
-    @one_torch_thread()  # so that its bits do not depend on the machine's cores
+    @single_torch_thread()  # so that its bits do not depend on the machine's cores
     def made_from(self, train: Batch, valid: Batch | None, client: int) -> Chain:
         """Return the answer of a patient with these beats; ``client`` may be a number that nobody has.
 

@@ -58,13 +58,13 @@ class SaveCheckpoint(Callback):
             StorageError: the write before this one failed; the checkpoint before that is still there.
         """
         state, writer = outcome.state, self._writer
-        if writer is None or not isinstance(state.kept, KeptStates):
+        if writer is None or not isinstance(state.client_states, KeptStates):
             raise ValueError("on_start comes first")
         self._last_round.update(dict.fromkeys(outcome.changed, state.round))
         writer.wait()
-        unwritten = state.kept.unwritten()
+        unwritten = state.client_states.unwritten()
         kept = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
-        snapshot = Snapshot(state.round, kept, state.server, dict(state.seen))
+        snapshot = Snapshot(state.round, kept, state.server, dict(state.beats_used))
         if outcome.last or outcome.stopping or self._is_turn(state.round):
             self._unsaved, self._last_round = None, {}
             writer.submit(lambda: self._write(snapshot))

@@ -183,11 +183,11 @@ class CheckpointStore:
         for path in [*self.folder.glob("*.safetensors"), *self.folder.glob(".*.partial")]:
             if path.name not in self._published:
                 path.unlink(missing_ok=True)
-        if not (isinstance(state.kept, KeptStates) and state.kept.folder == self.folder):
+        if not (isinstance(state.client_states, KeptStates) and state.client_states.folder == self.folder):
             here = KeptStates(self.folder, {}, ownership=self.ownership)
-            here.update(state.kept)
-            state.kept = here
-        self._kept = state.kept
+            here.update(state.client_states)
+            state.client_states = here
+        self._kept = state.client_states
 
     def write(self, snapshot: Snapshot) -> None:
         """Write the clients' files of a snapshot and, where it has a server's state, publish it as the checkpoint.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
-from ecgfed.federation.trees import own_memory, tree_bytes
+from ecgfed.federation.trees import compact_storage, tree_bytes
 from ecgfed.gate import open_regular
 from ecgfed.methods.base import Tree
 from ecgfed.runs.owner import CLIENT, Ownership
@@ -179,7 +179,7 @@ class KeptStates(MutableMapping[int, Tree]):
             if self._unwritten.get(client) is tree:
                 del self._unwritten[client]
                 if file is not None:
-                    self._remember(client, own_memory(tree))
+                    self._remember(client, compact_storage(tree))
         return before
 
     def _remember(self, client: int, tree: Tree) -> None:

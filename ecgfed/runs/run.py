@@ -134,8 +134,8 @@ class Run:
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
         state = self.store.load()
         _check_leaves(state.server, initial_state(self.method, self.plan).server, "its server", self.path / CHECKPOINT)
-        if isinstance(state.kept, KeptStates):
-            state.kept.check = lambda tree, path: self._check_client(state.server, tree, path)
+        if isinstance(state.client_states, KeptStates):
+            state.client_states.check = lambda tree, path: self._check_client(state.server, tree, path)
         return state
 
     def _check_client(self, server: Tree, kept: Tree, path: Path) -> None:
@@ -185,7 +185,7 @@ class Run:
 
     def kept(self, state: State, client: int) -> dict[str, Any]:
         """Return what a client keeps; its start where it never took part."""
-        return state.kept.get(client, self._client_start)
+        return state.client_states.get(client, self._client_start)
 
     @cached_property
     def _client_start(self) -> dict[str, Any]:

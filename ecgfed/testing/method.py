@@ -14,11 +14,11 @@ import torch
 from ecgfed.errors import OptionError, RunError
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.card_check import card_problems
+from ecgfed.federation.communication_audit import audit_communication
+from ecgfed.federation.communication_log import record_communication
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.answers import Chain, Ensemble
@@ -164,7 +164,7 @@ def _means_the_same_in_either_engine(trial: Trial) -> None:
         except RuntimeError:  # a type of its own somewhere
             one, many = _both_engines(trial, plan, norm, rr, slots, torch.float32)
             tolerance = SINGLE
-        expect(one.seen == many.seen, "with many clients at once it is trained on other beats")
+        expect(one.beats_used == many.beats_used, "with many clients at once it is trained on other beats")
         for (what, mine), theirs in zip(trees(one).items(), trees(many).values(), strict=True):
             expect_close(flatten(mine), flatten(theirs), tolerance, f"with many clients at once (norm {norm}) {what}")
 
@@ -205,7 +205,7 @@ def _moves(trial: Trial) -> None:
     before, after = initial_state(method, trial.usual).server, trial.run.server
     fresh = method.client_start(method.net.initial(trial.usual.seed))
     then = chain_logits(method.net, method.personal_answer(before, fresh), rows)
-    now = chain_logits(method.net, method.personal_answer(after, trial.run.kept.get(1, fresh)), rows)
+    now = chain_logits(method.net, method.personal_answer(after, trial.run.client_states.get(1, fresh)), rows)
     expect(not torch.equal(then, now), "two rounds leave the personal answer as it was")
 
 
@@ -228,8 +228,8 @@ def _answers(trial: Trial) -> None:
 def _shares_what_it_says(trial: Trial, method: Method) -> None:
     """A part that is declared as everybody's is the same for everybody: it is shipped once."""
     shared: dict[str, dict[str, object]] = {}
-    for client in sorted(trial.run.kept):
-        for part in method.personal_answer(trial.run.server, trial.run.kept[client]).parts:
+    for client in sorted(trial.run.client_states):
+        for part in method.personal_answer(trial.run.server, trial.run.client_states[client]).parts:
             if part.shared:
                 where = changed(part.params, shared.setdefault(part.role, remembered(part.params)))
                 expect(not where, f"the shared {part.role} of personal answers differs between patients ({where})")
@@ -268,7 +268,7 @@ def _card_is_true(trial: Trial) -> None:
     method = trial.made(rr=False)
     plan = trial.plan(rounds=10, local_epochs=None, local_steps=2)
     # a run's first rounds and its last ones, for methods have phases
-    problems = card_problems(traffic_of(method, mixed_federation(rr=False), plan, (1, 2, 9, 10)))
+    problems = audit_communication(record_communication(method, mixed_federation(rr=False), plan, (1, 2, 9, 10)))
     expect(not problems, problems[0] if problems else "")
 
 

@@ -70,14 +70,17 @@ class Trial:
 
     def answers(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Answer]]:
         """Yield every answer of a trained method with its name, those of the first patients alone where asked."""
-        clients = sorted(state.kept)
+        clients = sorted(state.client_states)
         for protocol in ("ensemble", "average"):
             # one by one, as a run hands them over: they are not all in memory at once
-            kept = (state.kept[client] for client in clients)
+            kept = (state.client_states[client] for client in clients)
             yield f"the global answer ({protocol})", method.global_answer(state.server, kept, protocol)
         for client in clients[:patients]:
-            yield f"the personal answer of client {client}", method.personal_answer(state.server, state.kept[client])
-            for name, chain in method.personal_variants(state.server, state.kept[client]).items():
+            yield (
+                f"the personal answer of client {client}",
+                method.personal_answer(state.server, state.client_states[client]),
+            )
+            for name, chain in method.personal_variants(state.server, state.client_states[client]).items():
                 yield f"the variant {name} of client {client}", chain
 
 
@@ -97,13 +100,18 @@ def trained(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 
 
 def trees(state: State) -> dict[str, Tree]:
     """Return all trees of a state by what they are."""
-    return {"the server's state": state.server, **{f"what client {c} keeps": state.kept[c] for c in sorted(state.kept)}}
+    return {
+        "the server's state": state.server,
+        **{f"what client {c} keeps": state.client_states[c] for c in sorted(state.client_states)},
+    }
 
 
 def expect_equal(one: State, other: State, told: str) -> None:
     """Expect two states to be the same to the bit."""
     mine, theirs = trees(one), trees(other)
-    expect(mine.keys() == theirs.keys() and one.seen == other.seen, f"{told}, other clients have taken part")
+    expect(
+        mine.keys() == theirs.keys() and one.beats_used == other.beats_used, f"{told}, other clients have taken part"
+    )
     for what, tree in mine.items():
         where = changed(theirs[what], remembered(tree))
         expect(not where, f"{told}, {where} of {what} is another")

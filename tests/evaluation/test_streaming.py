@@ -51,8 +51,8 @@ def personal_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def counted(run_path: Path) -> tuple[State, Counted]:
     state = open_run(run_path).state()
-    assert isinstance(state.kept, KeptStates)
-    state.kept = kept = Counted(state.kept)
+    assert isinstance(state.client_states, KeptStates)
+    state.client_states = kept = Counted(state.client_states)
     return state, kept
 
 

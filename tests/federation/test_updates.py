@@ -11,10 +11,10 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.federation.client_round import ClientResult, ClientWork
+from ecgfed.federation.communication_log import record_communication
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining, combined, updates_of
@@ -59,7 +59,7 @@ def one_round(name: str, number: int, **settings: Any) -> tuple[Method, list[Tre
     """What a round's clients were sent and sent back, all with the same losses, and the server before it."""
     method = made(name, **settings)
     with double_precision():
-        parcels = traffic_of(method, beats(), plan_for(method)).rounds[number - 1]
+        parcels = record_communication(method, beats(), plan_for(method)).rounds[number - 1]
     sent = [parcel.work.shared for parcel in parcels]
     tree = flatten(stack([parcel.result.returned for parcel in parcels]))
     for path in tree:

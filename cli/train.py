@@ -183,7 +183,7 @@ def _stop_unless_done(runs: list["Run"], seeds: list[int] | None, cohort: Path, 
 
 def _own_method(run: "Run") -> str:
     """What a command on the run has to say of its method: where somebody's own lies, since no file gets to run it."""
-    return f" --method {shlex.quote(run.own_method)}" if run.own_method else ""
+    return f" --method {shlex.quote(run.custom_method)}" if run.custom_method else ""
 
 
 def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output: bool, quiet: bool) -> None:

@@ -1,13 +1,15 @@
 """What is kept for a while although it is to go: one warning that says since when, what instead, and until when."""
 
 import functools
+import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+ClassT = TypeVar("ClassT", bound=type)
 
 
 class EcgfedDeprecation(FutureWarning):
@@ -64,8 +66,7 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
 
     def mark(function: Callable[Given, Result]) -> Callable[Given, Result]:
         """Put a function into ``REGISTER`` and return it with the warning before each call."""
-        about = Deprecated(f"{function.__module__}.{function.__qualname__}", since, removed, instead)
-        REGISTER.append(about)
+        about = _registered(f"{function.__module__}.{function.__qualname__}", since, removed, instead)
 
         @functools.wraps(function)
         def warned(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -77,6 +78,115 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
         return warned
 
     return mark
+
+
+def renamed_imports(module: str, since: str, removed: str, **renamed: str) -> Callable[[str], object]:
+    """Return a module's ``__getattr__`` under which old names still import; each use warns.
+
+    Args:
+        module: the module with the old names, ``__name__``.
+        since: the version that renamed them.
+        removed: the first version without the old names.
+        renamed: old name -> ``module:name`` of the new one.
+    """
+    aliases = {old: _registered(f"{module}.{old}", since, removed, new) for old, new in renamed.items()}
+
+    def module_getattr(name: str) -> object:
+        if name not in aliases:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        _warn(aliases[name])
+        path, _, attribute = renamed[name].partition(":")
+        return getattr(importlib.import_module(path), attribute)
+
+    return module_getattr
+
+
+def renamed_fields(since: str, removed: str, **renamed: str) -> Callable[[ClassT], ClassT]:
+    """Return a decorator of a dataclass whose fields were renamed: old keyword arguments and attributes still work.
+
+    Args:
+        since: the version that renamed them.
+        removed: the first version without the old names.
+        renamed: old name -> new name.
+    """
+
+    def mark(kind: ClassT) -> ClassT:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        aliases = {old: _registered(f"{name}.{old}", since, removed, new) for old, new in renamed.items()}
+        init = kind.__init__  # type: ignore[misc]
+
+        @functools.wraps(init)
+        def with_old_keywords(self: object, *args: Any, **kwargs: Any) -> None:
+            for old in renamed.keys() & kwargs.keys():
+                _warn(aliases[old])
+                kwargs[renamed[old]] = kwargs.pop(old)
+            init(self, *args, **kwargs)
+
+        kind.__init__ = with_old_keywords  # type: ignore[misc]
+        for old, new in renamed.items():
+            setattr(kind, old, _Renamed(new, aliases[old]))
+        return kind
+
+    return mark
+
+
+class RenamedMembers:
+    """Base of a class that users subclass and whose methods or class attributes were renamed.
+
+    ``class Base(RenamedMembers, since="0.3", removed="0.5", renamed={"old": "new"})``: a subclass that still defines
+    ``old`` overrides ``new``, with a warning when the class is defined; ``self.old``, ``super().old`` and setting
+    ``self.old`` still work, each with a warning.
+    """
+
+    _renamed: ClassVar[dict[str, tuple[str, Deprecated]]] = {}
+
+    def __init_subclass__(
+        cls, since: str = "", removed: str = "", renamed: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        if renamed is not None:
+            cls._renamed = {
+                old: (new, _registered(f"{name}.{old}", since, removed, new)) for old, new in renamed.items()
+            }
+        for old, (new, alias) in cls._renamed.items():
+            members = vars(cls)
+            if old in members and new not in members:
+                _warn(Deprecated(f"{name}.{old}", alias.since, alias.removed, alias.instead))
+                setattr(cls, new, members[old])
+            if new in members:
+                # each class in turn, so that ``super().old`` reaches the class above and not this one again
+                setattr(cls, old, _Renamed(new, alias, members[new]))
+
+
+class _Renamed:
+    """Descriptor of an old name: reads and sets the new one, with a warning."""
+
+    def __init__(self, new: str, alias: Deprecated, member: object = None) -> None:
+        self.new, self.alias, self.member = new, alias, member
+
+    def __get__(self, instance: object | None, owner: type) -> object:
+        _warn(self.alias)
+        if callable(self.member) and hasattr(self.member, "__get__"):
+            return self.member.__get__(instance, owner)
+        return getattr(owner if instance is None else instance, self.new)
+
+    def __set__(self, instance: object, value: object) -> None:
+        _warn(self.alias)
+        setattr(instance, self.new, value)
+
+
+def _registered(old: str, since: str, removed: str, new: str) -> Deprecated:
+    """Put an old name into ``REGISTER``; raises ValueError as ``deprecated`` does."""
+    if _minor(removed) < _minor(since) + 2:
+        raise ValueError(f"removed={removed!r} is less than two minor versions after since={since!r}")
+    REGISTER.append(alias := Deprecated(old, since, removed, new.replace(":", ".")))
+    return alias
+
+
+def _warn(alias: Deprecated) -> None:
+    """Warn at the code that called the function that called this one."""
+    warnings.warn(str(alias), EcgfedDeprecation, stacklevel=3)
 
 
 def overdue(version: str) -> list[Deprecated]:

@@ -25,7 +25,7 @@ import ecgfed
 from ecgfed.bundles.calibration import Answers, Calibration
 from ecgfed.cohort.split import TEST, VALID
 from ecgfed.device.certainty import UNSAID
-from ecgfed.evaluation.calibration import answered, calibration_error
+from ecgfed.evaluation.calibration import calibration_error, confidence_and_correctness
 
 ACCURACIES = (0.95, 0.98, 0.99, 0.995)
 COVERAGES = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8)
@@ -42,8 +42,8 @@ def answers_of(classifier: ecgfed.Classifier, cohort: ecgfed.Cohort, rows: Rows)
 
 def judged(answers: Answers, certainty: dict[str, Any], far: NDArray[np.bool_]) -> dict[str, Any]:
     """Score one patient's test beats: calibration error before and after, and what is kept at the threshold."""
-    before = answered(answers.logits, answers.label, 1.0)
-    probability, right = answered(answers.logits, answers.label, certainty["temperature"])
+    before = confidence_and_correctness(answers.logits, answers.label, 1.0)
+    probability, right = confidence_and_correctness(answers.logits, answers.label, certainty["temperature"])
     kept = (probability >= certainty["threshold"]) & (certainty["threshold"] < 1) & ~far  # what is not uncertain
     return {
         "beats": len(right),
@@ -158,7 +158,10 @@ def main() -> None:
         "global model": [judged(*_pair(shared[name], manifest["global"]["certainty"])) for name in shared],
         "global model, new patients": [judged(*_pair(new[name], manifest["global"]["certainty"])) for name in new],
     }
-    told = {name: answered(own[name][0].logits, own[name][0].label, certainty[name]["temperature"]) for name in own}
+    told = {
+        name: confidence_and_correctness(own[name][0].logits, own[name][0].label, certainty[name]["temperature"])
+        for name in own
+    }
     groups = made_up(cohort.rr_version) | other_leads(given.source, cohort.leads, cohort.rr_version)
     results = {
         "method": manifest["method"],

@@ -17,8 +17,8 @@ from ecgfed.cohort.cohort import Client, Cohort
 from ecgfed.cohort.split import VALID
 from ecgfed.evaluation.calibration import (
     ECE_BINS,
-    answered,
     calibration_error,
+    confidence_and_correctness,
     fit_temperature,
     fit_temperatures,
     threshold_for,
@@ -92,13 +92,21 @@ class Calibration:
     def of_everyone(self) -> dict[str, Any]:
         """Return the certainty of the global model for a manifest."""
         temperature = fit_temperature(*_together(self.everyone))
-        told = [answered(one.logits, one.label, temperature) for one in self.everyone if len(one.label) >= LEAST_BEATS]
+        told = [
+            confidence_and_correctness(one.logits, one.label, temperature)
+            for one in self.everyone
+            if len(one.label) >= LEAST_BEATS
+        ]
         own = [threshold_for(probability, right, self.accuracy) for probability, right in told]
         if (reached := _quantile(own, PATIENTS_SERVED)) is not None:
             threshold = reached
         else:
             logits, label = _together(self.everyone)
-            threshold = threshold_for(*answered(logits, label, temperature), self.accuracy) if len(label) else 0.0
+            threshold = (
+                threshold_for(*confidence_and_correctness(logits, label, temperature), self.accuracy)
+                if len(label)
+                else 0.0
+            )
         return _said(self.everyone, temperature, threshold)
 
     def of_patients(self, everyone: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -112,7 +120,7 @@ class Calibration:
         fitted, self.spread = fit_temperatures([(one.logits, one.label) for one in self.own.values()])
         temperatures = dict(zip(self.own, fitted, strict=True))
         own = {
-            name: threshold_for(*answered(one.logits, one.label, temperatures[name]), self.accuracy)
+            name: threshold_for(*confidence_and_correctness(one.logits, one.label, temperatures[name]), self.accuracy)
             for name, one in self.own.items()
             if len(one.label) >= LEAST_BEATS
         }
@@ -167,7 +175,7 @@ def _said(answers: list[Answers], temperature: float, threshold: float) -> dict[
     said: dict[str, Any] = {"temperature": temperature, "threshold": threshold, "beats": len(label)}
     if not len(label):
         return {**said, "ece_before": None, "ece_after": None, "kept": None, "kept_accuracy": None}
-    before, after = (answered(logits, label, one) for one in (1.0, temperature))
+    before, after = (confidence_and_correctness(logits, label, one) for one in (1.0, temperature))
     kept = after[0] >= threshold
     right = float(after[1][kept].mean()) if kept.any() else None
     errors = {"ece_before": calibration_error(*before), "ece_after": calibration_error(*after)}

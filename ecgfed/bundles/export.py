@@ -193,7 +193,7 @@ def write_bundle(
     """
     net, method = run.net, run.method
     answer = method.global_answer(
-        state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
+        state.server, (run.client_state(state, client.index) for client in cohort.federation), protocol
     )
     with replacing_bundle(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, answer)

@@ -21,9 +21,9 @@ def accuracy(matrix: Matrix) -> float:
 def recall(matrix: Matrix) -> NDArray[np.float64]:
     """Share of each class's beats that are right (classes,); NaN for a class without beats."""
     beats = matrix.sum(1)
-    found: NDArray[np.float64] = np.full(len(matrix), np.nan)
-    np.divide(np.diag(matrix), beats, out=found, where=beats > 0)
-    return found
+    recalls: NDArray[np.float64] = np.full(len(matrix), np.nan)
+    np.divide(np.diag(matrix), beats, out=recalls, where=beats > 0)
+    return recalls
 
 
 def even_accuracy(matrix: Matrix) -> float:
@@ -54,9 +54,9 @@ def expected_accuracy(matrix: Matrix, mix: NDArray[np.floating]) -> float:
     Equal to ``reweighted_accuracy`` on a test set with equally many beats of every class, for which Fed-RoD states it;
     on any other it is what that formula means to estimate.
     """
-    there = matrix.sum(1) > 0
-    total = float(mix[there].sum())
-    return float((mix[there] * recall(matrix)[there]).sum()) / total if total else float("nan")
+    present = matrix.sum(1) > 0
+    total = float(mix[present].sum())
+    return float((mix[present] * recall(matrix)[present]).sum()) / total if total else float("nan")
 
 
 def spread(names: Sequence[str], values: Sequence[float]) -> dict[str, Any]:

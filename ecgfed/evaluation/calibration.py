@@ -38,7 +38,7 @@ def log_probabilities(logits: Logits, temperature: float = 1.0) -> NDArray[np.fl
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
-def answered(
+def confidence_and_correctness(
     logits: Logits, label: NDArray[np.integer], temperature: float
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return each beat's probability of the class that is answered, and whether that is right.
@@ -51,8 +51,8 @@ def answered(
     Returns:
         (beats,) float64 from 0 to 1, and (beats,) bool.
     """
-    found = log_probabilities(logits, temperature)
-    return np.exp(found.max(axis=1)), np.asarray(found.argmax(axis=1) == label)
+    log_probability = log_probabilities(logits, temperature)
+    return np.exp(log_probability.max(axis=1)), np.asarray(log_probability.argmax(axis=1) == label)
 
 
 def fit_temperature(
@@ -75,41 +75,41 @@ def fit_temperature(
         loss = -float(log_probabilities(logits, float(np.exp(logarithm)))[rows, label].sum())
         return loss if towards is None else loss + (logarithm - np.log(towards)) ** 2 / (2 * spread**2)
 
-    edges = tuple(float(np.log(one)) for one in TEMPERATURES)
+    edges = tuple(float(np.log(edge)) for edge in TEMPERATURES)
     return float(np.exp(minimize_scalar(cost, bounds=edges, method="bounded", options={"xatol": 1e-4}).x))
 
 
-def fit_temperatures(told: Sequence[tuple[Logits, NDArray[np.integer]]]) -> tuple[list[float], float]:
+def fit_temperatures(patients: Sequence[tuple[Logits, NDArray[np.integer]]]) -> tuple[list[float], float]:
     """Return a temperature for each patient, all of them near to that of all together, and the spread they have.
 
     Each spread is tried on the odd beats of every patient with temperatures from the even ones, and the other way
     round; the one of the highest likelihood is taken.
 
     Args:
-        told: each patient's logits (beats, classes) and labels (beats,); of one patient at least.
+        patients: each patient's logits (beats, classes) and labels (beats,); of one patient at least.
 
     Returns:
         A temperature for each, in their order and in ``TEMPERATURES``, and the spread that was taken, of ``SPREADS``.
     """
-    halves = [[(logits[half::2], label[half::2]) for logits, label in told] for half in (0, 1)]
+    halves = [[(logits[half::2], label[half::2]) for logits, label in patients] for half in (0, 1)]
     shared = [fit_temperature(*_joined(half)) for half in halves]
 
     def cost(spread: float) -> float:
         """Return the negative logarithm of the likelihood of each half under what the other half gave."""
         lost = 0.0
         for fitted_on, at, judged_on in ((halves[0], shared[0], halves[1]), (halves[1], shared[1], halves[0])):
-            for one, (logits, label) in zip(fitted_on, judged_on, strict=True):
-                found = log_probabilities(logits, fit_temperature(*one, at, spread))
-                lost -= float(found[np.arange(len(label)), label].sum())
+            for fitted, (logits, label) in zip(fitted_on, judged_on, strict=True):
+                log_probability = log_probabilities(logits, fit_temperature(*fitted, at, spread))
+                lost -= float(log_probability[np.arange(len(label)), label].sum())
         return lost
 
     spread = min(SPREADS, key=cost)
-    everyone = fit_temperature(*_joined(told))
-    return [fit_temperature(*one, everyone, spread) for one in told], spread
+    everyone = fit_temperature(*_joined(patients))
+    return [fit_temperature(*patient, everyone, spread) for patient in patients], spread
 
 
-def _joined(told: Sequence[tuple[Logits, NDArray[np.integer]]]) -> tuple[Logits, NDArray[np.integer]]:
-    return np.concatenate([logits for logits, _ in told]), np.concatenate([label for _, label in told])
+def _joined(patients: Sequence[tuple[Logits, NDArray[np.integer]]]) -> tuple[Logits, NDArray[np.integer]]:
+    return np.concatenate([logits for logits, _ in patients]), np.concatenate([label for _, label in patients])
 
 
 def calibration_error(probability: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
@@ -121,8 +121,8 @@ def calibration_error(probability: NDArray[np.floating], right: NDArray[np.bool_
     """
     if not len(right):
         return float("nan")
-    place = np.clip(np.ceil(probability * ECE_BINS).astype(np.int64) - 1, 0, ECE_BINS - 1)
-    sums = [np.bincount(place, weights, ECE_BINS) for weights in (right.astype(np.float64), probability)]
+    bin_index = np.clip(np.ceil(probability * ECE_BINS).astype(np.int64) - 1, 0, ECE_BINS - 1)
+    sums = [np.bincount(bin_index, weights, ECE_BINS) for weights in (right.astype(np.float64), probability)]
     return float(np.abs(sums[0] - sums[1]).sum() / len(right))
 
 
@@ -138,7 +138,7 @@ def threshold_for(probability: NDArray[np.floating], right: NDArray[np.bool_], a
     """
     order = np.argsort(-probability, kind="stable")
     falling, hits = probability[order], right[order]
-    kept = np.arange(1, len(order) + 1)
+    accepted = np.arange(1, len(order) + 1)
     last_of_equals = np.append(falling[1:] < falling[:-1], True)[: len(order)]
-    good = np.flatnonzero(last_of_equals & (np.cumsum(hits) >= accuracy * kept - 1e-9))
+    good = np.flatnonzero(last_of_equals & (np.cumsum(hits) >= accuracy * accepted - 1e-9))
     return float(falling[good[-1]]) if len(good) else 1.0

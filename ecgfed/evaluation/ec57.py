@@ -44,7 +44,7 @@ _N, _S, _V, _F, _Q, _O, _X = range(7)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BeatComparison:
     """What the comparison of one record, or the sum over several, found.
 
     Attributes:
@@ -74,15 +74,15 @@ class Comparison:
         Q is missed all the same.
         """
         c = self.counts
-        found, missed = int(c[:5, :5].sum()), int(c[:5, 5:].sum())
+        matched, missed = int(c[:5, :5].sum()), int(c[:5, 5:].sum())
         extra = int(c[5:, :5].sum())
         true_v, true_s = int(c[_V, _V]), int(c[_S, _S])
         false_v = int(c[[_N, _S, _O, _X], _V].sum())
         false_s = int(c[[_N, _V, _F, _O, _X], _S].sum())
         not_v = int(c[[_N, _S, _F, _Q, _O, _X]][:, [_N, _S, _F, _Q]].sum())
         return {
-            "qrs_se": Fraction(found, found + missed),
-            "qrs_ppv": Fraction(found, found + extra),
+            "qrs_se": Fraction(matched, matched + missed),
+            "qrs_ppv": Fraction(matched, matched + extra),
             "veb_se": Fraction(true_v, int(c[_V].sum())),
             "veb_ppv": Fraction(true_v, true_v + false_v),
             "veb_fpr": Fraction(false_v, not_v + false_v),
@@ -101,7 +101,7 @@ class Comparison:
     def qrs_f1(self) -> float | None:
         """Harmonic mean of QRS sensitivity and positive predictivity, percent; EC57 does not ask for it."""
         se, ppv = self.scores["qrs_se"], self.scores["qrs_ppv"]
-        both = se.whole + ppv.whole
+        both = se.total + ppv.total
         return 200 * se.part / both if both else None
 
     @property
@@ -141,7 +141,7 @@ class Aggregate:
     here bxb's rule holds throughout.
     """
 
-    gross: Comparison
+    gross: BeatComparison
     average: dict[str, float | None]
 
     def as_json(self) -> dict[str, Any]:
@@ -149,22 +149,25 @@ class Aggregate:
         return {"gross": self.gross.as_json(), "average": {k: _rounded(v) for k, v in self.average.items()}}
 
 
-def aggregate(comparisons: Sequence[Comparison], name: str = "gross") -> Aggregate:
+def aggregate(comparisons: Sequence[BeatComparison], name: str = "gross") -> Aggregate:
     """Sum comparisons up; raises ValueError for none, and for comparisons of several mappings."""
     if not comparisons:
         raise ValueError("no comparison to sum up")
-    if len(mappings := {one.mapping for one in comparisons}) > 1:
+    if len(mappings := {comparison.mapping for comparison in comparisons}) > 1:
         raise ValueError(f"comparisons of several mappings: {', '.join(sorted(mappings))}")
-    gross = Comparison(
+    gross = BeatComparison(
         name,
-        np.sum([one.counts for one in comparisons], axis=0, dtype=np.int64),
-        np.concatenate([one.offset_ms for one in comparisons]),
-        np.concatenate([one.rr_error_ms for one in comparisons]),
-        sum(one.shutdown_s for one in comparisons),
-        sum((one.flutter for one in comparisons), FlutterScores()),
+        np.sum([comparison.counts for comparison in comparisons], axis=0, dtype=np.int64),
+        np.concatenate([comparison.offset_ms for comparison in comparisons]),
+        np.concatenate([comparison.rr_error_ms for comparison in comparisons]),
+        sum(comparison.shutdown_s for comparison in comparisons),
+        sum((comparison.flutter for comparison in comparisons), FlutterScores()),
         comparisons[0].mapping,
     )
-    each = [{k: share.percent for k, share in (one.scores | one.flutter.scores).items()} for one in comparisons]
+    each = [
+        {k: share.percent for k, share in (comparison.scores | comparison.flutter.scores).items()}
+        for comparison in comparisons
+    ]
     average: dict[str, float | None] = {}
     for score in each[0]:
         values = [value for percents in each if (value := percents[score]) is not None]
@@ -182,7 +185,7 @@ def compare(
     start_s: float = START_S,
     match_s: float = MATCH_S,
     record: str = "",
-) -> Comparison:
+) -> BeatComparison:
     """Compare test with reference annotations, beat by beat.
 
     Args:
@@ -217,7 +220,7 @@ def compare(
     open_since = samples - ours.down_since if samples is not None and ours.down_since is not None else 0
     last = samples if samples is not None else max(reference.sample.tolist(), default=0)
     ms = 1000 / fs_hz
-    return Comparison(
+    return BeatComparison(
         record,
         counts,
         np.array(offsets) * ms,

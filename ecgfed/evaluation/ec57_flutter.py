@@ -19,7 +19,7 @@ class FlutterScores:
 
     Attributes:
         episodes: of the reference.
-        found: those of them that an episode of the test overlaps.
+        detected: those of them that an episode of the test overlaps.
         called: episodes of the test.
         right: those of them that an episode of the reference overlaps.
         duration_s: how long the reference's episodes last, seconds.
@@ -28,29 +28,29 @@ class FlutterScores:
     """
 
     episodes: int = 0
-    found: int = 0
+    detected: int = 0
     called: int = 0
     right: int = 0
     duration_s: float = 0.0
     called_s: float = 0.0
     shared_s: float = 0.0
 
-    def __add__(self, other: "FlutterScores") -> "FlutterScores":
+    def __add__(self, addend: "FlutterScores") -> "FlutterScores":
         return FlutterScores(
-            self.episodes + other.episodes,
-            self.found + other.found,
-            self.called + other.called,
-            self.right + other.right,
-            self.duration_s + other.duration_s,
-            self.called_s + other.called_s,
-            self.shared_s + other.shared_s,
+            self.episodes + addend.episodes,
+            self.detected + addend.detected,
+            self.called + addend.called,
+            self.right + addend.right,
+            self.duration_s + addend.duration_s,
+            self.called_s + addend.called_s,
+            self.shared_s + addend.shared_s,
         )
 
     @property
     def scores(self) -> dict[str, Fraction]:
         """Sensitivity and positive predictivity by episodes and by duration."""
         return {
-            "vf_episode_se": Fraction(self.found, self.episodes),
+            "vf_episode_se": Fraction(self.detected, self.episodes),
             "vf_episode_ppv": Fraction(self.right, self.called),
             "vf_duration_se": Fraction(self.shared_s, self.duration_s),
             "vf_duration_ppv": Fraction(self.shared_s, self.called_s),
@@ -66,12 +66,12 @@ def compare_flutter(reference: Annotation, test: Annotation, start: int, stop: i
     theirs, ours = _episodes(reference, start, stop), _episodes(test, start, stop)
     return FlutterScores(
         len(theirs),
-        sum(_overlap(one, ours) > 0 for one in theirs),
+        sum(_overlap(episode, ours) > 0 for episode in theirs),
         len(ours),
-        sum(_overlap(one, theirs) > 0 for one in ours),
+        sum(_overlap(episode, theirs) > 0 for episode in ours),
         sum(end - begin for begin, end in theirs) / fs_hz,
         sum(end - begin for begin, end in ours) / fs_hz,
-        sum(_overlap(one, ours) for one in theirs) / fs_hz,
+        sum(_overlap(episode, ours) for episode in theirs) / fs_hz,
     )
 
 
@@ -102,5 +102,5 @@ def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
     return spans, since
 
 
-def _overlap(one: tuple[int, int], others: _Spans) -> int:
-    return sum(max(0, min(one[1], end) - max(one[0], begin)) for begin, end in others)
+def _overlap(episode: tuple[int, int], episodes: _Spans) -> int:
+    return sum(max(0, min(episode[1], end) - max(episode[0], begin)) for begin, end in episodes)

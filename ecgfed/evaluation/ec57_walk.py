@@ -92,7 +92,7 @@ class Walker:
     shutdown: Stretches = field(default_factory=Stretches)
     down: int = 0
     down_since: int | None = None
-    place: int = 0
+    position: int = 0
 
     @classmethod
     def over(
@@ -110,9 +110,9 @@ class Walker:
         self.following, self.following_label = self._next_beat()
 
     def _next_beat(self) -> tuple[int, int | None]:
-        while self.place < len(self.marks):
-            at, symbol, subtype = self.marks[self.place]
-            self.place += 1
+        while self.position < len(self.marks):
+            at, symbol, subtype = self.marks[self.position]
+            self.position += 1
             if symbol in self.labels:
                 return at, self.labels[symbol]
             if symbol == "[":
@@ -123,9 +123,9 @@ class Walker:
 
     def _pass_flutter(self, at: int) -> None:
         self.flutter.open(at)
-        while self.place < len(self.marks):
-            end, symbol, _ = self.marks[self.place]
-            self.place += 1
+        while self.position < len(self.marks):
+            end, symbol, _ = self.marks[self.position]
+            self.position += 1
             if symbol == "]":
                 self.flutter.end = end
                 return
@@ -137,14 +137,14 @@ class Walker:
         before it to a window before the mark after it.
         """
         self.shutdown.open(at)
-        if self.place == len(self.marks):
+        if self.position == len(self.marks):
             self.down_since = at
             if self.is_reference:
                 self.shutdown.end = NEVER
             return
-        after, symbol, subtype = self.marks[self.place]
+        after, symbol, subtype = self.marks[self.position]
         if symbol == "~" and not _unreadable(subtype):
-            self.place += 1
+            self.position += 1
             self.shutdown.end = after
         else:
             self.shutdown.end = after - self.window
@@ -209,6 +209,6 @@ def _matched(first: Walker, second: Walker, window: int) -> bool:
     that neighbour is no rival where the second file's next beat is nearer to it. The latter matters only where both
     files have beats within twice the window: above 200/min.
     """
-    apart = second.at - first.at
+    distance = second.at - first.at
     rival = abs(second.at - first.following)
-    return apart <= window and (apart < rival or abs(second.following - first.following) < rival)
+    return distance <= window and (distance < rival or abs(second.following - first.following) < rival)

@@ -43,7 +43,7 @@ def local_models(
                 for client in some
             ]
             for client, result in zip(some, engine.run(method, work), strict=True):
-                answer = method.local_answer(result.returned)
-                if answer is None:
+                model = method.local_answer(result.returned)
+                if model is None:
                     return
-                yield client, answer
+                yield client, model

@@ -47,14 +47,14 @@ class ValidationScores(Callback):
             outcome.record[NEVER_PREDICTED] = [self.cohort.classes[i] for i in np.flatnonzero(never)]
         scores = []
         for client in self.cohort.federation:
-            own = owner == client.index
-            if not own.any() or client.index not in state.client_states:
+            mine = owner == client.index
+            if not mine.any() or client.index not in state.client_states:
                 continue
             personal = method.personal_answer(state.server, state.client_states[client.index])
             if all(part.shared for part in personal.parts):
-                labels = pooled.labels(personal)[own]
+                labels = pooled.labels(personal)[mine]
             else:
-                labels = Predictor(method.net, self.data, self.pool[own], 1).labels(personal)
-            scores.append(macro_f1(confusion(truth[own], labels, classes)))
+                labels = Predictor(method.net, self.data, self.pool[mine], 1).labels(personal)
+            scores.append(macro_f1(confusion(truth[mine], labels, classes)))
         if scores:
             outcome.record["valid_T_p"] = float(np.mean(scores))

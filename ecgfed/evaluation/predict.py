@@ -67,18 +67,18 @@ class Predictor:
         for start in range(0, len(self.rows), BATCH):
             yield self.rows[start : start + BATCH]
 
-    def probabilities(self, answer: Answer) -> NDArray[np.float32]:
+    def probabilities(self, model: Answer) -> NDArray[np.float32]:
         """Return (beats, classes) float32 probabilities in the order of ``rows``; raises RunError where one is none."""
-        if isinstance(answer, Chain):
-            return self._of_chain(answer)
+        if isinstance(model, Chain):
+            return self._of_chain(model)
         total = np.zeros((len(self.rows), self.net.spec.classes), dtype=np.float64)
-        for member in answer.members:
+        for member in model.members:
             total += self._of_chain(member)
-        return (total / len(answer.members)).astype(np.float32)
+        return (total / len(model.members)).astype(np.float32)
 
-    def labels(self, answer: Answer) -> NDArray[np.int64]:
+    def labels(self, model: Answer) -> NDArray[np.int64]:
         """Return the most probable class (beats,) in the order of ``rows``."""
-        return np.asarray(self.probabilities(answer).argmax(1), dtype=np.int64)
+        return np.asarray(self.probabilities(model).argmax(1), dtype=np.int64)
 
     def _of_chain(self, chain: Chain) -> NDArray[np.float32]:
         key = tuple(part.identity for part in chain.parts)
@@ -92,17 +92,17 @@ class Predictor:
         # One worker is a pool too: on the caller's thread, torch's own threads would change the sums.
         with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             parts = list(pool.map(predict, self._chunks()))
-        found = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
-        if not np.isfinite(found).all():  # argmax would take NaN for the first class, and score it
+        probabilities = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
+        if not np.isfinite(probabilities).all():  # argmax would take NaN for the first class, and score it
             raise RunError(
                 "the trained model",
                 "answers with probabilities that are not finite",
                 "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
             )
-        size = found.nbytes + sum(tree_bytes(part.params) for part in chain.parts)
-        self._known[key] = (chain, found, size)
+        size = probabilities.nbytes + sum(tree_bytes(part.params) for part in chain.parts)
+        self._known[key] = (chain, probabilities, size)
         self._held += size
         while self._held > self.memory_bytes and len(self._known) > 1:
             self._held -= self._known.popitem(last=False)[1][2]
-        return found
+        return probabilities

@@ -30,14 +30,14 @@ class PatientScores:
 
     Attributes:
         client: its id.
-        own: the answer on the patient's own beats, (classes, classes).
+        personal: the answer on the patient's own beats, (classes, classes).
         pool: the answer on everybody's beats.
         global_: the global answer on the patient's own beats.
         mix: (classes,) the patient's class shares in training.
     """
 
     client: str
-    own: NDArray[np.int64]
+    personal: NDArray[np.int64]
     pool: NDArray[np.int64]
     global_: NDArray[np.int64]
     mix: NDArray[np.float64]
@@ -56,20 +56,20 @@ class _Pool:
     predictor: Predictor
     everyone: NDArray[np.int64]
 
-    def own(self, client: Client) -> NDArray[np.int64]:
+    def indices_of(self, client: Client) -> NDArray[np.int64]:
         """Return where the client's beats stand in the pool; clients of an image cohort share test images."""
         mine = self.cohort.usable(self.cohort.rows(client, self.split), self.leave_out)
         return np.asarray(np.searchsorted(self.rows, mine), dtype=np.int64)
 
-    def scores(self, client: Client, answer: Chain) -> PatientScores:
+    def scores(self, client: Client, model: Chain) -> PatientScores:
         """Score one client's own answer."""
-        labels, own, classes = self.predictor.labels(answer), self.own(client), len(self.cohort.classes)
+        labels, indices, classes = self.predictor.labels(model), self.indices_of(client), len(self.cohort.classes)
         counts = self.cohort.class_counts(client, TRAIN)
         return PatientScores(
             client.id,
-            confusion(self.truth[own], labels[own], classes),
+            confusion(self.truth[indices], labels[indices], classes),
             confusion(self.truth, labels, classes),
-            confusion(self.truth[own], self.everyone[own], classes),
+            confusion(self.truth[indices], self.everyone[indices], classes),
             counts / max(1, counts.sum()),
         )
 
@@ -122,30 +122,30 @@ def evaluate(
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     generic: list[Client] = []
-    answers = PersonalAnswers(run, state, personal, lambda: pool.data)
+    models = PersonalAnswers(run, state, personal, lambda: pool.data)
     for i, client in enumerate(cohort.federation):
-        kept = None if personal else run.kept(state, client.index)
-        answer = answers.of(client.index, kept)
-        scores = pool.scores(client, answer)
+        client_state = None if personal else run.client_state(state, client.index)
+        model = models.of(client.index, client_state)
+        scores = pool.scores(client, model)
         if progress:
             progress(i + 1, len(cohort.federation))
-        if not scores.own.sum():
+        if not scores.personal.sum():
             continue
         patients.append(scores)
-        if all(part.shared for part in answer.parts):
+        if all(part.shared for part in model.parts):
             generic.append(client)
-        variants_of = {} if kept is None else run.method.personal_variants(state.server, kept)
+        variants_of = {} if client_state is None else run.method.personal_variants(state.server, client_state)
         for name, chain in variants_of.items():
-            own = pool.own(client)
-            labels = Predictor(run.net, pool.data, pool.rows[own], 1).labels(chain)
-            matrix = confusion(pool.truth[own], labels, len(cohort.classes))
+            indices = pool.indices_of(client)
+            labels = Predictor(run.net, pool.data, pool.rows[indices], 1).labels(chain)
+            matrix = confusion(pool.truth[indices], labels, len(cohort.classes))
             variants.setdefault(name, []).append(macro_f1(matrix))
     matrix = confusion(pool.truth, pool.everyone, len(cohort.classes))
     locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
     return {
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
-        "T_p_variants": {name: float(np.mean(found)) for name, found in variants.items()},
+        "T_p_variants": {name: float(np.mean(f1)) for name, f1 in variants.items()},
         "accuracy": accuracy(matrix),
         "accuracies": {"G_FL": accuracy(matrix), **_accuracies(patients)},
         "fairness": _fairness(patients),
@@ -157,7 +157,7 @@ def evaluate(
         "per_class": class_table(matrix, cohort.classes),
         "per_patient": _patient_rows(patients, locals_),
         "confusion": matrix.tolist(),
-        "confusion_personal": np.sum([patient.own for patient in patients], axis=0).tolist(),
+        "confusion_personal": np.sum([patient.personal for patient in patients], axis=0).tolist(),
     }
 
 
@@ -171,15 +171,15 @@ def _open_pool(
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     predictor = Predictor(run.net, data, rows, workers)
     # a generator: a method with a global model asks for nobody's, and clients are read one by one
-    kept = (run.kept(state, client.index) for client in cohort.federation)
-    everyone = predictor.labels(run.method.global_answer(state.server, kept, protocol))
+    client_states = (run.client_state(state, client.index) for client in cohort.federation)
+    everyone = predictor.labels(run.method.global_answer(state.server, client_states, protocol))
     return _Pool(cohort, split, leave_out, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
 
 
 def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:
     by_number = {client.index: client for client in clients}
-    found = local_models(run, pool.data, state, list(by_number), workers)
-    return [pool.scores(by_number[number], chain) for number, chain in found]
+    models = local_models(run, pool.data, state, list(by_number), workers)
+    return [pool.scores(by_number[number], chain) for number, chain in models]
 
 
 def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -> list[dict[str, Any]]:
@@ -188,18 +188,18 @@ def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -
     for patient in patients:
         row: dict[str, Any] = {
             "client": patient.client,
-            "beats": int(patient.own.sum()),
-            "classes": int((patient.own.sum(1) > 0).sum()),
+            "beats": int(patient.personal.sum()),
+            "classes": int((patient.personal.sum(1) > 0).sum()),
         }
         for suffix, convention in (("", "any"), ("_truth", "truth")):
-            row[f"personal_f1{suffix}"] = macro_f1(patient.own, convention)
+            row[f"personal_f1{suffix}"] = macro_f1(patient.personal, convention)
             row[f"global_f1{suffix}"] = macro_f1(patient.global_, convention)
             row[f"generalisation_f1{suffix}"] = macro_f1(patient.pool, convention)
-        row["personal_accuracy"], row["global_accuracy"] = accuracy(patient.own), accuracy(patient.global_)
+        row["personal_accuracy"], row["global_accuracy"] = accuracy(patient.personal), accuracy(patient.global_)
         if local:
             mine = local.get(patient.client)
-            row["local_f1"] = None if mine is None else macro_f1(mine.own)
-            row["local_accuracy"] = None if mine is None else accuracy(mine.own)
+            row["local_f1"] = None if mine is None else macro_f1(mine.personal)
+            row["local_accuracy"] = None if mine is None else accuracy(mine.personal)
         rows.append(row)
     return rows
 
@@ -214,7 +214,7 @@ def _accuracies(patients: list[PatientScores]) -> dict[str, float]:
         ``drift``: personal models on a pool evened out by class (FedABC, equation 8), mean over patients; low is much.
     """
     return {
-        "P_FL_split": accuracy(np.sum([patient.own for patient in patients], axis=0)),
+        "P_FL_split": accuracy(np.sum([patient.personal for patient in patients], axis=0)),
         "P_FL_split_global": accuracy(np.sum([patient.global_ for patient in patients], axis=0)),
         "P_FL_reweighted": float(np.nanmean([reweighted_accuracy(p.pool, p.mix) for p in patients])),
         "P_FL_expected": float(np.nanmean([expected_accuracy(p.pool, p.mix) for p in patients])),
@@ -226,9 +226,9 @@ def _fairness(patients: list[PatientScores]) -> dict[str, Any]:
     """How evenly patients are served: by their personal answers and by the global one."""
     names = [patient.client for patient in patients]
     return {
-        "personal_f1": spread(names, [macro_f1(patient.own) for patient in patients]),
+        "personal_f1": spread(names, [macro_f1(patient.personal) for patient in patients]),
         "global_f1": spread(names, [macro_f1(patient.global_) for patient in patients]),
-        "personal_accuracy": spread(names, [accuracy(patient.own) for patient in patients]),
+        "personal_accuracy": spread(names, [accuracy(patient.personal) for patient in patients]),
         "global_accuracy": spread(names, [accuracy(patient.global_) for patient in patients]),
     }
 
@@ -246,7 +246,7 @@ def _local_summary(patients: list[PatientScores]) -> dict[str, Any]:
 
 
 def _scenario_means(t_g: float, patients: list[PatientScores], convention: str) -> dict[str, float]:
-    personal = [macro_f1(p.own, convention) for p in patients]
+    personal = [macro_f1(p.personal, convention) for p in patients]
     across = [macro_f1(p.pool, convention) for p in patients]
     of_global = [macro_f1(p.global_, convention) for p in patients]
     t_p, t_r = float(np.mean(personal)), float(np.mean(across))

@@ -28,10 +28,10 @@ def f1_per_class(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def macro_f1(matrix: NDArray[np.int64], convention: str = "any") -> float:
     """Mean F1 over the classes of a convention; NaN for an empty matrix."""
-    there = matrix.sum(1) > 0
+    included = matrix.sum(1) > 0
     if convention == "any":
-        there |= matrix.sum(0) > 0
-    return float(f1_per_class(matrix)[there].mean()) if there.any() else float("nan")
+        included |= matrix.sum(0) > 0
+    return float(f1_per_class(matrix)[included].mean()) if included.any() else float("nan")
 
 
 def harmonic_mean(a: float, b: float) -> float:

@@ -81,7 +81,7 @@ class PersonalAnswers:
             RunError: the method has no global model.
         """
         if self.how is None or client not in self._beats.rows:
-            kept = self.run.kept(self.state, client) if kept is None else kept
+            kept = self.run.client_state(self.state, client) if kept is None else kept
             return self.run.method.personal_answer(self.state.server, kept)
         valid = self._beats.valid_rows.get(client)
         own = self._beats.batch(self._beats.rows[client])

@@ -13,8 +13,8 @@ from ecgfed.federation.trees import tree_bytes
 from ecgfed.files import append_line, write_text
 from ecgfed.runs.background_writer import BackgroundWriter
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
-from ecgfed.runs.kept_states import KeptStates
 
 #: What states not yet written may hold in memory between checkpoints.
 SPILL_BYTES = 64 << 20
@@ -58,20 +58,20 @@ class SaveCheckpoint(Callback):
             StorageError: the write before this one failed; the checkpoint before that is still there.
         """
         state, writer = outcome.state, self._writer
-        if writer is None or not isinstance(state.client_states, KeptStates):
+        if writer is None or not isinstance(state.client_states, ClientStates):
             raise ValueError("on_start comes first")
         self._last_round.update(dict.fromkeys(outcome.changed, state.round))
         writer.wait()
         unwritten = state.client_states.unwritten()
-        kept = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
-        snapshot = Snapshot(state.round, kept, state.server, dict(state.beats_used))
+        newer = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
+        snapshot = Snapshot(state.round, newer, state.server, dict(state.beats_used))
         if outcome.last or outcome.stopping or self._is_turn(state.round):
             self._unsaved, self._last_round = None, {}
             writer.submit(lambda: self._write(snapshot))
             return
         self._unsaved = snapshot
         if sum(map(tree_bytes, unwritten.values())) > self.spill_bytes:
-            self._unsaved, self._last_round = replace(snapshot, kept={}), {}
+            self._unsaved, self._last_round = replace(snapshot, client_states={}), {}
             writer.submit(lambda: self._write(replace(snapshot, server=None)))
 
     def _is_turn(self, number: int) -> bool:

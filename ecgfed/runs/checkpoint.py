@@ -20,9 +20,9 @@ from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.files import NewFiles, read_json
 from ecgfed.methods.base import Tree
+from ecgfed.runs.client_states import ClientStates, StoredFile, read_stored
 from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
 from ecgfed.runs.history import HISTORY, TIMING
-from ecgfed.runs.kept_states import KeptStates, StoredFile, read_stored
 from ecgfed.runs.owner import CLIENT, CLIENTS_SHA256, OWNED_VERSION, SERVER, Ownership, clients_digest
 from ecgfed.runs.tree_files import serialised
 
@@ -33,15 +33,15 @@ class Snapshot:
 
     Attributes:
         round: finished rounds.
-        kept: client -> (round it last took part in, what it keeps), for states that are newer than their files.
+        client_states: client -> (last round it took part in, its state), for states newer than their files.
         server: the server's state, or None to write the clients' files ahead of the next checkpoint.
-        seen: client -> beats used so far.
+        beats_used: client -> beats used so far.
     """
 
     round: int
-    kept: dict[int, tuple[int, Tree]]
+    client_states: dict[int, tuple[int, Tree]]
     server: Tree | None
-    seen: dict[int, int]
+    beats_used: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class _Index:
     version: int
     round: int
     run: str
-    seen: dict[int, int]
+    beats_used: dict[int, int]
     files: dict[str, StoredFile]
 
     @classmethod
@@ -74,8 +74,8 @@ class _Index:
 
     def clients(self) -> dict[int, StoredFile | None]:
         """Return each participant's file; one that has none keeps nothing."""
-        own = {int(key.removeprefix(CLIENT)): file for key, file in self.files.items() if key != SERVER}
-        return {**dict.fromkeys(self.seen), **own}
+        client_files = {int(key.removeprefix(CLIENT)): file for key, file in self.files.items() if key != SERVER}
+        return {**dict.fromkeys(self.beats_used), **client_files}
 
     def check_together(self, metadata: Mapping[str, str], folder: Path) -> None:
         """Refuse clients' files that are not those which the server's file was saved with; raises RunError."""
@@ -108,7 +108,7 @@ class CheckpointStore:
         self.folder, self.identity = run / CHECKPOINT, identity
         self.ownership = Ownership(identity, method, tuple(clients))
         self._published: set[str] = set()
-        self._kept: KeptStates | None = None
+        self._client_states: ClientStates | None = None
 
     def exists(self) -> bool:
         """Return whether a round has been saved."""
@@ -132,8 +132,8 @@ class CheckpointStore:
         ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
         server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
         index.check_together(metadata, self.folder)
-        kept = KeptStates(self.folder, index.clients(), ownership=ownership)
-        return State(index.round, server, kept, index.seen)
+        client_states = ClientStates(self.folder, index.clients(), ownership=ownership)
+        return State(index.round, server, client_states, index.beats_used)
 
     def _index(self) -> _Index:
         path = self.folder / PROGRESS
@@ -151,15 +151,15 @@ class CheckpointStore:
     def _check_length(self, file: StoredFile) -> None:
         path = self.folder / file.name
         try:
-            found = path.stat().st_size
+            size = path.stat().st_size
         except OSError as problem:
             raise RunError(
                 path, f"cannot be read ({problem.strerror})", action="train again into a new folder"
             ) from None
-        if file.bytes not in (-1, found):
+        if file.bytes not in (-1, size):
             raise RunError(
                 path,
-                f"has {found:,} bytes and is not the file that was saved",
+                f"has {size:,} bytes and is not the file that was saved",
                 f"{file.bytes:,}",
                 "train again into a new folder",
             )
@@ -183,11 +183,11 @@ class CheckpointStore:
         for path in [*self.folder.glob("*.safetensors"), *self.folder.glob(".*.partial")]:
             if path.name not in self._published:
                 path.unlink(missing_ok=True)
-        if not (isinstance(state.client_states, KeptStates) and state.client_states.folder == self.folder):
-            here = KeptStates(self.folder, {}, ownership=self.ownership)
-            here.update(state.client_states)
-            state.client_states = here
-        self._kept = state.client_states
+        if not (isinstance(state.client_states, ClientStates) and state.client_states.folder == self.folder):
+            on_disk = ClientStates(self.folder, {}, ownership=self.ownership)
+            on_disk.update(state.client_states)
+            state.client_states = on_disk
+        self._client_states = state.client_states
 
     def write(self, snapshot: Snapshot) -> None:
         """Write the clients' files of a snapshot and, where it has a server's state, publish it as the checkpoint.
@@ -195,28 +195,32 @@ class CheckpointStore:
         Raises:
             StorageError: the disk refuses; the checkpoint before this one stays valid.
         """
-        if self._kept is None:
+        if self._client_states is None:
             raise ValueError("attach comes first")
         stored: dict[int, StoredFile | None] = {}
         server = None
         with NewFiles(self.folder) as files:
-            for client, (last, tree) in snapshot.kept.items():
-                about = self.ownership.metadata(f"{CLIENT}{client}", last)
-                stored[client] = self._add(files, f"client{client}", last, tree, about) if tree else None
+            for client, (last, tree) in snapshot.client_states.items():
+                metadata = self.ownership.metadata(f"{CLIENT}{client}", last)
+                stored[client] = self._add(files, f"client{client}", last, tree, metadata) if tree else None
             if snapshot.server is not None:
-                together = {f"{CLIENT}{n}": file for n, file in {**self._kept.files(), **stored}.items() if file}
-                about = {**self.ownership.metadata(SERVER, snapshot.round), CLIENTS_SHA256: _digest(together)}
-                server = self._add(files, SERVER, snapshot.round, snapshot.server, about)
+                together = {
+                    f"{CLIENT}{n}": file for n, file in {**self._client_states.files(), **stored}.items() if file
+                }
+                metadata = {**self.ownership.metadata(SERVER, snapshot.round), CLIENTS_SHA256: _digest(together)}
+                server = self._add(files, SERVER, snapshot.round, snapshot.server, metadata)
             files.publish()
         ahead = set()  # written ahead of a checkpoint that never was
-        for client, (_, tree) in snapshot.kept.items():
-            before = self._kept.written(client, tree, now := stored[client])
+        for client, (_, tree) in snapshot.client_states.items():
+            before = self._client_states.written(client, tree, now := stored[client])
             if before and before.name not in self._published and (now is None or now.name != before.name):
                 ahead.add(before.name)
         self._remove_all(ahead)
         if server is not None:
-            kept = {f"{CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
-            self._publish(snapshot, {SERVER: server, **kept})
+            client_files = {
+                f"{CLIENT}{client}": file for client, file in sorted(self._client_states.files().items()) if file
+            }
+            self._publish(snapshot, {SERVER: server, **client_files})
 
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
         """Replace the index, then take away what only the old one named; at each step the one before is on the disk."""
@@ -224,7 +228,7 @@ class CheckpointStore:
             "version": OWNED_VERSION,
             "round": snapshot.round,
             "run": self.identity,
-            "seen": {str(client): count for client, count in sorted(snapshot.seen.items())},
+            "seen": {str(client): count for client, count in sorted(snapshot.beats_used.items())},
             "files": {key: file.as_json() for key, file in files.items()},
         }
         run = self.folder.parent
@@ -245,9 +249,9 @@ class CheckpointStore:
         before, self._published = self._published, {file.name for file in files.values()}
         self._remove_all(before - self._published)
 
-    def _add(self, files: NewFiles, stem: str, number: int, tree: Tree, about: Mapping[str, str]) -> StoredFile:
-        """Write the state of the end of round ``number``; ``about`` says whose it is."""
-        name, data = f"{stem}.{number:06d}.safetensors", serialised(tree, about)
+    def _add(self, files: NewFiles, stem: str, number: int, tree: Tree, metadata: Mapping[str, str]) -> StoredFile:
+        """Write the state of the end of round ``number``; ``metadata`` says whose it is."""
+        name, data = f"{stem}.{number:06d}.safetensors", serialised(tree, metadata)
         files.add(name, data)
         return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data), number)
 

@@ -79,19 +79,19 @@ def typed(values: Mapping[str, Any], name: str, kind: type[T], where: Path, acti
 
 def _flat(values: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
     """Return an entry that is an object of values, or of lists of values; deeper ones are nobody's settings."""
-    found = typed(values, name, dict, where, _AGAIN)
-    for key, value in found.items():
+    settings = typed(values, name, dict, where, _AGAIN)
+    for key, value in settings.items():
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict | list):
                 raise RunError(where, f"{name} {key} is {_brief(part)}", "a value, or a list of values", _AGAIN)
-    return found
+    return settings
 
 
 def _names(values: Mapping[str, Any], name: str, where: Path) -> tuple[str, ...]:
-    found = typed(values, name, list, where, _AGAIN)
-    if not all(isinstance(part, str) for part in found):
+    names = typed(values, name, list, where, _AGAIN)
+    if not all(isinstance(part, str) for part in names):
         raise RunError(where, f"{name} holds what is no text", "a list of names", _AGAIN)
-    return tuple(found)
+    return tuple(names)
 
 
 def _brief(value: object) -> str:
@@ -117,8 +117,8 @@ def read_document(path: Path) -> RunDocument:
     meta = read_run_json(path)
     check_links(path, parts_of(path), RunError)
     where = path / FILE_NAME
-    told = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}
-    settings, plan, net, versions = (_flat(told, name, where) for name in ("settings", "plan", "net", "versions"))
+    entries = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}
+    settings, plan, net, versions = (_flat(entries, name, where) for name in ("settings", "plan", "net", "versions"))
     cohort = typed(meta, "cohort", dict, where, _AGAIN)
     return RunDocument(
         path,
@@ -130,10 +130,10 @@ def read_document(path: Path) -> RunDocument:
         typed(plan, "rounds", int, where, _AGAIN),
         typed(cohort, "path", str, where, _AGAIN),
         typed(cohort, "fingerprint", str, where, _AGAIN),
-        _names(told, "clients", where),
-        _names(told, HELD_OUT, where) if HELD_OUT in told else None,
-        _names(told, "classes", where),
-        {"ecgfed": typed(told, "tool_version", str, where, _AGAIN), **versions},
+        _names(entries, "clients", where),
+        _names(entries, HELD_OUT, where) if HELD_OUT in entries else None,
+        _names(entries, "classes", where),
+        {"ecgfed": typed(entries, "tool_version", str, where, _AGAIN), **versions},
         identity_of(meta),
     )
 

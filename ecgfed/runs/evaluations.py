@@ -128,10 +128,10 @@ def _rows(result: dict[str, Any], name: str, file: Path, again: str) -> Iterator
 
 
 def _f1(row: dict[str, Any], name: str, file: Path, again: str) -> float:
-    found = typed(row, name, float, file, again)
-    if not 0 <= found <= 1:  # and what is no number
-        raise RunError(file, f"{name} is {found:g}", "0 to 1", again)
-    return found
+    f1 = typed(row, name, float, file, again)
+    if not 0 <= f1 <= 1:  # and what is no number
+        raise RunError(file, f"{name} is {f1:g}", "0 to 1", again)
+    return f1
 
 
 def _class_score(row: dict[str, Any], file: Path, again: str) -> ClassScore:

@@ -44,11 +44,11 @@ class Ownership:
         number = int(part.removeprefix(CLIENT)) if part.startswith(CLIENT) else -1
         return self.clients[number] if 0 <= number < len(self.clients) else ""
 
-    def check(self, found: Mapping[str, str], part: str, round_number: int | None, path: Path) -> None:
+    def check(self, metadata: Mapping[str, str], part: str, round_number: int | None, path: Path) -> None:
         """Refuse a file that belongs to another run, method, round or patient.
 
         Args:
-            found: the metadata of the file.
+            metadata: the metadata of the file.
             part: the part that the index names it for.
             round_number: the round that the index says; None in an index of version 0.1 or 0.2, which said none: a
                 file without metadata is read then.
@@ -57,19 +57,19 @@ class Ownership:
         Raises:
             RunError: it belongs elsewhere, or does not say where it belongs.
         """
-        if not found and round_number is None:
+        if not metadata and round_number is None:
             return
-        if not found:
+        if not metadata:
             raise RunError(path, "does not say whose state it is", f"{part} of round {round_number}", _AGAIN)
         expected = self.metadata(part, 0) | ({} if round_number is None else {"round": str(round_number)})
         if round_number is None:
             del expected["round"]
-        wrong = [key for key, value in expected.items() if found.get(key) != value]
+        wrong = [key for key, value in expected.items() if metadata.get(key) != value]
         if wrong:
-            raise RunError(path, f"is the state of {_said(found, wrong)}", _said(expected, wrong), _AGAIN)
+            raise RunError(path, f"is the state of {_describe(metadata, wrong)}", _describe(expected, wrong), _AGAIN)
 
 
-def _said(values: Mapping[str, str], keys: Iterable[str]) -> str:
+def _describe(values: Mapping[str, str], keys: Iterable[str]) -> str:
     return ", ".join(f"{key} {values.get(key, 'unknown')[:40]}" for key in keys)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.deprecation import deprecated
 from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
@@ -28,6 +29,7 @@ from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.document import (
     CHECKPOINT,
     HELD_OUT,
@@ -41,7 +43,6 @@ from ecgfed.runs.document import (
 )
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.kept_states import KeptStates
 from ecgfed.text import count_of
 
 #: The lengths a run had before, in its ``run.json``.
@@ -80,15 +81,21 @@ class Run:
         return self.method.net
 
     @property
-    def own_method(self) -> str:
+    def custom_method(self) -> str:
         """Where somebody's own method lay when the run was made, ``""`` for a registered one."""
         name = str(self.meta["method"])
         return name if names_code(name) else ""
 
     @property
+    @deprecated("0.3", "0.5", "Run.custom_method")
+    def own_method(self) -> str:
+        """Return where a custom method was stored when the run was created."""
+        return self.custom_method
+
+    @property
     def unpinned(self) -> bool:
         """Whether the method is somebody's own, and the run does not say the SHA-256 of its file."""
-        return bool(self.own_method) and pin_of(self.meta) is None
+        return bool(self.custom_method) and pin_of(self.meta) is None
 
     @property
     def store(self) -> CheckpointStore:
@@ -134,20 +141,23 @@ class Run:
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
         state = self.store.load()
         _check_leaves(state.server, initial_state(self.method, self.plan).server, "its server", self.path / CHECKPOINT)
-        if isinstance(state.client_states, KeptStates):
+        if isinstance(state.client_states, ClientStates):
             state.client_states.check = lambda tree, path: self._check_client(state.server, tree, path)
         return state
 
-    def _check_client(self, server: Tree, kept: Tree, path: Path) -> None:
+    def _check_client(self, server: Tree, client_state: Tree, path: Path) -> None:
         """Refuse what a client keeps if the method cannot go on from it or answer with it; raises RunError."""
-        if self.meta.get("engine") == "flower" and not flatten(kept):
+        if self.meta.get("engine") == "flower" and not flatten(client_state):
             return  # at the server of a federation: what a client keeps stays at its site
-        _check_leaves(kept, self._client_start, "the client", path)
+        _check_leaves(client_state, self._client_start, "the client", path)
         try:
-            answers = [self.method.personal_answer(server, kept), *self.method.personal_variants(server, kept).values()]
+            models = [
+                self.method.personal_answer(server, client_state),
+                *self.method.personal_variants(server, client_state).values(),
+            ]
         except (KeyError, TypeError, AttributeError) as problem:
             raise RunError(path, f"lacks {problem}", "what the method keeps", "train again into a new folder") from None
-        for part in (part for answer in answers for part in answer.parts):
+        for part in (part for model in models for part in model.parts):
             begins = "" if part.role == "model" else f"{part.role}."
             needed = {name: value for name, value in self._initial.items() if name.startswith(begins)}
             _check_leaves(part.params, needed, "the client", path)
@@ -178,14 +188,19 @@ class Run:
 
     def __repr__(self) -> str:
         try:
-            done = f"{self.store.rounds()} of {count_of(self.plan.rounds, 'round')}"
+            progress = f"{self.store.rounds()} of {count_of(self.plan.rounds, 'round')}"
         except RunError:  # to be looked at all the same
-            done = "its checkpoint cannot be read"
-        return f"Run({str(self.path)!r}: {self.method.name}, {done})"
+            progress = "its checkpoint cannot be read"
+        return f"Run({str(self.path)!r}: {self.method.name}, {progress})"
 
-    def kept(self, state: State, client: int) -> dict[str, Any]:
+    def client_state(self, state: State, client: int) -> dict[str, Any]:
         """Return what a client keeps; its start where it never took part."""
         return state.client_states.get(client, self._client_start)
+
+    @deprecated("0.3", "0.5", "Run.client_state")
+    def kept(self, state: State, client: int) -> dict[str, Any]:
+        """Return a client's state."""
+        return self.client_state(state, client)
 
     @cached_property
     def _client_start(self) -> dict[str, Any]:
@@ -196,16 +211,16 @@ class Run:
         return self.net.initial(self.plan.seed)
 
 
-def _check_leaves(found: Tree, begun: Tree, whose: str, where: Path) -> None:
+def _check_leaves(tree: Tree, initial: Tree, owner: str, where: Path) -> None:
     """Refuse a state that lacks a leaf it began with, or has another shape or type there; raises RunError."""
-    leaves = flatten(found)
-    for name, tensor in flatten(begun).items():
-        there = leaves.get(name)
-        if there is None or there.shape != tensor.shape or there.dtype != tensor.dtype:
-            was = "missing" if there is None else f"{there.dtype} {tuple(there.shape)}"
+    leaves = flatten(tree)
+    for name, tensor in flatten(initial).items():
+        leaf = leaves.get(name)
+        if leaf is None or leaf.shape != tensor.shape or leaf.dtype != tensor.dtype:
+            was = "missing" if leaf is None else f"{leaf.dtype} {tuple(leaf.shape)}"
             raise RunError(
                 where,
-                f"{name} of {whose} is {was}",
+                f"{name} of {owner} is {was}",
                 f"{tensor.dtype} {tuple(tensor.shape)}, as its method and net have it",
                 "train again into a new folder",
             )
@@ -213,7 +228,7 @@ def _check_leaves(found: Tree, begun: Tree, whose: str, where: Path) -> None:
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    if path.exists() and not (path.is_dir() and all(map(is_left_by_a_kill, path.iterdir()))):
+    if path.exists() and not (path.is_dir() and all(map(is_interrupted_write, path.iterdir()))):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or pass --resume or --overwrite")
     spec = method.net.spec
     if spec.rr and spec.rr_version != cohort.rr_version:
@@ -227,7 +242,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-        "cohort": {"path": _cohort_place(cohort, path), "fingerprint": cohort.fingerprint},
+        "cohort": {"path": _cohort_location(cohort, path), "fingerprint": cohort.fingerprint},
         **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
@@ -259,30 +274,30 @@ def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
     }
 
 
-def _cohort_place(cohort: Cohort, run: Path) -> str:
+def _cohort_location(cohort: Cohort, run: Path) -> str:
     """Where the cohort lies; seen from the run where names were to leave, since the way to a home may hold one."""
-    place = cohort.path.resolve()
-    return os.path.relpath(place, run.resolve()) if "anonymised" in cohort.meta else str(place)
+    location = cohort.path.resolve()
+    return os.path.relpath(location, run.resolve()) if "anonymised" in cohort.meta else str(location)
 
 
-def is_left_by_a_kill(part: Path) -> bool:
+def is_interrupted_write(part: Path) -> bool:
     """Whether a kill leaves this while ``run.json`` is written; version 0.1 called it ``.run.json.partial``."""
     return is_temporary(part) or part.name in (f".{FILE_NAME}.lock", f".{FILE_NAME}.partial")
 
 
 def _earlier(run: Run) -> list[dict[str, int]]:
-    found = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
-    for one in found:
-        if not isinstance(one, dict) or not all(
-            type(one.get(key)) is int and one[key] > 0 for key in ("rounds", "until")
+    entries = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
+    for entry in entries:
+        if not isinstance(entry, dict) or not all(
+            type(entry.get(key)) is int and entry[key] > 0 for key in ("rounds", "until")
         ):
-            raise RunError(run.path / FILE_NAME, f"{EARLIER} has {one!r:.100}", "rounds and until, 1 or more")
-    return list(found)
+            raise RunError(run.path / FILE_NAME, f"{EARLIER} has {entry!r:.100}", "rounds and until, 1 or more")
+    return list(entries)
 
 
 def lengths_of(run: Run) -> tuple[int, ...]:
     """Return the rounds a run was planned to have, the first length first; raises RunError."""
-    return (*(one["rounds"] for one in _earlier(run)), run.plan.rounds)
+    return (*(entry["rounds"] for entry in _earlier(run)), run.plan.rounds)
 
 
 def extend_run(run: Run, rounds: int) -> Run:
@@ -290,17 +305,17 @@ def extend_run(run: Run, rounds: int) -> Run:
 
     The length that finished rounds went by stays there, under ``earlier_lengths``: rounds planned, and until which.
     """
-    plan, done = replace(run.plan, rounds=rounds), run.store.rounds()
-    if rounds < done:
-        expected = f"--rounds {done} or more"
-        raise RunError(run.path, f"has {count_of(done, 'finished round')}", expected, "train into a new folder")
+    plan, finished = replace(run.plan, rounds=rounds), run.store.rounds()
+    if rounds < finished:
+        expected = f"--rounds {finished} or more"
+        raise RunError(run.path, f"has {count_of(finished, 'finished round')}", expected, "train into a new folder")
     meta = {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}}
     earlier = _earlier(run)
     # a length that no round went by, as of a run that was stopped before it went on, is not kept
-    if done and not (earlier and earlier[-1]["until"] == done):
-        meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": done}]
+    if finished and not (earlier and earlier[-1]["until"] == finished):
+        meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": finished}]
     write_json(run.path / FILE_NAME, meta)
-    return open_run(run.path, type(run.method) if run.own_method else None)
+    return open_run(run.path, type(run.method) if run.custom_method else None)
 
 
 def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:

@@ -2,7 +2,7 @@
 
 import os
 import statistics
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,13 @@ def find_runs(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise OptionError("DIR", f"{folder} is not a folder", "a folder with runs of 'ecgfed train' in it")
-    found = []
-    for place, below, files in os.walk(folder):
+    runs = []
+    for parent, below, files in os.walk(folder):
         if FILE_NAME in files:
-            found.append(Path(place))
+            runs.append(Path(parent))
             below.clear()
         below[:] = sorted(name for name in below if not name.startswith("."))
-    return found
+    return runs
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RunProgress:
 
     Attributes:
         method: its method's name, or where that lies.
-        rounds_done: rounds of the last checkpoint.
+        finished_rounds: rounds of the last checkpoint.
         rounds: rounds asked for.
         passes: over the training beats, or None where the history lacks its lines.
         valid_T_g: the last one on the validation split, or None.
@@ -51,13 +51,22 @@ class RunProgress:
     """
 
     method: str
-    rounds_done: int
+    finished_rounds: int
     rounds: int
     passes: float | None
     valid_T_g: float | None  # noqa: N815 (the paper's name)
     valid_T_p: float | None  # noqa: N815
     state: str
     saved: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return {_json_key(field): getattr(self, field.name) for field in fields(self)}
+
+
+def _json_key(field: Field[Any]) -> str:
+    """Return a field's key in JSON: ``rounds_done`` for ``finished_rounds``."""
+    return "rounds_done" if field.name == "finished_rounds" else field.name
 
 
 @dataclass(frozen=True)
@@ -70,9 +79,9 @@ class RunRow:
 
     def as_json(self) -> dict[str, Any]:
         """Return it JSON-ready, flat; ``state`` is ``unreadable`` and the rest null where there is a problem."""
-        empty = {**dict.fromkeys(field.name for field in fields(RunProgress)), "state": "unreadable"}
-        found = empty if self.progress is None else asdict(self.progress)
-        return {"run": str(self.run), **found, "problem": self.problem}
+        empty = {**dict.fromkeys(map(_json_key, fields(RunProgress))), "state": "unreadable"}
+        values = empty if self.progress is None else self.progress.as_json()
+        return {"run": str(self.run), **values, "problem": self.problem}
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ class RunDescription:
         document = self.document
         return {
             "run": str(document.path),
-            **asdict(self.progress),
+            **self.progress.as_json(),
             "settings": document.settings,
             "plan": document.plan,
             "net": document.net,
@@ -140,19 +149,19 @@ def summarise_run(path: Path) -> RunRow:
 def progress_of(document: RunDocument) -> RunProgress:
     """Return how far a run is; raises RunError."""
     history = document.path / HISTORY
-    done = finished_rounds(document.path, document.identity)
-    lines = read_lines(history, done)
+    finished = finished_rounds(document.path, document.identity)
+    lines = read_lines(history, finished)
     scores = last_scores(lines, history)
     passes = typed(lines[-1], "passes", float, history, _RESTORE) if lines else None
     return RunProgress(
         document.method,
-        done,
+        finished,
         document.rounds,
-        passes if done else 0.0,
+        passes if finished else 0.0,
         scores.get("valid_T_g"),
         scores.get("valid_T_p"),
-        "finished" if done >= document.rounds else "unfinished",
-        _saved(document.path / CHECKPOINT / PROGRESS) if done else None,
+        "finished" if finished >= document.rounds else "unfinished",
+        _saved(document.path / CHECKPOINT / PROGRESS) if finished else None,
     )
 
 
@@ -165,18 +174,18 @@ def _saved(file: Path) -> str | None:
 
 def last_scores(lines: list[dict[str, Any]], where: Path) -> dict[str, float]:
     """Return the newest validation scores in lines of a history; raises RunError where one is no number."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for line in lines:
-        found |= {name: typed(line, name, float, where, _RESTORE) for name in line if name.startswith("valid_")}
-    return found
+        scores |= {name: typed(line, name, float, where, _RESTORE) for name in line if name.startswith("valid_")}
+    return scores
 
 
 def describe_run(path: Path) -> RunDescription:
     """Return all that ``ecgfed runs show`` says; raises RunError where it is no run, or cannot be read."""
     document = read_document(path)
     progress = progress_of(document)
-    history, done = path / HISTORY, progress.rounds_done
-    lines, timing = read_lines(history, done), read_lines(path / TIMING, done)
+    history, finished = path / HISTORY, progress.finished_rounds
+    lines, timing = read_lines(history, finished), read_lines(path / TIMING, finished)
     return RunDescription(
         document,
         progress,
@@ -193,12 +202,12 @@ def describe_run(path: Path) -> RunDescription:
 
 
 def _evaluations(document: RunDocument) -> dict[str, dict[str, float]]:
-    found = {}
+    scores = {}
     for split in SPLITS:
         for leave_out, suffix in LEFT_OUT.items():
             if result := read_evaluation(document, split, leave_out):
-                found[f"{split}{suffix}"] = {"round": result.round, **result.scores}
-    return found
+                scores[f"{split}{suffix}"] = {"round": result.round, **result.scores}
+    return scores
 
 
 def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:

@@ -42,8 +42,8 @@ def serialised(tree: Tree, metadata: Mapping[str, str] | None = None) -> bytes:
     """
     flat = flatten(tree)
     entries, order = _entries(tuple((path, value.dtype, value.shape) for path, value in flat.items()))
-    about = f"{json.dumps(_METADATA)}:{json.dumps(dict(metadata), separators=(',', ':'))}" if metadata else ""
-    text = f"{{{about}{',' if about and entries else ''}{entries}}}".encode()
+    texts = f"{json.dumps(_METADATA)}:{json.dumps(dict(metadata), separators=(',', ':'))}" if metadata else ""
+    text = f"{{{texts}{',' if texts and entries else ''}{entries}}}".encode()
     text += b" " * (-len(text) % 8)
     header = len(text).to_bytes(8, "little") + text
     parts: list[Any] = []

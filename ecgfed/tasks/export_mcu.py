@@ -164,7 +164,7 @@ def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None)
     """Return the model whose parameters are asked for."""
     state = run.state()
     if patient is None:
-        kept = (run.kept(state, client.index) for client in cohort.federation)
+        kept = (run.client_state(state, client.index) for client in cohort.federation)
         return run.method.global_answer(state.server, kept, "ensemble")
     how = personal_by_name(chosen_name(run, personal))
     rr, leave_out = run.net.spec.rr, run.plan.leave_out

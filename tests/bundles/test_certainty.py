@@ -20,8 +20,8 @@ from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.calibration import (
     SPREADS,
-    answered,
     calibration_error,
+    confidence_and_correctness,
     fit_temperature,
     fit_temperatures,
     threshold_for,
@@ -106,7 +106,8 @@ def test_the_global_threshold_is_as_high_as_nine_of_tens_own() -> None:
         calibration.everyone.append(Answers(*drawn(200, 1.0, seed)))
     told = calibration.of_everyone()
     own = sorted(
-        threshold_for(*answered(one.logits, one.label, told["temperature"]), 0.95) for one in calibration.everyone
+        threshold_for(*confidence_and_correctness(one.logits, one.label, told["temperature"]), 0.95)
+        for one in calibration.everyone
     )
     assert sum(one <= told["threshold"] for one in own) >= 18
     assert told["threshold"] in own[17:19]
@@ -116,14 +117,16 @@ def test_the_global_threshold_is_as_high_as_nine_of_tens_own() -> None:
     few = calibration.everyone[:3]
     together = Calibration(0.95, few).of_everyone()
     logits, label = (np.concatenate([getattr(one, name) for one in few]) for name in ("logits", "label"))
-    assert together["threshold"] == threshold_for(*answered(logits, label, together["temperature"]), 0.95)
+    assert together["threshold"] == threshold_for(
+        *confidence_and_correctness(logits, label, together["temperature"]), 0.95
+    )
 
 
 def test_a_patients_threshold_is_its_own_but_no_higher_than_most() -> None:
     calibration = Calibration(0.95, [], {f"p{seed}": Answers(*drawn(200, 1.0, seed)) for seed in range(20)})
     told = calibration.of_patients({"temperature": 1.0, "threshold": 0.5})
     own = {
-        name: threshold_for(*answered(one.logits, one.label, told[name]["temperature"]), 0.95)
+        name: threshold_for(*confidence_and_correctness(one.logits, one.label, told[name]["temperature"]), 0.95)
         for name, one in calibration.own.items()
     }
     most = sorted(own.values())[15]  # of 20, numbered from 0: the first at or above three quarters of the way
@@ -142,7 +145,7 @@ def test_what_a_manifest_says_is_what_its_validation_beats_give(local_run: Path,
         assert said["beats"] == len(rows)
         logits = saved.logits(f"client/{number}", *saved.inputs(rows))
         for name, temperature in (("ece_before", 1.0), ("ece_after", said["temperature"])):
-            probability, right = answered(logits, saved.array["label"][rows], temperature)
+            probability, right = confidence_and_correctness(logits, saved.array["label"][rows], temperature)
             assert said[name] == pytest.approx(calibration_error(probability, right), abs=1e-5)
         kept = probability >= said["threshold"]
         assert said["kept"] == pytest.approx(kept.mean())

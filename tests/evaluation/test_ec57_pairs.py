@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.evaluation.ec57 import Comparison, compare
+from ecgfed.evaluation.ec57 import BeatComparison, compare
 from ecgfed.record.recording import Annotation
 
 PAIRS = Path(__file__).parents[1] / "data/ec57/pairs.npz"
@@ -32,7 +32,7 @@ def annotation(pair: int, which: int) -> Annotation:
 
 
 @cache
-def ours(pair: int) -> Comparison:
+def ours(pair: int) -> BeatComparison:
     fs_hz, samples = recorded()["fs_and_samples"][pair]
     return compare(
         annotation(pair, 0), annotation(pair, 1), float(fs_hz), samples=int(samples), mapping="aami5-bxb"

@@ -40,7 +40,9 @@ def test_a_dearer_end_is_counted() -> None:
 
 def test_in_the_dear_part_the_time_taken_there_counts() -> None:
     early_and_late = (1,) * (POINTS // 2) + (3,) * (POINTS // 2)
-    assert remaining_seconds(early_and_late, rounds=20, finished=15, seconds_a_round=3.0, since=12) == pytest.approx(15.0)
+    assert remaining_seconds(early_and_late, rounds=20, finished=15, seconds_a_round=3.0, since=12) == pytest.approx(
+        15.0
+    )
 
 
 def test_grp_feds_last_fifth_is_dearer_and_fedavg_is_even() -> None:

@@ -24,10 +24,10 @@ from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.registry import methods
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs import kept_states
+from ecgfed.runs import client_states
 from ecgfed.runs.callbacks import SaveCheckpoint
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
-from ecgfed.runs.kept_states import KeptStates
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.tree_files import load_tree, serialised
 
 NET = ResNet1d(NetSpec(12, width=0.35))
@@ -129,10 +129,10 @@ def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, m
     saver.on_round(outcome(state, list(range(50)), last=True))
     saver.on_end(state)
     read: list[str] = []
-    original = kept_states.open_regular
-    monkeypatch.setattr(kept_states, "open_regular", lambda path: (read.append(path.name), original(path))[1])
+    original = client_states.open_regular
+    monkeypatch.setattr(client_states, "open_regular", lambda path: (read.append(path.name), original(path))[1])
     kept = CheckpointStore(tmp_path).load().client_states
-    assert isinstance(kept, KeptStates)
+    assert isinstance(kept, ClientStates)
     assert read == ["server.000001.safetensors"]
     assert 7 in kept
     assert 50 not in kept
@@ -140,7 +140,7 @@ def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, m
     assert read == ["server.000001.safetensors"]
     assert [int(kept[client]["w"][0]) for client in (7, 7, 8)] == [7, 7, 8]
     assert read[1:] == ["client7.000001.safetensors", "client8.000001.safetensors"]
-    small = KeptStates(kept.folder, kept.files(), cache_bytes=1000)  # two clients of 400 bytes
+    small = ClientStates(kept.folder, kept.files(), cache_bytes=1000)  # two clients of 400 bytes
     del read[:]
     for client in (1, 2, 1, 3, 1, 2):
         assert int(small[client]["w"][0]) == client
@@ -257,7 +257,7 @@ def test_any_method_goes_on_from_its_files_as_from_memory(cohort_path: Path, tmp
         for _ in range(3):
             store = CheckpointStore(tmp_path)
             state = store.load() if store.exists() else initial_state(method, plan)
-            if isinstance(state.client_states, KeptStates):
+            if isinstance(state.client_states, ClientStates):
                 state.client_states.cache_bytes = 0
             train(method, data, plan, engine, state, [SaveCheckpoint(store)], should_stop=lambda: True)
     loaded = CheckpointStore(tmp_path).load()

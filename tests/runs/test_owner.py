@@ -46,7 +46,7 @@ def put(run: Path, part: str, file: Path) -> None:
 def read_all(run: Run) -> None:
     state = run.state()
     for client in range(len(run.meta["clients"])):
-        run.kept(state, client)
+        run.client_state(state, client)
 
 
 @pytest.fixture

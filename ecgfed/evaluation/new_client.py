@@ -85,7 +85,7 @@ def first_beats(
     return FirstBeats(data, np.flatnonzero(~early))
 
 
-def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Chain:
+def adapt_model(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Chain:
     """Return a new patient's personal model after ``epochs`` passes over the first beats.
 
     With a method whose personal answer is the global model, it is the model after local training.
@@ -117,14 +117,14 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     return local if local is not None and all(part.shared for part in personal.parts) else personal
 
 
-def from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Chain:
+def model_from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Chain:
     """Return a new patient's answer made from the global model and the first beats.
 
     Raises:
         RunError: the method has no global model.
     """
-    answers = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
-    return answers.made_from(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
+    models = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
+    return models.made_from(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
 
 
 def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:
@@ -132,12 +132,12 @@ def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:
     return training_data(cohort, rr=rr).batch(np.arange(min(count, len(cohort.label)))).inputs
 
 
-def from_class_mix(run: Run, state: State, mix: NDArray[np.floating]) -> Chain | None:
+def model_from_class_distribution(run: Run, state: State, mix: NDArray[np.floating]) -> Chain | None:
     """Return a new patient's model from class shares (classes,) alone, or None where the method has no such."""
     return run.method.from_class_mix(state.server, torch.as_tensor(mix / mix.sum()))
 
 
-def compare(run: Run, patient: FirstBeats, answers: dict[str, Answer]) -> dict[str, Any]:
+def compare(run: Run, patient: FirstBeats, models: dict[str, Answer]) -> dict[str, Any]:
     """Score answers on the patient's beats that nobody learned from.
 
     Returns:
@@ -149,12 +149,12 @@ def compare(run: Run, patient: FirstBeats, answers: dict[str, Answer]) -> dict[s
         return {"beats": 0}
     truth = patient.data.label[rows].astype(np.int64)
     predictor = Predictor(run.net, patient.data, rows, 1)
-    found: dict[str, Any] = {"beats": len(rows)}
-    for name, answer in answers.items():
-        matrix = confusion(truth, predictor.labels(answer), patient.data.classes)
-        found[name] = {
+    scores: dict[str, Any] = {"beats": len(rows)}
+    for name, model in models.items():
+        matrix = confusion(truth, predictor.labels(model), patient.data.classes)
+        scores[name] = {
             "macro_f1": macro_f1(matrix),
             "macro_f1_truth": macro_f1(matrix, "truth"),
             "accuracy": accuracy(matrix),
         }
-    return found
+    return scores

@@ -88,7 +88,7 @@ def read_stored(folder: Path, file: StoredFile, part: str, ownership: Ownership)
     return tree, metadata
 
 
-class KeptStates(MutableMapping[int, Tree]):
+class ClientStates(MutableMapping[int, Tree]):
     """Client number -> what it keeps, for every client that ever took part.
 
     Reading one client costs one file; asking whether a client is there costs nothing. Safe for several threads.

@@ -177,12 +177,12 @@ def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> 
     about = found.about
     model = whose(about["patient"]) + (f" in {about['precision']}" if "precision" in about else "")
     note(f"Record {about['record']}, lead {about['lead']}, {model}:", quiet=False)
-    doubtful = found.uncertain_counts
+    doubtful = found.low_confidence_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in found.counts.items() if count]
     rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in found.unclassified_counts.items()]
     console.print(table(["class", "beats", "uncertain"], rows))
     for doubt in found.warnings:
-        if not doubt.grave:  # the others were told as they were found
+        if not doubt.severe:  # the others were told as they were found
             note(f"- {doubt.text}", quiet=False)
     if about["signature"] is not None:
         signed = "and trusted" if about["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.windows import WINDOW_SAMPLES
 from ecgfed.bundles.quantise import Int8Layer
-from ecgfed.device.certainty import Certainty
+from ecgfed.device.calibration import Calibration
 from ecgfed.errors import BundleError
 from ecgfed.mcu.c_text import c_array, c_comment, c_float, c_string
 from ecgfed.nets.layers import NORM_EPS
@@ -46,7 +46,7 @@ def typical_of(found: tuple[NDArray[np.float32], float] | None) -> Typical | Non
     """Round shapes (shapes, 64) to steps of their own highest value over 32767; None for none.
 
     Args:
-        found: shapes and threshold, from ``typical_shapes``.
+        found: shapes and threshold, from ``prototype_shapes``.
 
     Raises:
         BundleError: another form, or values that are not finite.
@@ -81,7 +81,7 @@ class McuModel:
     layers: Mapping[str, Int8Layer]
     norms: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
     classes: tuple[str, ...]
-    certainty: Certainty
+    certainty: Calibration
     typical: "Typical | None"
     about: Mapping[str, str]
 
@@ -112,7 +112,7 @@ def make_model(
     params: Params,
     layers: Sequence[Int8Layer],
     classes: tuple[str, ...],
-    certainty: Certainty,
+    certainty: Calibration,
     typical: Typical | None,
     about: Mapping[str, str],
 ) -> McuModel:

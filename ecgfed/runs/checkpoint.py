@@ -1,10 +1,10 @@
-"""The state of a run on disk: the server's, and what each client keeps.
+"""Checkpoints: the state of a run on disk, of the server and of each client.
 
-``progress.json`` names every file of the last saved round with its SHA-256 and is replaced last, when all it names is
-on the disk, so a kill or a power cut at any moment leaves one whole checkpoint. Files are never written twice: a
-client's next state is a new file, and the old one goes once no checkpoint names it. Clients that took no part in a
-round cost nothing but their entry in the index. Each file says whose it is (``ecgfed.runs.owner``), and the server's
-which clients' files belong to it.
+``progress.json`` lists every file of the last saved round with its SHA-256. It is replaced last, after all files are on
+disk, so a kill or a power cut at any time leaves a complete checkpoint. Files are never overwritten: a client's next
+state is a new file, and the old one is deleted once no checkpoint references it. Clients that did not take part in a
+round only have an entry in the index. Each file records its owner (``ecgfed.runs.owner``), and the server's file the
+clients' files that belong to it.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ from ecgfed.runs.tree_files import serialised
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one write takes to the disk. Trees are never changed in place, so it holds references.
+    """Data of one write. Trees are never changed in place, so it holds references.
 
     Attributes:
         round: finished rounds.
         client_states: client -> (last round it took part in, its state), for states newer than their files.
         server: the server's state, or None to write the clients' files ahead of the next checkpoint.
-        beats_used: client -> beats used so far.
+        beats_used: client -> number of beats used so far.
     """
 
     round: int
@@ -46,7 +46,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class _Index:
-    """What ``progress.json`` says; attributes as of ``State``, files by ``server`` and ``client/NUMBER``."""
+    """Contents of ``progress.json``; attributes as in ``State``, files by ``server`` and ``client/NUMBER``."""
 
     version: int
     round: int
@@ -73,12 +73,12 @@ class _Index:
         return index
 
     def clients(self) -> dict[int, StoredFile | None]:
-        """Return each participant's file; one that has none keeps nothing."""
+        """Return the file of each participant, or None for an empty state."""
         client_files = {int(key.removeprefix(CLIENT)): file for key, file in self.files.items() if key != SERVER}
         return {**dict.fromkeys(self.beats_used), **client_files}
 
     def check_together(self, metadata: Mapping[str, str], folder: Path) -> None:
-        """Refuse clients' files that are not those which the server's file was saved with; raises RunError."""
+        """Raise RunError if the clients' files are not those that the server's file was saved with."""
         if self.version < OWNED_VERSION and not metadata:
             return
         if metadata.get(CLIENTS_SHA256) != _digest(self.files):
@@ -98,10 +98,10 @@ class CheckpointStore:
     """Reads and writes checkpoints of one run; one thread writes at a time.
 
     Args:
-        run: the run's folder.
-        identity: what the run is (``Run.identity``); a checkpoint of another one is refused. "" refuses none.
-        method: its method's name.
-        clients: its clients' ids by number, where they are known here.
+        run: folder of the run.
+        identity: of the run (``Run.identity``); checkpoints of other runs are rejected. "": no check.
+        method: name of its method.
+        clients: ids of its clients by number, if known.
     """
 
     def __init__(self, run: Path, identity: str = "", *, method: str = "", clients: Sequence[str] = ()) -> None:
@@ -115,20 +115,20 @@ class CheckpointStore:
         return (self.folder / PROGRESS).is_file()
 
     def rounds(self) -> int:
-        """Return the finished rounds of the last checkpoint, 0 where there is none; raises RunError."""
+        """Return the finished rounds of the last checkpoint, 0 without one; raises RunError."""
         return self._index().round if self.exists() else 0
 
     def load(self) -> State:
-        """Load the last saved state; what clients keep is read when it is asked for.
+        """Load the last saved state; client states are read on access.
 
         Raises:
-            RunError: no checkpoint, another run's, or a file of it is missing, cut, not the one that was written, or of
-            another client, round, method or run.
+            RunError: no checkpoint, one of another run, or a file that is missing, truncated, changed, or of another
+                client, round, method or run.
         """
         index = self._index()
         for file in index.files.values():
             self._check_length(file)
-        # an index that names no run, as the first ones, is read with whatever run its files name
+        # the first indexes name no run: accept any run in their files
         ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
         server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
         index.check_together(metadata, self.folder)
@@ -165,13 +165,13 @@ class CheckpointStore:
             )
 
     def attach(self, state: State) -> None:
-        """Begin to write this run's checkpoints: what clients keep moves to the disk from now on.
+        """Start to write checkpoints of this run: client states are stored on disk from now on.
 
-        Takes away what a killed session wrote past its last checkpoint.
+        Deletes files that an interrupted session wrote after its last checkpoint.
 
         Raises:
-            RunError: a checkpoint is there and cannot be used.
-            StorageError: the folder cannot be made.
+            RunError: an existing checkpoint cannot be used.
+            StorageError: the folder cannot be created.
         """
         try:
             make_folder(self.folder)
@@ -190,10 +190,10 @@ class CheckpointStore:
         self._client_states = state.client_states
 
     def write(self, snapshot: Snapshot) -> None:
-        """Write the clients' files of a snapshot and, where it has a server's state, publish it as the checkpoint.
+        """Write the clients' files of a snapshot and, if it has a server state, publish it as the checkpoint.
 
         Raises:
-            StorageError: the disk refuses; the checkpoint before this one stays valid.
+            StorageError: writing failed; the previous checkpoint stays valid.
         """
         if self._client_states is None:
             raise ValueError("attach comes first")
@@ -210,7 +210,7 @@ class CheckpointStore:
                 metadata = {**self.ownership.metadata(SERVER, snapshot.round), CLIENTS_SHA256: _digest(together)}
                 server = self._add(files, SERVER, snapshot.round, snapshot.server, metadata)
             files.publish()
-        ahead = set()  # written ahead of a checkpoint that never was
+        ahead = set()  # written ahead of a checkpoint that was not published
         for client, (_, tree) in snapshot.client_states.items():
             before = self._client_states.written(client, tree, now := stored[client])
             if before and before.name not in self._published and (now is None or now.name != before.name):
@@ -223,7 +223,7 @@ class CheckpointStore:
             self._publish(snapshot, {SERVER: server, **client_files})
 
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
-        """Replace the index, then take away what only the old one named; at each step the one before is on the disk."""
+        """Replace the index, then delete files that only the old one references; each step is durable before the next."""
         index = {
             "version": OWNED_VERSION,
             "round": snapshot.round,
@@ -237,7 +237,7 @@ class CheckpointStore:
             for folder in (run, self.folder):
                 sync_folder(folder)
             with NewFiles(self.folder) as new:
-                # without indentation: json's own C code writes it, milliseconds for 10,000 clients
+                # without indentation, so that json's C encoder is used: milliseconds for 10,000 clients
                 new.add(PROGRESS, (json.dumps(index) + "\n").encode())
                 new.publish()
         except OSError as problem:
@@ -250,13 +250,13 @@ class CheckpointStore:
         self._remove_all(before - self._published)
 
     def _add(self, files: NewFiles, stem: str, number: int, tree: Tree, metadata: Mapping[str, str]) -> StoredFile:
-        """Write the state of the end of round ``number``; ``metadata`` says whose it is."""
+        """Write the state after round ``number``; ``metadata`` records its owner."""
         name, data = f"{stem}.{number:06d}.safetensors", serialised(tree, metadata)
         files.add(name, data)
         return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data), number)
 
     def _remove_all(self, names: set[str]) -> None:
-        """Remove files, when what takes their place is on the disk; raises StorageError."""
+        """Remove files after their replacements are durable; raises StorageError."""
         try:
             sync_folder(self.folder)
         except OSError as problem:
@@ -266,5 +266,5 @@ class CheckpointStore:
                 action="free some space, then go on with --resume",
             ) from problem
         for name in names:
-            with suppress(OSError):  # a file too many harms nobody; the next session takes it away
+            with suppress(OSError):  # a leftover file is harmless; the next session deletes it
                 (self.folder / name).unlink(missing_ok=True)

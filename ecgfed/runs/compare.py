@@ -1,6 +1,6 @@
-"""Two or more runs side by side: what was asked for, what came out, for which classes and patients. No torch here.
+"""Compare runs: settings, scores, classes and patients, without torch.
 
-A folder of several seeds counts as one run: its numbers are means over the seeds.
+A folder with several seeds counts as one run: its numbers are means over the seeds.
 """
 
 import statistics
@@ -20,8 +20,8 @@ from ecgfed.text import count_of
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 #: The parts of a run that hold settings.
 PARTS = ("settings", "plan", "net")
-#: Whose answer a patient gets: the patient's own model, or everybody's.
-ANSWERS = ("personal", "global")
+#: The model used for a patient: the personal or the global one.
+MODELS = ("personal", "global")
 
 
 #: Keys of the JSON form that differ from the attribute names.
@@ -38,19 +38,18 @@ class ComparedRun:
     """One run of a comparison, or a folder of seeds.
 
     Attributes:
-        run: its folder, as it was named.
-        seeds: how many runs it is.
+        run: its folder, as passed.
+        seeds: number of runs.
         method: its method.
-        finished_rounds: finished rounds; of the seed that has least.
-        rounds: rounds asked for.
-        passes: over the training beats, or None where its history does not say.
-        scored_round: the round that was evaluated, or None; of the seed that has least.
-        protocol: how a method without a global model answered globally, or None.
-        scores: macro-F1 by name (``SCORES``), or None where the run was not evaluated on the split.
-        worst_tenth: for each of ``ANSWERS``, macro-F1 of the tenth of patients (at least one) served worst, mean.
-        spread: the same names as in ``scores`` and ``worst_tenth`` -> standard deviation (sample) over seeds; empty
-            for one run.
-        notes: what to know beside the scores, each with the command that helps.
+        finished_rounds: finished rounds; minimum over seeds.
+        rounds: planned rounds.
+        passes: over the training beats, or None if the history lacks them.
+        scored_round: the evaluated round, or None; minimum over seeds.
+        protocol: global model of a method without one, or None.
+        scores: macro-F1 by name (``SCORES``), or None if the run was not evaluated on the split.
+        worst_tenth: for each of ``MODELS``, mean macro-F1 of the worst tenth of patients (at least one).
+        spread: names as in ``scores`` and ``worst_tenth`` -> sample standard deviation over seeds; empty for one run.
+        notes: remarks on the scores, each with a command that helps.
     """
 
     run: str
@@ -69,9 +68,9 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class ComparedClass:
-    """F1 of the global answer on one class, for each run in order; None where a run says nothing of it.
+    """F1 of the global model on one class for each run in order, None if a run has no value.
 
-    ``beats`` is None where the runs were not scored on the same beats.
+    ``beats`` is None if the runs were not scored on the same beats.
     """
 
     name: str
@@ -81,17 +80,17 @@ class ComparedClass:
 
 @dataclass(frozen=True)
 class ComparedPatients:
-    """How patients fare with one run against the first.
+    """Patients' scores with one run compared to the first.
 
     Attributes:
-        run: number of the run in the comparison, 1 or more.
-        model: one of ``ANSWERS``.
+        run: index of the run in the comparison, 1 or more.
+        model: one of ``MODELS``.
         better: patients whose macro-F1 is higher than with the first run.
         same: patients whose macro-F1 is the same.
         worse: patients whose macro-F1 is lower.
-        mean: difference, mean over patients.
-        largest_gain: patient and difference, or None where nobody gains.
-        largest_loss: patient and difference, or None where nobody loses.
+        mean: mean difference over patients.
+        largest_gain: patient and difference, or None.
+        largest_loss: patient and difference, or None.
     """
 
     run: int
@@ -109,9 +108,9 @@ class PairedPatients:
     """Every patient's macro-F1 with the first run and with another one.
 
     Attributes:
-        run: number of the other run in the comparison, 1 or more.
-        model: one of ``ANSWERS``.
-        scores: patient, with the first run, with the other; the patients that both have.
+        run: index of the other run in the comparison, 1 or more.
+        model: one of ``MODELS``.
+        scores: patient, score with the first run, score with the other, for patients in both.
     """
 
     run: int
@@ -121,18 +120,18 @@ class PairedPatients:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs side by side.
+    """Comparison of runs.
 
     Attributes:
         split: ``valid`` or ``test``.
-        leave_out: beats that were not scored, ``nothing`` or ``poor-quality``.
+        leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
         same_cohort: whether all were trained on the same cohort.
-        runs: in the order named.
-        differing: part of the run (``settings``, ``plan``, ``net``) -> name of a setting that all runs have and that
-            differs -> value of each run.
-        specific_settings: for each run, the settings that it has and another one has not.
-        classes: per-class scores, where a run was evaluated; classes that no run saw or predicted are left out.
-        patients: for each evaluated run after the first, where that one was evaluated too.
+        runs: in the order passed.
+        differing: part of the run (``settings``, ``plan``, ``net``) -> setting that all runs have and that differs ->
+            value of each run.
+        specific_settings: for each run, the settings that another run lacks.
+        classes: scores per class of evaluated runs, without classes that no run saw or predicted.
+        patients: for each evaluated run after the first, if that was evaluated too.
     """
 
     split: str
@@ -151,14 +150,14 @@ class RunComparison:
 
 @dataclass(frozen=True)
 class _Side:
-    """A run as it was named: its documents and evaluations, one a seed; none where one of them lacks its evaluation."""
+    """A run as passed: documents and evaluations per seed; no evaluations if one seed lacks its own."""
 
     path: Path
     documents: list[RunDocument]
     evaluations: list[Evaluation]
 
     def part(self, name: str) -> dict[str, Any]:
-        """Return ``settings``, ``plan`` or ``net``; what differs between seeds is a list."""
+        """Return ``settings``, ``plan`` or ``net``; values that differ between seeds as lists."""
         parts = [getattr(document, name) for document in self.documents]
         merged = {
             key: [part.get(key) for part in parts] for key in dict.fromkeys(key for part in parts for key in part)
@@ -166,7 +165,7 @@ class _Side:
         return {key: of[0] if all(value == of[0] for value in of) else of for key, of in merged.items()}
 
     def f1(self, model: str) -> dict[str, float]:
-        """Return patient -> macro-F1 of one of ``ANSWERS``, mean over seeds."""
+        """Return patient -> macro-F1 with one of ``MODELS``, mean over seeds."""
         tables: list[Mapping[str, float]] = [getattr(result, f"{model}_f1") for result in self.evaluations]
         patients = [patient for patient in (tables or [{}])[0] if all(patient in table for table in tables)]
         return {patient: statistics.fmean(table[patient] for table in tables) for patient in patients}
@@ -175,17 +174,17 @@ class _Side:
 def compare_runs(
     paths: Sequence[Path], split: str = "test", leave_out: str = "nothing", *, any_cohort: bool = False
 ) -> RunComparison:
-    """Compare runs on one split, from what they left on the disk; nothing is computed anew.
+    """Compare runs on one split from their stored files; nothing is recomputed.
 
     Args:
         paths: two or more folders of runs, or of the seeds of one.
         split: ``valid`` or ``test``.
-        leave_out: of which evaluation, ``nothing`` or ``poor-quality``.
-        any_cohort: compare runs of different cohorts too.
+        leave_out: beats excluded from the evaluation, ``nothing`` or ``poor-quality``.
+        any_cohort: allow runs of different cohorts.
 
     Raises:
-        OptionError: fewer than two runs, one named twice, or no such split.
-        RunError: one is no run, or damaged, or was trained on another cohort than the first.
+        OptionError: fewer than two runs, a duplicate, or an unknown split.
+        RunError: not a run, damaged, or trained on another cohort than the first.
     """
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
@@ -212,9 +211,9 @@ def compare_runs(
 
 
 def _other_cohorts(documents: Sequence[RunDocument]) -> list[RunDocument]:
-    """Runs that were not trained on the first one's beats, or whose cohort held out others than the first that says it.
+    """Return the runs with another cohort or other held-out clients than the first.
 
-    An older run does not say whom its cohort held out.
+    Older runs do not record held-out clients.
     """
     excluded = next((document.held_out for document in documents if document.held_out is not None), None)
     return [
@@ -253,7 +252,7 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     scored = min((result.round for result in side.evaluations), default=None)
     passes = [entry.passes for entry in progress if entry.passes is not None]
     scores = {name: _over_seeds([result.scores.get(name) for result in side.evaluations]) for name in SCORES}
-    worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.evaluations]) for name in ANSWERS}
+    worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.evaluations]) for name in MODELS}
     return ComparedRun(
         str(side.path),
         len(side.documents),
@@ -282,7 +281,7 @@ def _notes(evaluate: str, split: str, scored: int | None, finished: int, rounds:
 
 
 def _over_seeds(values: list[float | None]) -> tuple[float | None, float | None]:
-    """Return mean and standard deviation; None where there is none, or a seed has no value."""
+    """Return mean and standard deviation over seeds; None if undefined, or if a seed has no value."""
     available = [value for value in values if value is not None]
     if not available or len(available) < len(values):
         return None, None
@@ -295,7 +294,7 @@ def _worst_tenth(result: Evaluation, model: str) -> float | None:
 
 
 def _differing(parts: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """Return names that all have, with values that are not the same, but ``rounds``, which has a row of its own."""
+    """Return common settings with different values, except ``rounds``, which has its own row."""
     names = [name for name in parts[0] if name != "rounds" and all(name in part for part in parts)]
     values = {name: tuple(part[name] for part in parts) for name in names}
     return {name: of for name, of in values.items() if any(value != of[0] for value in of)}
@@ -325,7 +324,7 @@ def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
 
 
 def pair_patients(paths: Sequence[Path], split: str = "test", leave_out: str = "nothing") -> list[PairedPatients]:
-    """Pair every patient's scores with the first run and with each other one; raises as ``compare_runs``."""
+    """Pair every patient's scores of the first run with those of each other run; raises as ``compare_runs``."""
     _check(paths, split, leave_out)
     return _pairs([_side(path, split, leave_out) for path in paths])
 
@@ -333,7 +332,7 @@ def pair_patients(paths: Sequence[Path], split: str = "test", leave_out: str = "
 def _pairs(sides: list[_Side]) -> list[PairedPatients]:
     pairs = []
     for number, side in enumerate(sides[1:], start=1):
-        for model in ANSWERS:
+        for model in MODELS:
             before, after = sides[0].f1(model), side.f1(model)
             both = tuple((patient, before[patient], after[patient]) for patient in before if patient in after)
             if both:

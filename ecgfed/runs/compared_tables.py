@@ -1,30 +1,30 @@
-"""A comparison of runs as rows of text, for a terminal and for a page."""
+"""Tables of a comparison of runs, for the terminal and for reports."""
 
 from collections.abc import Mapping
 from string import ascii_uppercase
 
 from ecgfed.runs.compare import SCORES, ComparedRun, RunComparison
 
-#: Whose model answers for a patient, as the tables call it.
+#: Labels of the models in the tables.
 MODEL_LABELS = {"personal": "own model", "global": "everybody's"}
 
 
 def letters(count: int) -> list[str]:
-    """Return ``A`` to ``Z``, then ``AA``: what the runs are called in the tables."""
+    """Return the labels of runs in the tables: ``A`` to ``Z``, then ``AA``."""
     return [("" if i < 26 else ascii_uppercase[i // 26 - 1]) + ascii_uppercase[i % 26] for i in range(count)]
 
 
 def number(value: float | None, form: str = ".3f", none: str = "-") -> str:
-    """Write a number, ``none`` where there is none."""
+    """Format a number; ``none`` for None."""
     return none if value is None else format(value, form)
 
 
 def main_rows(comparison: RunComparison, none: str = "-") -> list[list[str]]:
-    """Return a row for each thing compared: its name, and what each run has.
+    """Return a row for each property: its name, and its value for each run.
 
     Args:
         comparison: the comparison.
-        none: what a score reads that is not there.
+        none: text for missing scores.
     """
     runs = comparison.runs
     rows = [
@@ -62,7 +62,7 @@ def class_heads(comparison: RunComparison) -> list[str]:
 
 
 def class_rows(comparison: RunComparison) -> list[list[str]]:
-    """Return a row for each class: beats, F1 of each run, and each one's difference to the first."""
+    """Return a row for each class: beats, F1 of each run, and differences from the first run."""
     return [
         [row.name, number(row.beats, ","), *map(number, row.f1), *(_difference(row.f1[0], f1) for f1 in row.f1[1:])]
         for row in comparison.classes
@@ -74,5 +74,5 @@ def _difference(first: float | None, second: float | None) -> str:
 
 
 def settings_text(values: Mapping[str, object]) -> str:
-    """Write settings as ``NAME=VALUE, ...``."""
+    """Format settings as ``NAME=VALUE, ...``."""
     return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -79,7 +79,7 @@ def check_same(runs: "Sequence[Run]") -> None:
 
 
 def _without_seed(run: "Run", excluded: object) -> dict[str, object]:
-    """What runs have in common; a run of version 0.2 does not say whom its cohort held out, so it is as ``excluded``."""
+    """Return what equal runs share; version 0.2 did not record held-out clients, ``excluded`` is assumed for it."""
     plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
     same = {name: run.meta[name] for name in ("method", "settings", "net")}
     cohort = {"cohort": run.fingerprint, "held-out clients": run.meta.get(HELD_OUT, excluded)}

@@ -1,6 +1,6 @@
-"""Everything ``ecgfed evaluate`` left beside a run: the ``scores.json`` of each ``evaluation-...`` folder, checked.
+"""Read all evaluations of a run: the ``scores.json`` of each ``evaluation-...`` folder, validated.
 
-``ecgfed.runs.evaluations`` reads what a comparison needs of one split; a run's page shows all of them.
+``ecgfed.runs.evaluations`` reads the scores of one split for comparisons; this module reads all, for a run's report.
 """
 
 import math
@@ -19,13 +19,13 @@ from ecgfed.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, check_result
 
 _NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
 _AGAIN = "evaluate the run again"
-#: More classes than any net has.
-_MOST_CLASSES = 10_000
+#: Maximum number of classes.
+_MAX_CLASSES = 10_000
 
 
 @dataclass(frozen=True)
 class ClassRow:
-    """The global answer on one class; a share is None where there is nothing to divide by."""
+    """Scores of the global model on one class; a ratio is None if undefined."""
 
     name: str
     beats: int
@@ -37,16 +37,16 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class PatientRow:
-    """How one patient is served, macro-F1; None is what the file does not say.
+    """Macro-F1 of one patient; None for values missing in the file.
 
     Attributes:
-        client: the patient's id.
+        client: id of the patient.
         beats: scored beats.
-        classes: classes among them.
-        personal_f1: the patient's own answer on them.
-        global_f1: the global answer on them.
-        generalisation_f1: the patient's own answer on everybody's beats.
-        local_f1: the global model after local training, on the patient's beats.
+        classes: number of classes among them.
+        personal_f1: of the personal model on them.
+        global_f1: of the global model on them.
+        generalisation_f1: of the personal model on all patients' beats.
+        local_f1: of the global model after local training, on the patient's beats.
     """
 
     client: str
@@ -59,7 +59,7 @@ class PatientRow:
 
     @property
     def gain(self) -> float:
-        """What the patient's own answer adds to the global one."""
+        """Gain of the personal over the global model."""
         return self.personal_f1 - self.global_f1
 
 
@@ -70,20 +70,20 @@ class StoredEvaluation:
     Attributes:
         folder: its folder's name, ``evaluation-test``.
         split: ``test`` or ``valid``.
-        leave_out: beats that were not scored.
-        personal: how the personal answers were made; ``""`` where the file does not say.
-        protocol: how a method without a global model answered globally.
-        round: the round that was scored.
-        images: the cohort is of images, not beats.
-        beats: how many were scored; None where the file does not say.
+        leave_out: beats excluded from scoring.
+        personal: kind of personal models; ``""`` if unknown.
+        protocol: global model of a method without one.
+        round: the scored round.
+        images: whether the cohort has images instead of beats.
+        beats: number of scored beats; None if unknown.
         scores: by name, macro-F1 over classes in truth or prediction.
         scores_truth: the same over classes in truth.
-        variants: T_p with other personal answers of the method.
-        local: T_p, T_r, T_l of the local models; empty where they were not scored.
-        classes: the global answer, per class.
-        patients: in the file's order.
-        confusion: (classes, classes) int64, rows truth: the global answer on the pool.
-        confusion_personal: the same of each patient's own beats by the patient's own answer.
+        variants: T_p with alternative personal models of the method.
+        local: T_p, T_r, T_l of the local models; empty if not scored.
+        classes: scores of the global model per class.
+        patients: in the order of the file.
+        confusion: (classes, classes) int64, rows truth: the global model on the pool.
+        confusion_personal: likewise, personal models on each patient's beats.
     """
 
     folder: str
@@ -105,21 +105,21 @@ class StoredEvaluation:
 
     @property
     def command(self) -> str:
-        """The options of ``ecgfed evaluate`` that make it again, but for the run."""
+        """The options of ``ecgfed evaluate`` that reproduce it, without the run."""
         out = "" if self.leave_out == "nothing" else f" --leave-out {self.leave_out}"
         return f"--split {self.split}{out}"
 
     def worst_tenth(self) -> tuple[PatientRow, ...]:
-        """Return the tenth of patients, at least one, that their own answer serves worst, the worst first."""
+        """Return the tenth of patients, at least one, with the lowest personal scores, the lowest first."""
         served = sorted(self.patients, key=lambda patient: patient.personal_f1)
         return tuple(served[: -(-len(served) // 10)])
 
 
 def read_evaluations(document: RunDocument) -> tuple[StoredEvaluation, ...]:
-    """Read every evaluation of a run: test before valid, all beats before some, the method's own answer first.
+    """Read all evaluations of a run: test before valid, all beats before some, the method's models first.
 
     Raises:
-        RunError: one is damaged, or of another cohort.
+        RunError: an evaluation is damaged, or of another cohort.
     """
     folders = [part for part in document.path.iterdir() if _NAME.fullmatch(part.name) and (part / FILE_NAME).is_file()]
     evaluations = [_read(folder, document) for folder in sorted(folders)]
@@ -237,13 +237,11 @@ def _patient(row: dict[str, Any], file: Path) -> PatientRow:
 
 
 def _matrix(result: dict[str, Any], name: str, classes: int, file: Path) -> NDArray[np.int64] | None:
-    """Return a confusion matrix of the run's classes; None where the file holds none."""
+    """Return a confusion matrix of the run's classes, or None if the file has none."""
     if result.get(name) is None:
         return None
     rows = typed(result, name, list, file, _AGAIN)
-    square = len(rows) == classes <= _MOST_CLASSES and all(
-        isinstance(row, list) and len(row) == classes for row in rows
-    )
+    square = len(rows) == classes <= _MAX_CLASSES and all(isinstance(row, list) and len(row) == classes for row in rows)
     if not square or not all(type(count) is int and 0 <= count < 1 << 53 for row in rows for count in row):
         raise RunError(file, f"{name} is no matrix of counts of {classes} classes", f"{classes} rows", _AGAIN)
     return np.array(rows, np.int64).reshape(classes, classes)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ecgfed.bundles.calibration import ACCURACY
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule
-from ecgfed.bundles.int8_reading import layers_of, typical_shapes
+from ecgfed.bundles.int8_reading import layers_of, prototype_shapes
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.int8 import INT8
@@ -106,8 +106,8 @@ def export_mcu(
             params,
             layers_of(bundle, patient),
             bundle.classes,
-            classifier.certainty,
-            typical_of(typical_shapes(bundle)),
+            classifier.calibration,
+            typical_of(prototype_shapes(bundle)),
             _about(bundle, patient),
         )
         write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)

@@ -129,10 +129,10 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         tuple(_meaning(name, code, symbols[name]) for name, code in zip(found.classes, codes, strict=True)),
         tuple(kind_of(symbols[name]) for name in found.classes),
         found.confidence,
-        found.uncertain if calibrated else None,
+        found.low_confidence if calibrated else None,
         tuple((one.code, one.text) for one in found.warnings),
         probability=found.probability,
-        far=found.far,
+        far=found.out_of_distribution,
     )
     labelled = _with_unclassified(labelled, found.override)
     return _with_paced(labelled, found.pacing) if found.pacing else labelled

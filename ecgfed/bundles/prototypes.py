@@ -1,9 +1,9 @@
-"""Typical beats: what the training beats look like, so that a device can say of a beat that it looks like none.
+"""Prototypes of training beats, for the detection of out-of-distribution beats on a device.
 
-A beat's shape is its standardised window in steps of four samples (``Net.shape``). Of each class some typical shapes
-are kept (k-means), of each class about as many as the root of its number; a beat's distance is that to the nearest, and
-it is far when 99% of the validation beats lie nearer. Noise and a sine look like none of them; the classes' own
-probabilities do not notice (docs/decisions/0039 has the figures).
+A beat's shape is its standardised window averaged over four samples each (``Net.shape``). Prototypes are k-means
+centres per class, about as many as the square root of its size. A beat is out of distribution if its distance to the
+nearest prototype exceeds the 99th percentile of validation beats. This detects noise and sine waves, which the class
+probabilities do not (docs/decisions/0039 has the figures).
 """
 
 import numpy as np
@@ -17,23 +17,23 @@ from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.answers import Part
 from ecgfed.nets.net import Inputs, Net
 
-#: Typical shapes of a bundle: 32 kB.
-TYPICAL = 128
-#: Squared distance of typical shapes that are none: beyond every beat.
+#: Number of prototypes of a bundle (32 kB).
+PROTOTYPES = 128
+#: Squared norm of unused prototypes, farther than any beat.
 NOWHERE = 1e6
-#: Training beats that are looked at for each of them.
+#: Training beats per prototype.
 BEATS_EACH = 200
-#: A typical shape is the mean of at least so many beats, so that none is one beat of one person.
-LEAST_MEMBERS = 5
+#: Minimum number of beats per prototype, so that none is a single beat of a person.
+MIN_MEMBERS = 5
 ROUNDS = 15
-#: The share of validation beats that are not far.
+#: Fraction of validation beats within the threshold.
 NEAR_SHARE = 0.99
 
 
-def fit_typical(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] | None:
-    """Return typical shapes (at most ``TYPICAL``, shape) and the mean square from which on a beat is far.
+def fit_prototypes(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] | None:
+    """Return prototypes (at most ``PROTOTYPES``, shape) and the threshold of the mean squared distance.
 
-    None where the net has no shape, or there are no beats to choose by. The same seed gives the same bits.
+    None if the net defines no shape, or there are no beats. Deterministic for a seed.
     """
     rows, valid = cohort.pool(TRAIN), cohort.pool(VALID)
     if not net.shape_size or not len(rows):
@@ -41,12 +41,12 @@ def fit_typical(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] | N
     random = np.random.default_rng([seed, 39])
     with single_torch_thread(), torch.inference_mode():
         label = cohort.label[rows]
-        found = []
-        for number, wanted in _quotas(label).items():
-            own = rows[label == number]
-            some = np.sort(random.permutation(own)[: wanted * BEATS_EACH])
-            found.append(_means(_shapes(net, cohort, some), wanted, random))
-        centres = torch.cat(found)[:TYPICAL]
+        centres_by_class = []
+        for number, count in _quotas(label).items():
+            class_rows = rows[label == number]
+            some = np.sort(random.permutation(class_rows)[: count * BEATS_EACH])
+            centres_by_class.append(_means(_shapes(net, cohort, some), count, random))
+        centres = torch.cat(centres_by_class)[:PROTOTYPES]
         if not len(centres):
             return None
         distance = nearest(centres, _shapes(net, cohort, valid if len(valid) else rows))
@@ -54,14 +54,14 @@ def fit_typical(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] | N
 
 
 def nearest(centres: Tensor, shapes: Tensor) -> Tensor:
-    """Mean square (beats,) between each shape and the nearest of the centres."""
+    """Return the mean squared distance (beats,) from each shape to the nearest centre."""
     square = shapes.square().sum(1, keepdim=True) - 2 * shapes @ centres.T + centres.square().sum(1)
     return square.amin(1) / shapes.shape[1]
 
 
-def typical_part(centres: Tensor) -> Part:
-    """Return the part of role ``far`` that measures distances from these shapes; the graph has room for ``TYPICAL``."""
-    missing = TYPICAL - len(centres)
+def prototype_part(centres: Tensor) -> Part:
+    """Return the part of role ``far`` that computes distances to prototypes; padded to ``PROTOTYPES``."""
+    missing = PROTOTYPES - len(centres)
     params = {
         "far.typical": torch.cat([centres, torch.zeros(missing, centres.shape[1])]),
         "far.square": torch.cat([centres.square().sum(1), torch.full((missing,), NOWHERE)]),
@@ -72,10 +72,10 @@ def typical_part(centres: Tensor) -> Part:
 def _quotas(label: NDArray[np.integer]) -> dict[int, int]:
     numbers, counts = np.unique(label, return_counts=True)
     roots = np.sqrt(counts)
-    shares = np.maximum(2, (TYPICAL * roots / roots.sum()).astype(np.int64))
-    while shares.sum() > TYPICAL:  # many rare classes, each with two
+    shares = np.maximum(2, (PROTOTYPES * roots / roots.sum()).astype(np.int64))
+    while shares.sum() > PROTOTYPES:  # many rare classes with two each
         shares[shares.argmax()] -= 1
-    return dict(zip(numbers.tolist(), np.minimum(shares, np.maximum(1, counts // LEAST_MEMBERS)).tolist(), strict=True))
+    return dict(zip(numbers.tolist(), np.minimum(shares, np.maximum(1, counts // MIN_MEMBERS)).tolist(), strict=True))
 
 
 def _shapes(net: Net, cohort: Cohort, rows: NDArray[np.int64]) -> Tensor:
@@ -87,11 +87,11 @@ def _shapes(net: Net, cohort: Cohort, rows: NDArray[np.int64]) -> Tensor:
     return torch.cat(parts)
 
 
-def _means(shapes: Tensor, wanted: int, random: np.random.Generator) -> Tensor:
-    """Return at most ``wanted`` means of k-means, begun as k-means++ begins, without those of too few beats."""
+def _means(shapes: Tensor, limit: int, random: np.random.Generator) -> Tensor:
+    """Return at most ``limit`` k-means centres, initialised by k-means++, without those of too few beats."""
     chosen = [int(random.integers(len(shapes)))]
     square = (shapes - shapes[chosen[0]]).square().sum(1)
-    while len(chosen) < min(wanted, len(shapes)) and float(square.sum()) > 0:
+    while len(chosen) < min(limit, len(shapes)) and float(square.sum()) > 0:
         share = np.cumsum(square.numpy().astype(np.float64))
         chosen.append(int(np.searchsorted(share, random.random() * share[-1])))
         square = torch.minimum(square, (shapes - shapes[chosen[-1]]).square().sum(1))
@@ -102,4 +102,4 @@ def _means(shapes: Tensor, wanted: int, random: np.random.Generator) -> Tensor:
         ).to(shapes.dtype)
         count = member.sum(0)
         centres = torch.where(count[:, None] > 0, member.T @ shapes / count.clamp_min(1)[:, None], centres)
-    return centres[count >= min(LEAST_MEMBERS, len(shapes))]
+    return centres[count >= min(MIN_MEMBERS, len(shapes))]

@@ -1,8 +1,8 @@
-"""Ventricular flutter and fibrillation, episode by episode, as ANSI/AAMI EC57 asks and WFDB's ``epicmp -V`` counts.
+"""Ventricular flutter and fibrillation by episode, by ANSI/AAMI EC57, compatible with WFDB's ``epicmp -V``.
 
-An episode lasts from ``[`` to the next ``]``, without one to the end of the record. Only the part after the learning
-period counts. An episode of the reference is found where an episode of the test overlaps it, however little; one of
-the test is right where one of the reference overlaps it. Source: app/epicmp.c of the WFDB software.
+An episode lasts from ``[`` to the next ``]``, or to the end of the record. Only the part after the learning period
+counts. A reference episode is detected if any test episode overlaps it; a test episode is correct if any reference
+episode overlaps it. Source: app/epicmp.c of the WFDB software.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ class FlutterScores:
     """Episodes of flutter or fibrillation of one record, or summed over several.
 
     Attributes:
-        episodes: of the reference.
-        detected: those of them that an episode of the test overlaps.
-        called: episodes of the test.
-        right: those of them that an episode of the reference overlaps.
-        duration_s: how long the reference's episodes last, seconds.
-        called_s: how long the test's last, seconds.
-        shared_s: how long both last at once, seconds.
+        episodes: number of reference episodes.
+        detected: reference episodes that a test episode overlaps.
+        called: number of test episodes.
+        right: test episodes that a reference episode overlaps.
+        duration_s: total duration of reference episodes, seconds.
+        called_s: total duration of test episodes, seconds.
+        shared_s: total overlap, seconds.
     """
 
     episodes: int = 0
@@ -57,7 +57,7 @@ class FlutterScores:
         }
 
     def as_json(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores, each with what it is a share of, for a script."""
+        """Return the scores with numerator and denominator, JSON-ready."""
         return {name: share.as_json() for name, share in self.scores.items()}
 
 
@@ -76,13 +76,13 @@ def compare_flutter(reference: Annotation, test: Annotation, start: int, stop: i
 
 
 def excludes_nothing(reference: Annotation) -> bool:
-    """Whether a file's last flutter has no end while an earlier one has: ``bxb`` counts the test's beats in it."""
+    """Return whether a file's last flutter has no end but an earlier one does: ``bxb`` counts test beats in it."""
     spans, since = _marked(reference)
     return bool(spans) and since is not None
 
 
 def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
-    """Return the parts of a file's episodes between two samples."""
+    """Return a file's episodes, clipped to an interval."""
     spans, since = _marked(annotation)
     if since is not None:
         spans.append((since, stop))
@@ -90,7 +90,7 @@ def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
 
 
 def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
-    """Return the ended episodes of a file, and when the one began that it does not end."""
+    """Return the complete episodes of a file, and the start of an incomplete one, or None."""
     spans: _Spans = []
     since: int | None = None
     for at, symbol in zip(annotation.sample.tolist(), annotation.symbol.tolist(), strict=True):

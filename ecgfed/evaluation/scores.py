@@ -1,7 +1,7 @@
-"""Scores from a confusion matrix. Two conventions of macro-F1, both always reported.
+"""Scores from a confusion matrix, with two conventions of macro-F1 that are both reported.
 
-``any``: the mean over classes in truth or prediction (scikit-learn's default, our headline); ``truth``: the mean over
-classes in truth. A class that was predicted but is not there counts as 0 in the first and not at all in the second.
+``any``: mean over classes in truth or prediction (scikit-learn's default, our headline); ``truth``: mean over true
+classes only. A predicted class without true beats counts as 0 in the first and is ignored in the second.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ def confusion(truth: NDArray[np.integer], predicted: NDArray[np.integer], classe
 
 
 def f1_per_class(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
-    """F1 = 2 TP / (2 TP + FP + FN) of each class; 0 where the class is in neither truth nor prediction."""
+    """Return F1 = 2 TP / (2 TP + FP + FN) of each class; 0 if it is in neither truth nor prediction."""
     hit = np.diag(matrix).astype(np.float64)
     both = matrix.sum(0) + matrix.sum(1)
     f1: NDArray[np.float64] = np.divide(2 * hit, both, out=np.zeros_like(hit), where=both > 0)

@@ -223,7 +223,7 @@ class CheckpointStore:
             self._publish(snapshot, {SERVER: server, **client_files})
 
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
-        """Replace the index, then delete files that only the old one references; each step is durable before the next."""
+        """Replace the index, then delete files only the old one references; each step is durable before the next."""
         index = {
             "version": OWNED_VERSION,
             "round": snapshot.round,

@@ -1,4 +1,4 @@
-"""Runs that differ in their seed only, side by side in one folder: ``OUT/seed-0``, ``OUT/seed-1``, ..."""
+"""Runs with different seeds in one folder: ``OUT/seed-0``, ``OUT/seed-1``, ..."""
 
 import re
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ _NAME = re.compile(r"seed-(\d+)")
 
 
 def seed_folder(out: Path, seed: int) -> Path:
-    """Return where the run of one seed lies."""
+    """Return the run folder of a seed."""
     return out / f"seed-{seed}"
 
 
 def run_folders(path: Path) -> list[Path]:
-    """Return the folder itself where it is a run, else those of its seeds, in order of the seed.
+    """Return the folder itself if it is a run, otherwise those of its seeds, sorted.
 
     Raises:
         RunError: it is neither.
@@ -38,7 +38,7 @@ def run_folders(path: Path) -> list[Path]:
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is a run, or holds those of several seeds."""
+    """Return whether a folder is a run, or contains those of several seeds."""
     with suppress(RunError, OSError):
         return any((folder / FILE_NAME).is_file() for folder in run_folders(path))
     return False
@@ -61,10 +61,10 @@ def open_single_run(path: Path, method: "str | type[Method] | None" = None) -> "
 
 
 def check_same(runs: "Sequence[Run]") -> None:
-    """Refuse runs that differ in more than their seed, or are not all at the same round: no mean is theirs.
+    """Check that runs differ in their seed only and are at the same round, so that their mean is defined.
 
     Raises:
-        RunError: naming the first one that differs from the one before, and in what.
+        RunError: naming the first run that differs from its predecessor, and the difference.
     """
     excluded = next((run.meta[HELD_OUT] for run in runs if HELD_OUT in run.meta), None)
     for first, second in pairwise(runs):

@@ -1,4 +1,4 @@
-"""What a run folder says about itself: how far it is, how well, how fast. No torch on this path."""
+"""Summaries of run folders: progress, scores and speed, without torch."""
 
 import os
 import statistics
@@ -12,17 +12,17 @@ from ecgfed.runs.document import CHECKPOINT, FILE_NAME, PROGRESS, RunDocument, f
 from ecgfed.runs.evaluations import LEFT_OUT, SPLITS, read_evaluation
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
 
-#: Rounds that the current speed is taken over.
+#: Rounds that the current speed is averaged over.
 WINDOW = 20
 _RESTORE = "restore the file from a backup"
 _LOSSES = ("loss_mean", "loss_max")
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Return the run folders below a folder (itself included) in order of their names; hidden folders are passed by.
+    """Return the run folders in a folder (itself included), sorted by name, without hidden folders.
 
     Raises:
-        OptionError: it is no folder.
+        OptionError: not a folder.
     """
     if not folder.is_dir():
         raise OptionError("DIR", f"{folder} is not a folder", "a folder with runs of 'ecgfed train' in it")
@@ -37,14 +37,14 @@ def find_runs(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        method: its method's name, or where that lies.
+        method: name or location of its method.
         finished_rounds: rounds of the last checkpoint.
-        rounds: rounds asked for.
-        passes: over the training beats, or None where the history lacks its lines.
-        valid_T_g: the last one on the validation split, or None.
+        rounds: planned rounds.
+        passes: over the training beats, or None if the history is incomplete.
+        valid_T_g: last score on the validation split, or None.
         valid_T_p: likewise.
         state: ``finished`` or ``unfinished``.
         saved: ISO time of the last checkpoint, UTC, or None.
@@ -71,14 +71,14 @@ def _json_key(field: Field[Any]) -> str:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One row of ``ecgfed runs list``: a run's path, and how far it is, or the problem why nobody can tell."""
+    """One row of ``ecgfed runs list``: path of a run, and its progress, or the problem if it is unreadable."""
 
     run: Path
     progress: RunProgress | None
     problem: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it JSON-ready, flat; ``state`` is ``unreadable`` and the rest null where there is a problem."""
+        """Return a flat JSON-ready dictionary; with a problem, ``state`` is ``unreadable`` and the rest null."""
         empty = {**dict.fromkeys(map(_json_key, fields(RunProgress))), "state": "unreadable"}
         values = empty if self.progress is None else self.progress.as_json()
         return {"run": str(self.run), **values, "problem": self.problem}
@@ -86,7 +86,7 @@ class RunRow:
 
 @dataclass(frozen=True)
 class Speed:
-    """Median seconds a round and samples a second, over so many rounds; None where timing.jsonl does not say."""
+    """Median seconds per round and samples per second over some rounds; None if not in timing.jsonl."""
 
     rounds_timed: int
     seconds_a_round: float | None
@@ -95,14 +95,14 @@ class Speed:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """All that ``ecgfed runs show`` says.
+    """Output of ``ecgfed runs show``.
 
     Attributes:
-        document: what was asked for.
-        progress: how far it is.
+        document: configuration of the run.
+        progress: its progress.
         losses: ``loss_mean`` and ``loss_max`` of the last round; empty before the first.
         valid: round -> validation scores by name.
-        evaluations: split, with what was left out -> round and scores of 'ecgfed evaluate'.
+        evaluations: split with exclusions -> round and scores of 'ecgfed evaluate'.
         speed: over all rounds.
         recent: over the last 20.
     """
@@ -116,7 +116,7 @@ class RunDescription:
     recent: Speed
 
     def as_json(self) -> dict[str, Any]:
-        """Return it JSON-ready."""
+        """Return a JSON-ready dictionary."""
         document = self.document
         return {
             "run": str(document.path),
@@ -139,7 +139,7 @@ class RunDescription:
 
 
 def summarise_run(path: Path) -> RunRow:
-    """Return one row of ``ecgfed runs list``; a damaged run is a row too."""
+    """Return a row of ``ecgfed runs list``, also for a damaged run."""
     try:
         return RunRow(path, progress_of(read_document(path)), None)
     except EcgfedError as problem:
@@ -147,7 +147,7 @@ def summarise_run(path: Path) -> RunRow:
 
 
 def progress_of(document: RunDocument) -> RunProgress:
-    """Return how far a run is; raises RunError."""
+    """Return the progress of a run; raises RunError."""
     history = document.path / HISTORY
     finished = finished_rounds(document.path, document.identity)
     lines = read_lines(history, finished)
@@ -168,12 +168,12 @@ def progress_of(document: RunDocument) -> RunProgress:
 def _saved(file: Path) -> str | None:
     try:
         return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    except (OSError, ValueError, OverflowError):  # gone meanwhile, or a time no calendar has
+    except (OSError, ValueError, OverflowError):  # deleted meanwhile, or an invalid time
         return None
 
 
 def last_scores(lines: list[dict[str, Any]], where: Path) -> dict[str, float]:
-    """Return the newest validation scores in lines of a history; raises RunError where one is no number."""
+    """Return the latest validation scores in records of a history; raises RunError if one is not a number."""
     scores: dict[str, float] = {}
     for line in lines:
         scores |= {name: typed(line, name, float, where, _RESTORE) for name in line if name.startswith("valid_")}
@@ -181,7 +181,7 @@ def last_scores(lines: list[dict[str, Any]], where: Path) -> dict[str, float]:
 
 
 def describe_run(path: Path) -> RunDescription:
-    """Return all that ``ecgfed runs show`` says; raises RunError where it is no run, or cannot be read."""
+    """Return the output of ``ecgfed runs show``; raises RunError if it is not a run, or unreadable."""
     document = read_document(path)
     progress = progress_of(document)
     history, finished = path / HISTORY, progress.finished_rounds
@@ -215,14 +215,14 @@ def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:
         return Speed(0, None, None)
     seconds = [typed(line, "seconds", float, path / TIMING, _RESTORE) for line in timing]
     examples = [examples_of(line, path / TIMING) for line in timing]
-    elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds that say both
+    elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds with both values
     return Speed(len(timing), statistics.median(seconds), sum(examples) / elapsed if elapsed else None)
 
 
 def examples_of(line: dict[str, Any], where: Path) -> float:
-    """Return what a round of ``timing.jsonl`` went through; version 0.1 wrote ``beats``, and its first runs nothing.
+    """Return the examples of a round in ``timing.jsonl``; version 0.1 wrote ``beats``, or nothing.
 
-    Raises RunError where it is no number.
+    Raises RunError if it is not a number.
     """
     name = "examples" if "examples" in line else "beats"
     return typed({"beats": 0, **line}, name, float, where, _RESTORE)

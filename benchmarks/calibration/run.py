@@ -98,7 +98,7 @@ def by_accuracy(
     """What each stated accuracy would leave: thresholds from validation beats, coverage and accuracy of test beats."""
     rows = []
     for aim in ACCURACIES:
-        fitted = CalibrationFitter(aim, valid.everyone, valid.own)
+        fitted = CalibrationFitter(aim, valid.global_logits, valid.personal_logits)
         certainties = fitted.fitted(list(tests))[1]
         found = over_patients([judged(*_pair(tests[name], certainties[name])) for name in tests], aim)
         rows.append({"asked": aim, **found})
@@ -154,8 +154,8 @@ def main() -> None:
         classifier, rows = bundle.classifier(client.id), cohort.rows(client, TEST)
         own[client.id] = answers_of(classifier, cohort, rows)
         shared[client.id] = answers_of(everyone, cohort, rows)
-        valid.own[client.id] = answers_of(classifier, cohort, cohort.rows(client, VALID))[0]
-        valid.everyone.append(answers_of(everyone, cohort, cohort.rows(client, VALID))[0])
+        valid.personal_logits[client.id] = answers_of(classifier, cohort, cohort.rows(client, VALID))[0]
+        valid.global_logits.append(answers_of(everyone, cohort, cohort.rows(client, VALID))[0])
         real.append(np.asarray(cohort.beats[rows]))
     own, shared, new = ({k: v for k, v in some.items() if len(v[0].label)} for some in (own, shared, new))
     certainty = {name: manifest["patients"][name]["certainty"] for name in own}

@@ -103,19 +103,19 @@ def test_the_threshold_is_the_lowest_that_keeps_the_accuracy() -> None:
 def test_the_global_threshold_is_as_high_as_nine_of_tens_own() -> None:
     calibration = CalibrationFitter(0.95)
     for seed in range(20):
-        calibration.everyone.append(ValidationLogits(*drawn(200, 1.0, seed)))
-    told = calibration.of_everyone()
+        calibration.global_logits.append(ValidationLogits(*drawn(200, 1.0, seed)))
+    told = calibration.fit_global()
     own = sorted(
         threshold_for(*confidence_and_correctness(one.logits, one.label, told["temperature"]), 0.95)
-        for one in calibration.everyone
+        for one in calibration.global_logits
     )
     assert sum(one <= told["threshold"] for one in own) >= 18
     assert told["threshold"] in own[17:19]
     never = ValidationLogits(np.eye(4, dtype=np.float32)[np.zeros(60, int)] * 9, np.ones(60, np.int64))
-    calibration.everyone += [never] * 6  # whose answers are never right: a quarter of the patients
-    assert calibration.of_everyone()["threshold"] < 1.0
-    few = calibration.everyone[:3]
-    together = CalibrationFitter(0.95, few).of_everyone()
+    calibration.global_logits += [never] * 6  # whose answers are never right: a quarter of the patients
+    assert calibration.fit_global()["threshold"] < 1.0
+    few = calibration.global_logits[:3]
+    together = CalibrationFitter(0.95, few).fit_global()
     logits, label = (np.concatenate([getattr(one, name) for one in few]) for name in ("logits", "label"))
     assert together["threshold"] == threshold_for(
         *confidence_and_correctness(logits, label, together["temperature"]), 0.95
@@ -126,14 +126,14 @@ def test_a_patients_threshold_is_its_own_but_no_higher_than_most() -> None:
     calibration = CalibrationFitter(
         0.95, [], {f"p{seed}": ValidationLogits(*drawn(200, 1.0, seed)) for seed in range(20)}
     )
-    told = calibration.of_patients({"temperature": 1.0, "threshold": 0.5})
+    told = calibration.fit_patients({"temperature": 1.0, "threshold": 0.5})
     own = {
         name: threshold_for(*confidence_and_correctness(one.logits, one.label, told[name]["temperature"]), 0.95)
-        for name, one in calibration.own.items()
+        for name, one in calibration.personal_logits.items()
     }
     most = sorted(own.values())[15]  # of 20, numbered from 0: the first at or above three quarters of the way
     assert {name: one["threshold"] for name, one in told.items()} == {name: min(one, most) for name, one in own.items()}
-    short = CalibrationFitter(0.95, [], {"p": ValidationLogits(*drawn(20, 1.0))}).of_patients(
+    short = CalibrationFitter(0.95, [], {"p": ValidationLogits(*drawn(20, 1.0))}).fit_patients(
         {"temperature": 1.0, "threshold": 0.5}
     )
     assert short["p"]["threshold"] == 0.5, "twenty beats say little: the global one's"

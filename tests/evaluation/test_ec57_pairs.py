@@ -67,7 +67,7 @@ def test_flutter_is_scored_as_epicmp_does() -> None:
     for pair, told in enumerate(recorded()["flutter"]):
         fs_hz, flutter = recorded()["fs_and_samples"][pair, 0], ours(pair).flutter
         shared = flutter.shared_s * fs_hz
-        by_episode = [[flutter.found, flutter.episodes], [flutter.right, flutter.called]]
+        by_episode = [[flutter.detected, flutter.episodes], [flutter.right, flutter.called]]
         by_duration = [[shared, flutter.duration_s * fs_hz], [shared, flutter.called_s * fs_hz]]
         np.testing.assert_allclose(by_episode + by_duration, told, atol=1e-3, err_msg=f"pair {pair}")
 

@@ -91,7 +91,7 @@ def test_what_a_method_says_of_its_mean_is_so(name: str) -> None:
         return
     mean = {path: value.mean(0).expand_as(value) for path, value in updates.change.items()}
     server = {name: value for name, value in server_before(method).items() if name != "lambda"}  # AFL's mixture is even
-    one, other = (aggregated(method, server, each) for each in (tree, updates.put(tree, mean)))
+    one, other = (aggregated(method, server, each) for each in (tree, updates.apply_to(tree, mean)))
     assert one.keys() == other.keys()
     alike = all(torch.allclose(one[path].double(), other[path].double(), atol=1e-12, rtol=1e-9) for path in one)
     assert alike == method.averages == (name not in NOT)
@@ -106,7 +106,7 @@ def test_one_client_cannot_lead_the_others(name: str, word: str) -> None:
     far = {path: value.clone() for path, value in updates.change.items()}
     for value in far.values():
         value[0] *= -100
-    bad = updates.put(tree, far)
+    bad = updates.apply_to(tree, far)
     plan = plan_for(method, aggregation=word)
     honest = aggregated(method, server, tree)
     plain, robust = (aggregated(method, server, one) for one in (bad, combined(method, plan, sent, bad, 2, b"")))

@@ -26,7 +26,7 @@ from ecgfed.files import read_json, write_json
 from ecgfed.locks import locked
 
 if TYPE_CHECKING:
-    from ecgfed.evaluation.ec57 import Comparison
+    from ecgfed.evaluation.ec57 import BeatComparison
 
 ROOT = Path(__file__).resolve().parents[1]
 #: FedAvg with the server step GRP-FED has: what is left between them are GRP-FED's weights.
@@ -202,7 +202,7 @@ def remembered(
     return dict(known[key])
 
 
-def compared(record: Path, marks: ecgfed.Annotation, **options: Any) -> "Comparison":
+def compared(record: Path, marks: ecgfed.Annotation, **options: Any) -> "BeatComparison":
     """Compare annotations with a WFDB record's own, as EC57 has it.
 
     Args:

@@ -15,7 +15,7 @@ from .output import JsonOption, QuietOption, console, print_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ecgfed.federation.about import About
+    from ecgfed.federation.method_summary import MethodSummary
     from ecgfed.methods.communication import CommunicationSpec, Entry
     from ecgfed.methods.settings import Setting
 
@@ -29,27 +29,27 @@ def methods_command(
     quiet: QuietOption = False,
 ) -> None:
     """List the federated methods with what travels and what stays, or show one in full, its settings too."""
-    from ecgfed.federation.about import about_method
+    from ecgfed.federation.method_summary import summarize_method
     from ecgfed.methods.registry import method_by_name, methods
     from ecgfed.methods.settings import named_values
 
     if name is None:
         if set_:
             raise OptionError("--set", "given without a method", "ecgfed methods NAME --set ...")
-        every = [about_method(kind) for kind in methods().values()]
+        every = [summarize_method(kind) for kind in methods().values()]
         if json_output:
             print_json([description.as_json() for description in every])
         elif not quiet:
             _print_table(every)
         return
-    description = about_method(method_by_name(name, "NAME"), named_values(set_ or []))
+    description = summarize_method(method_by_name(name, "NAME"), named_values(set_ or []))
     if json_output:
         print_json(description.as_json())
     elif not quiet:
         _print_method(description)
 
 
-def _print_table(every: Sequence[About]) -> None:
+def _print_table(every: Sequence[MethodSummary]) -> None:
     from ecgfed.methods.communication import summarize
 
     rows = []
@@ -66,19 +66,19 @@ def _print_table(every: Sequence[About]) -> None:
         _wrapped(line, 0)
 
 
-def _print_method(description: About) -> None:
+def _print_method(description: MethodSummary) -> None:
     from ecgfed.methods.communication import ALWAYS_SENT
 
     cost = description.cost
     _print_wrapped(f"{description.name}: {description.card.title} ({description.card.reference})\n")
     _print_text(description.text)
     _print_wrapped("What travels")
-    for title, entries in _travelling(description.whole):
+    for title, entries in _travelling(description.full_card):
         _print_wrapped(f"  {title}:" + ("" if entries else " nothing"))
         for entry in entries:
             _wrapped(f"{entry.what}{_beside(entry)}", 4)
     _print_wrapped("  it reports:")
-    for entry in description.whole.metrics:
+    for entry in description.full_card.metrics:
         _wrapped(f"{entry.what}{_beside(entry)}", 4)
     for what in ALWAYS_SENT.values():
         _wrapped(what, 4)

@@ -180,12 +180,12 @@ def _print(predictions: "RecordingPredictions", files: list[Path], elapsed: floa
     metadata = predictions.about
     model = whose(metadata["patient"]) + (f" in {metadata['precision']}" if "precision" in metadata else "")
     note(f"Record {metadata['record']}, lead {metadata['lead']}, {model}:", quiet=False)
-    doubtful = predictions.uncertain_counts
+    doubtful = predictions.low_confidence_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in predictions.counts.items() if count]
     rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in predictions.unclassified_counts.items()]
     console.print(table(["class", "beats", "uncertain"], rows))
     for warning in predictions.warnings:
-        if not warning.grave:  # the others were told as they were found
+        if not warning.severe:  # the others were told as they were found
             note(f"- {warning.text}", quiet=False)
     if metadata["signature"] is not None:
         signed = "and trusted" if metadata["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"

@@ -12,7 +12,7 @@ from .options import LeaveOutOption, RunArgument, ScoredSplitOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, table, warn
 
 if TYPE_CHECKING:
-    from ecgfed.runs.compare import ComparedPatients, ComparedRun, Comparison
+    from ecgfed.runs.compare import ComparedPatients, ComparedRun, RunComparison
     from ecgfed.runs.summary import RunDescription, RunProgress, RunRow, Speed
 
 app = typer.Typer(no_args_is_help=True, help="List trained runs, show one, or compare some.", rich_markup_mode=None)
@@ -63,7 +63,7 @@ def _progress(progress: "RunProgress | None") -> list[str]:
         return ["unreadable", *["-"] * 5]
     return [
         progress.method,
-        f"{progress.rounds_done:,}/{progress.rounds:,}",
+        f"{progress.finished_rounds:,}/{progress.rounds:,}",
         _number(progress.passes, ".1f"),
         _number(progress.valid_T_g),
         _number(progress.valid_T_p),
@@ -74,10 +74,10 @@ def _progress(progress: "RunProgress | None") -> list[str]:
 @app.command("show")
 def show_run(run: RunArgument, json_output: JsonOption = False, quiet: QuietOption = False) -> None:
     """Show one run: settings, plan, cohort, scores so far, seconds a round and samples a second."""
-    from ecgfed.runs.seeds import one_folder
+    from ecgfed.runs.seeds import single_run_folder
     from ecgfed.runs.summary import describe_run
 
-    description = describe_run(one_folder(run))
+    description = describe_run(single_run_folder(run))
     if json_output:
         print_json(description.as_json())
     elif not quiet:
@@ -110,7 +110,7 @@ def _lines(description: "RunDescription") -> list[tuple[str, str]]:
             f"{count_of(len(document.classes), 'class')}, fingerprint {document.fingerprint[:12]}",
         ),
         ("versions", _pairs(document.versions)),
-        ("rounds", f"{progress.rounds_done} of {progress.rounds}, {passes} passes, {progress.state}"),
+        ("rounds", f"{progress.finished_rounds} of {progress.rounds}, {passes} passes, {progress.state}"),
         ("saved", progress.saved or "never"),
     ]
     if description.losses:
@@ -155,7 +155,7 @@ def compare(
     comparison = compare_as_page(
         runs, out, split=split, leave_out=leave_out, any_cohort=any_cohort, overwrite=overwrite
     )
-    if not comparison.one_cohort:
+    if not comparison.same_cohort:
         warn("DIFFERENT COHORTS: beats, splits or patients are not the same; differences may be theirs", quiet=quiet)
     if json_output:
         print_json(comparison.as_json())
@@ -165,8 +165,8 @@ def compare(
             note(f"Wrote {out}.", quiet=False)
 
 
-def _print_comparison(comparison: "Comparison") -> None:
-    from ecgfed.runs.compared_tables import WHOSE, class_heads, class_rows, letters, main_rows
+def _print_comparison(comparison: "RunComparison") -> None:
+    from ecgfed.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows
 
     names = letters(len(comparison.runs))
     console.print(key_values((letter, _named(run)) for letter, run in zip(names, comparison.runs, strict=True)))
@@ -175,7 +175,7 @@ def _print_comparison(comparison: "Comparison") -> None:
         comparison.split if comparison.leave_out == "nothing" else f"{comparison.split} without {comparison.leave_out}"
     )
     console.print(table(["", *names], main_rows(comparison), title=f"macro-F1 on {split}"))
-    for letter, settings in zip(names, comparison.own, strict=True):
+    for letter, settings in zip(names, comparison.specific_settings, strict=True):
         if settings:
             note(f"Settings of {letter} that not all have: {_pairs(settings)}", quiet=False)
     if comparison.classes:
@@ -186,7 +186,7 @@ def _print_comparison(comparison: "Comparison") -> None:
     if comparison.patients:
         console.print()
         heads = ["against A", "better", "same", "worse", "mean", "largest gain", "largest loss"]
-        rows = [_patient_row(f"{names[row.run]}, {WHOSE[row.answer]}", row) for row in comparison.patients]
+        rows = [_patient_row(f"{names[row.run]}, {MODEL_LABELS[row.model]}", row) for row in comparison.patients]
         console.print(table(heads, rows, title="patients, by macro-F1 on their own beats"))
     for letter, run in zip(names, comparison.runs, strict=True):
         for line in run.notes:

@@ -183,7 +183,7 @@ def _exit_if_interrupted(runs: list["Run"], seeds: list[int] | None, cohort: Pat
 
 def _method_label(run: "Run") -> str:
     """What a command on the run has to say of its method: where somebody's own lies, since no file gets to run it."""
-    return f" --method {shlex.quote(run.own_method)}" if run.own_method else ""
+    return f" --method {shlex.quote(run.custom_method)}" if run.custom_method else ""
 
 
 def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output: bool, quiet: bool) -> None:

@@ -9,7 +9,7 @@ from mcu_sources import SANITIZED, build
 
 from ecgfed.beats.path import BeatOptions
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.cohort.build import PrepareOptions, build_cohort
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.cohort.folder import folder_sources

@@ -134,5 +134,5 @@ def same_as_python(
     if len(peaks):
         assert (found.label == said.label).mean() >= 0.995
         assert np.abs(found.probabilities - said.probability).max() < 0.05
-        assert (found.uncertain == said.uncertain).mean() >= 0.98
+        assert (found.uncertain == said.low_confidence).mean() >= 0.98
     return said

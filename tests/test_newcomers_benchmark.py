@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score
 import ecgfed
 from ecgfed.beats.path import BeatOptions, read_beats
 from ecgfed.errors import OptionError, RunError
-from ecgfed.evaluation.newcomer import adapted
+from ecgfed.evaluation.new_client import adapt_model
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks" / "newcomers"
@@ -131,7 +131,7 @@ def test_from_scratch_is_what_local_makes_of_a_newcomer(newcomers: SimpleNamespa
     answers, lesson = newcomers.answers, fold.lessons[NEW][newcomers.patients.ALONE]
     local = fold.run("local")
     passes = lesson.passes(answers.SCRATCH_EPOCHS, 64)
-    chain = adapted(local, fold.cohort, local.state(), lesson.first, passes)
+    chain = adapt_model(local, fold.cohort, local.state(), lesson.first, passes)
     expected = answers.scored(lesson, answers.labels_by(local.net, lesson, chain))
     found = answers.of_nobody(fold.run("fedavg"), fold.cohort, {"one": lesson})["one"][answers.SCRATCH]
     assert found == expected

@@ -39,7 +39,7 @@ def save_rounds(disk: CrashDisk, run: Path, first: int, last: int, spill_bytes: 
         changed = [client for client in range(CLIENTS) if client % 2 == 0 or number % 2]
         state.round, state.server = number, tree(-1, number)
         for client in changed:
-            state.kept[client], state.seen[client] = tree(client, number), number
+            state.client_states[client], state.beats_used[client] = tree(client, number), number
         outcome = RoundOutcome(state, changed, {"round": number}, 1, last=number == last)
         for callback in (history, saver):
             callback.on_round(outcome)
@@ -60,7 +60,7 @@ def check_run(run: Path, promise: int) -> None:
     assert float(state.server["w"][0]) == -100 + state.round
     for client in range(CLIENTS):
         last = state.round if client % 2 == 0 else state.round - (state.round + 1) % 2
-        assert float(state.kept[client]["w"][0]) == 100 * client + last
+        assert float(state.client_states[client]["w"][0]) == 100 * client + last
     for name in (HISTORY, TIMING):
         lines = read_lines(run / name, state.round)
         assert [line["round"] for line in lines] == list(range(1, state.round + 1))

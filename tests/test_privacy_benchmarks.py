@@ -106,8 +106,8 @@ def test_the_area_under_the_curve_is_scikit_learn_s() -> None:
 
 
 def test_a_malicious_client_multiplies_its_update_and_nobody_else_s() -> None:
+    from ecgfed.federation.communication_log import record_communication
     from ecgfed.federation.plan import TrainPlan
-    from ecgfed.federation.traffic import traffic_of
     from ecgfed.federation.trees import flatten
     from ecgfed.methods.fedavg import FedAvg
     from ecgfed.methods.server_sgd import FederatedSgdSettings
@@ -115,7 +115,7 @@ def test_a_malicious_client_multiplies_its_update_and_nobody_else_s() -> None:
 
     run = load_script(BENCHMARKS / "robust" / "run.py")
     method = FedAvg(ResNet1d(NetSpec(3, width=0.35)), FederatedSgdSettings())
-    (parcels,) = traffic_of(method, mixed_federation(rr=False), TrainPlan(1, None, 1, batch_size=8)).rounds
+    (parcels,) = record_communication(method, mixed_federation(rr=False), TrainPlan(1, None, 1, batch_size=8)).rounds
 
     class Given:
         def run(self, method: Any, work: Any) -> list[Any]:

@@ -38,7 +38,7 @@ def test_it_answers_as_it_did_in_form_1() -> None:
     assert new.manifest["certainty"] == old.manifest["certainty"]
     found = predict(old, RECORD)
     assert found.label.tolist() == predict(new, RECORD).label.tolist()
-    assert found.uncertain.tolist() == predict(new, RECORD).uncertain.tolist()
+    assert found.low_confidence.tolist() == predict(new, RECORD).low_confidence.tolist()
 
 
 def test_its_golden_vectors_are_what_this_machine_computes() -> None:

@@ -22,28 +22,30 @@ from scipy.stats import rankdata
 from signals import Cut, made_up, other_leads
 
 import ecgfed
-from ecgfed.bundles.calibration import Answers, Calibration
+from ecgfed.bundles.calibration import CalibrationFitter, ValidationLogits
 from ecgfed.cohort.split import TEST, VALID
-from ecgfed.device.certainty import UNSAID
-from ecgfed.evaluation.calibration import answered, calibration_error
+from ecgfed.device.calibration import UNCALIBRATED
+from ecgfed.evaluation.calibration import calibration_error, confidence_and_correctness
 
 ACCURACIES = (0.95, 0.98, 0.99, 0.995)
 COVERAGES = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8)
 Rows = NDArray[np.int64]
 
 
-def answers_of(classifier: ecgfed.Classifier, cohort: ecgfed.Cohort, rows: Rows) -> tuple[Answers, NDArray[np.bool_]]:
+def answers_of(
+    classifier: ecgfed.Classifier, cohort: ecgfed.Cohort, rows: Rows
+) -> tuple[ValidationLogits, NDArray[np.bool_]]:
     """Return what a model says of some beats, and which of them are far."""
     window = np.ascontiguousarray(cohort.beats[rows])
     logits = classifier.logits(window, cohort.rr[rows] if classifier.rr else None)
-    far = np.zeros(len(rows), np.bool_) if classifier.farness is None else classifier.farness(window, 256)
-    return Answers(logits, cohort.label[rows].astype(np.int64)), far
+    far = np.zeros(len(rows), np.bool_) if classifier.ood_detector is None else classifier.ood_detector(window, 256)
+    return ValidationLogits(logits, cohort.label[rows].astype(np.int64)), far
 
 
-def judged(answers: Answers, certainty: dict[str, Any], far: NDArray[np.bool_]) -> dict[str, Any]:
+def judged(answers: ValidationLogits, certainty: dict[str, Any], far: NDArray[np.bool_]) -> dict[str, Any]:
     """Score one patient's test beats: calibration error before and after, and what is kept at the threshold."""
-    before = answered(answers.logits, answers.label, 1.0)
-    probability, right = answered(answers.logits, answers.label, certainty["temperature"])
+    before = confidence_and_correctness(answers.logits, answers.label, 1.0)
+    probability, right = confidence_and_correctness(answers.logits, answers.label, certainty["temperature"])
     kept = (probability >= certainty["threshold"]) & (certainty["threshold"] < 1) & ~far  # what is not uncertain
     return {
         "beats": len(right),
@@ -90,11 +92,13 @@ def risk_coverage(told: list[tuple[NDArray[np.float64], NDArray[np.bool_]]]) -> 
     ]
 
 
-def by_accuracy(valid: Calibration, tests: dict[str, tuple[Answers, NDArray[np.bool_]]]) -> list[dict[str, Any]]:
+def by_accuracy(
+    valid: CalibrationFitter, tests: dict[str, tuple[ValidationLogits, NDArray[np.bool_]]]
+) -> list[dict[str, Any]]:
     """What each stated accuracy would leave: thresholds from validation beats, coverage and accuracy of test beats."""
     rows = []
     for aim in ACCURACIES:
-        fitted = Calibration(aim, valid.everyone, valid.own)
+        fitted = CalibrationFitter(aim, valid.global_logits, valid.personal_logits)
         certainties = fitted.fitted(list(tests))[1]
         found = over_patients([judged(*_pair(tests[name], certainties[name])) for name in tests], aim)
         rows.append({"asked": aim, **found})
@@ -102,8 +106,8 @@ def by_accuracy(valid: Calibration, tests: dict[str, tuple[Answers, NDArray[np.b
 
 
 def _pair(
-    told: tuple[Answers, NDArray[np.bool_]], certainty: dict[str, Any]
-) -> tuple[Answers, dict[str, Any], NDArray[np.bool_]]:
+    told: tuple[ValidationLogits, NDArray[np.bool_]], certainty: dict[str, Any]
+) -> tuple[ValidationLogits, dict[str, Any], NDArray[np.bool_]]:
     return told[0], certainty, told[1]
 
 
@@ -111,21 +115,23 @@ def farness_of(
     classifier: ecgfed.Classifier, real: NDArray[np.float32], groups: dict[str, Cut]
 ) -> list[dict[str, Any]]:
     """How far what is no beat lies, beside test beats: AUROC of the distance, and shares that are far and uncertain."""
-    assert classifier.farness is not None
+    assert classifier.ood_detector is not None
     inside, rows = distances(classifier, real), []
     for name, windows in groups.items():
         distance, found = distances(classifier, windows.window_mv), classifier.classify(windows)
         ranks = rankdata(np.concatenate([inside, distance]))[len(inside) :]
         count = len(distance)
         area = (ranks.sum() - count * (count + 1) / 2) / (count * len(inside))
-        shares = {"far": float(found.far.mean()), "uncertain": float(found.uncertain.mean())}
+        shares = {"far": float(found.out_of_distribution.mean()), "uncertain": float(found.low_confidence.mean())}
         rows.append({"what": name, "beats": count, "auroc": float(area), **shares})
     return rows
 
 
 def distances(classifier: ecgfed.Classifier, window_mv: NDArray[np.float32]) -> NDArray[np.float32]:
-    assert classifier.farness is not None
-    parts = [classifier.farness.session.run({"window": window_mv[i : i + 256]}) for i in range(0, len(window_mv), 256)]
+    assert classifier.ood_detector is not None
+    parts = [
+        classifier.ood_detector.session.run({"window": window_mv[i : i + 256]}) for i in range(0, len(window_mv), 256)
+    ]
     return np.concatenate(parts)[:, 0]
 
 
@@ -139,7 +145,7 @@ def main() -> None:
     bundle = ecgfed.export(run, given.work / "bundle", personal=given.personal, overwrite=True)
     manifest, everyone = bundle.manifest, bundle.classifier()
     aim = manifest["certainty"]["accuracy"]
-    valid, own, shared, new, real = Calibration(aim), {}, {}, {}, []
+    valid, own, shared, new, real = CalibrationFitter(aim), {}, {}, {}, []
     for client in cohort.clients:
         if client.holdout:
             rows = np.sort(np.concatenate([cohort.rows(client, split) for split in (0, VALID, TEST)]))
@@ -148,8 +154,8 @@ def main() -> None:
         classifier, rows = bundle.classifier(client.id), cohort.rows(client, TEST)
         own[client.id] = answers_of(classifier, cohort, rows)
         shared[client.id] = answers_of(everyone, cohort, rows)
-        valid.own[client.id] = answers_of(classifier, cohort, cohort.rows(client, VALID))[0]
-        valid.everyone.append(answers_of(everyone, cohort, cohort.rows(client, VALID))[0])
+        valid.personal_logits[client.id] = answers_of(classifier, cohort, cohort.rows(client, VALID))[0]
+        valid.global_logits.append(answers_of(everyone, cohort, cohort.rows(client, VALID))[0])
         real.append(np.asarray(cohort.beats[rows]))
     own, shared, new = ({k: v for k, v in some.items() if len(v[0].label)} for some in (own, shared, new))
     certainty = {name: manifest["patients"][name]["certainty"] for name in own}
@@ -158,7 +164,10 @@ def main() -> None:
         "global model": [judged(*_pair(shared[name], manifest["global"]["certainty"])) for name in shared],
         "global model, new patients": [judged(*_pair(new[name], manifest["global"]["certainty"])) for name in new],
     }
-    told = {name: answered(own[name][0].logits, own[name][0].label, certainty[name]["temperature"]) for name in own}
+    told = {
+        name: confidence_and_correctness(own[name][0].logits, own[name][0].label, certainty[name]["temperature"])
+        for name in own
+    }
     groups = made_up(cohort.rr_version) | other_leads(given.source, cohort.leads, cohort.rr_version)
     results = {
         "method": manifest["method"],
@@ -173,7 +182,7 @@ def main() -> None:
         "patients": dict(zip(own, tables["own model"], strict=True)),
         "new_patients": dict(zip(new, tables["global model, new patients"], strict=True)),
     }
-    assert everyone.certainty is not UNSAID
+    assert everyone.calibration is not UNCALIBRATED
     save(given, results)
     if not new:
         given.results.with_suffix(".svg").write_bytes(draw(told, certainty))

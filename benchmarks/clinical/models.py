@@ -15,7 +15,7 @@ from common import BY_LOSS, DS1, DS2, UNSEEN, prepared, trained
 
 import ecgfed
 from ecgfed.beats.extract import Windows
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.base import Batch
 from ecgfed.methods.models import Pipeline
 from ecgfed.nets.layers import Params
@@ -65,7 +65,7 @@ class Model:
         assert isinstance(answer, Pipeline)
         return {name: value for part in answer.stages for name, value in part.params.items()}
 
-    @one_torch_thread()
+    @single_torch_thread()
     def personal(
         self, windows: Windows, learn: NDArray[np.int64], label: NDArray[np.int64], answer: NDArray[np.int64]
     ) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.evaluation.ec57 import Comparison
+from ecgfed.evaluation.ec57 import BeatComparison
 
 #: Patients are drawn anew so often; the interval holds 95% of what comes out.
 DRAWS, INTERVAL = 2000, (2.5, 97.5)
@@ -14,12 +14,12 @@ DRAWS, INTERVAL = 2000, (2.5, 97.5)
 
 def found_missed_false(counts: NDArray[np.int64]) -> dict[str, tuple[int, int, int]]:
     """Return VEB and SVEB found, missed and called so falsely, of EC57 counts (7, 7)."""
-    scores = Comparison("", counts).scores
+    scores = BeatComparison("", counts).scores
     return {
         kind: (
             int(scores[f"{kind}_se"].part),
-            int(scores[f"{kind}_se"].whole - scores[f"{kind}_se"].part),
-            int(scores[f"{kind}_ppv"].whole - scores[f"{kind}_ppv"].part),
+            int(scores[f"{kind}_se"].total - scores[f"{kind}_se"].part),
+            int(scores[f"{kind}_ppv"].total - scores[f"{kind}_ppv"].part),
         )
         for kind in ("veb", "sveb")
     }

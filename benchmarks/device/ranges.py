@@ -18,7 +18,7 @@ from common import command, print_table, script
 
 import ecgfed
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.bundles.ranges import RULES
 from ecgfed.files import write_json
 

@@ -74,8 +74,8 @@ def answers(classifier: Classifier, signals: Signals) -> dict[str, NDArray[Any]]
     return {
         "time_s": beats.r_samples / FS_HZ,
         "label": found.label,
-        "uncertain": found.uncertain,
-        "far": found.far,
+        "uncertain": found.low_confidence,
+        "far": found.out_of_distribution,
         "flags": beats.windows.flags,
         "window_mv": beats.windows.window_mv[:, 0].astype(np.float16),
     }

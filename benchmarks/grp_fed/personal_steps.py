@@ -69,7 +69,7 @@ def standing_still(run: Run, beta: float, penalty: float, momentum: float) -> tu
     )
     method, final = GrpFed(run.net, frozen), run.state()
     model = final.server["model"]
-    return method, State(0, method.server_start(model), {}, dict(final.seen))
+    return method, State(0, method.server_start(model), {}, dict(final.beats_used))
 
 
 def scores(run: Run, data: TrainingData, method: GrpFed, state: State) -> tuple[float, float]:
@@ -80,7 +80,7 @@ def scores(run: Run, data: TrainingData, method: GrpFed, state: State) -> tuple[
     predictor = Predictor(run.net, data, pool, available_cores())
     t_p, t_r = [], []
     for client in data.clients.tolist():
-        labels = predictor.labels(method.personal_model(state.server, state.kept.get(client, {})))
+        labels = predictor.labels(method.personal_model(state.server, state.client_states.get(client, {})))
         own = owner == client
         t_p.append(macro_f1(confusion(truth[own], labels[own], classes)))
         t_r.append(macro_f1(confusion(truth, labels, classes)))

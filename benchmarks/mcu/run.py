@@ -84,7 +84,7 @@ def compared(bundle: Bundle, patient: str | None, folder: Path, record: Path, wo
         result |= {
             "other_labels": int((label != int8.label).sum()),
             "other_labels_than_float": int((label != float32.label).sum()),
-            "other_uncertain": int(((found[:, 3] != 0) != int8.uncertain).sum()),
+            "other_uncertain": int(((found[:, 3] != 0) != int8.low_confidence).sum()),
             "largest_difference": float(np.abs(found[:, 2] - int8.probability.max(1)).max(initial=0)),
         }
     return result

@@ -125,7 +125,7 @@ class _Packed:
         leaves, scales = pack([result.returned for result in results], shared, self.transport)
         trees = unpack(leaves, scales, shared, self.transport)
         return [
-            ClientResult(tree, result.kept, result.losses, result.examples)
+            ClientResult(tree, result.client_state, result.losses, result.examples)
             for tree, result in zip(trees, results, strict=True)
         ]
 

@@ -237,7 +237,7 @@ def compare(made: Loopback, cohort: Path) -> tuple[bool, dict[int, tuple[int, ..
     equal = alike(found.server, expected.server)
     for site, (first, *_) in zip(made.sites, PATIENTS.values(), strict=True):
         there = open_run(site / "result").state()
-        equal &= all(alike(there.kept[k], expected.kept[first + k]) for k in there.kept)
+        equal &= all(alike(there.client_states[k], expected.client_states[first + k]) for k in there.client_states)
     return equal, gone
 
 

@@ -73,9 +73,17 @@ def compared(out: Path, run: Run) -> dict[str, Any]:
     places, patients, worst = 0, [], 0.0
     for place in range(SITES):
         site = open_run(out / f"site-{place + 1}" / "result").state()
-        patients.append(len(site.kept))
-        worst = max([worst, *(difference(site.kept[index], here.kept[places + index]) for index in site.kept)])
-        places += len(site.kept)
+        patients.append(len(site.client_states))
+        worst = max(
+            [
+                worst,
+                *(
+                    difference(site.client_states[index], here.client_states[places + index])
+                    for index in site.client_states
+                ),
+            ]
+        )
+        places += len(site.client_states)
     return {
         "patients": patients,
         "server_difference": difference(there.state().server, here.server),

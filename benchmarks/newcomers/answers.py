@@ -8,7 +8,7 @@ from patients import SPREAD, Lesson, Numbers
 from sklearn.svm import SVC
 
 from ecgfed import Cohort, Run
-from ecgfed.evaluation.newcomer import adapted, from_beats, from_class_mix
+from ecgfed.evaluation.new_client import adapt_model, model_from_beats, model_from_class_distribution
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import confusion, macro_f1
 from ecgfed.federation.state import State
@@ -59,10 +59,10 @@ def of_method(
     for name, lesson in lessons.items():
         answers: dict[str, Model] = {}
         if run.method.has_global_model:
-            answers[PARTWAY] = from_beats(run, cohort, state, lesson.first, Partway())
+            answers[PARTWAY] = model_from_beats(run, cohort, state, lesson.first, Partway())
             passes = lesson.passes(epochs, run.plan.batch_size)
-            answers[OWN] = adapted(run, cohort, state, lesson.first, passes)
-        mix = from_class_mix(run, state, lesson.first.data.class_counts(0).numpy())
+            answers[OWN] = adapt_model(run, cohort, state, lesson.first, passes)
+        mix = model_from_class_distribution(run, state, lesson.first.data.class_counts(0).numpy())
         if mix is not None:
             answers[MIX] = mix
         scores = {key: scored(lesson, labels_by(run.net, lesson, one)) for key, one in answers.items()}
@@ -82,7 +82,7 @@ def of_nobody(run: Run, cohort: Cohort, lessons: dict[str, Lesson]) -> dict[str,
     found: dict[str, dict[str, Score]] = {}
     for name, lesson in lessons.items():
         passes = lesson.passes(SCRATCH_EPOCHS, run.plan.batch_size)
-        chain = adapted(alone, cohort, State(0, {}), lesson.first, passes)
+        chain = adapt_model(alone, cohort, State(0, {}), lesson.first, passes)
         found[name] = {
             SCRATCH: scored(lesson, labels_by(run.net, lesson, chain)),
             MACHINE: scored(lesson, machine(lesson)),

@@ -12,7 +12,7 @@ import ecgfed
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import RecordingBeats
 from ecgfed.errors import RecordError
-from ecgfed.evaluation.newcomer import FirstBeats, first_beats
+from ecgfed.evaluation.new_client import FirstBeats, first_beats
 from ecgfed.labels.spread import spread
 from ecgfed.record.reader import read_annotation
 from ecgfed.tasks.grouped import GroupedBeats

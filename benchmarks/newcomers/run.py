@@ -137,7 +137,7 @@ class Fold:
             )
         run = self.run(name)
         state = run.state()
-        kept = (run.kept(state, client.index) for client in self.cohort.federation)
+        kept = (run.client_state(state, client.index) for client in self.cohort.federation)
         everyone = run.method.global_model(state.server, kept, "ensemble")
         epochs = METHODS[name][1]
         made = {one: of_method(run, self.cohort, state, epochs, everyone, known) for one, known in self.lessons.items()}

@@ -39,8 +39,8 @@ from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.client_round import ClientResult, ClientWork, run_client
 from ecgfed.federation.data import TrainingData, local_batches, local_rows, training_data
 from ecgfed.federation.engine_choice import open_engine
-from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.federation.train import client_work, initial_state, train
 from ecgfed.federation.updates import noised_results
@@ -81,7 +81,7 @@ def in_process(method: Method, data: TrainingData, plan: TrainPlan) -> State:
         return train(method, data, plan, engine, initial_state(method, plan), secret=SECRET)
 
 
-@one_torch_thread()
+@single_torch_thread()
 def a_round(
     method: Method, data: TrainingData, plan: TrainPlan, state: State, clients: Sequence[int]
 ) -> list[tuple[ClientWork, ClientResult]]:
@@ -116,7 +116,7 @@ def inversion(cohort: ecgfed.Cohort, state: State, method: Method, case: str, no
     draw, known = np.random.default_rng(7), mean_beats(cohort)
     found: dict[str, list[float]] = {name: [] for name in ("correlation", "guess", "named", "labels", "loss")}
     for place, (work, result) in zip(VICTIMS, a_round(method, data, plan, state, VICTIMS), strict=True):
-        true, labels = batch_of(list(local_batches(data, plan, place, work.seen, 1)))
+        true, labels = batch_of(list(local_batches(data, plan, place, work.beats_used, 1)))
         sent, back = work.shared["model"], result.returned["model"]
         seen = Seen(sent, {name: back[name] - value for name, value in sent.items()}, steps, batch)
         others = np.delete(known, place, axis=0)
@@ -177,16 +177,16 @@ def membership(cohort: ecgfed.Cohort, run: ecgfed.Run, plan: TrainPlan) -> dict[
     """
     method, state, data = run.method, run.state(), training_data(cohort, rr=True)
     shipped, personal, returned = [], [], []
-    with one_torch_thread():
+    with single_torch_thread():
         for client in cohort.federation:
             place, test = client.index, cohort.rows(client, TEST)
             trained = data.rows[place][np.random.default_rng(place).permutation(len(data.rows[place]))[:200]]
             chain = method.global_model(state.server, (), "ensemble")
             shipped.append(area(*(beat_losses(method, chain, data, rows) for rows in (trained, test))))
-            own = method.personal_model(state.server, state.kept[place])
+            own = method.personal_model(state.server, state.client_states[place])
             personal.append(area(*(beat_losses(method, own, data, rows) for rows in (trained, test))))
             ((work, result),) = a_round(method, data, plan, state, [place])
-            just = np.concatenate([rows for (rows,) in local_rows(data, plan, place, work.seen, 1)])
+            just = np.concatenate([rows for (rows,) in local_rows(data, plan, place, work.beats_used, 1)])
             model = whole(result.returned["model"])
             returned.append(area(*(beat_losses(method, model, data, rows) for rows in (just, test))))
     each = {"shipped global model": shipped, "shipped personal model": personal, "returned model": returned}
@@ -219,13 +219,13 @@ def named(cohort: ecgfed.Cohort, run: ecgfed.Run, what: str, plan: TrainPlan) ->
     together = np.concatenate([tried[place] for place in patients])
     edges = np.cumsum([0, *(len(tried[place]) for place in patients)])[:-1]
     counts = np.array([len(tried[place]) for place in patients])
-    with one_torch_thread():
+    with single_torch_thread():
         chain = method.global_model(state.server, (), "ensemble")
         base = np.add.reduceat(beat_losses(method, chain, data, together), edges) / counts
         ranks = []
         for place in patients:
             if what == "extractor":
-                model = method.personal_model(state.server, state.kept[place])
+                model = method.personal_model(state.server, state.client_states[place])
             else:
                 ((_, result),) = a_round(method, data, plan, state, [place])
                 model = whole(result.returned["model"])

@@ -82,7 +82,7 @@ def scores_of(cohort: ecgfed.Cohort, run: ecgfed.Run) -> dict[str, float]:
         rows = cohort.rows(client, TEST)
         predictor = Predictor(run.net, data, rows, workers=1)
         pool += confusion(cohort.label[rows], predictor.labels(everybody), classes)
-        personal = run.method.personal_model(state.server, run.kept(state, client.index))
+        personal = run.method.personal_model(state.server, run.client_state(state, client.index))
         own.append(macro_f1(confusion(cohort.label[rows], predictor.labels(personal), classes)))
     return {"T_g": macro_f1(pool), "T_p": float(np.mean(own))}
 

@@ -11,13 +11,13 @@ from stress.rows import Rows
 from stress.run import figures, scored
 
 from ecgfed import Annotation, read_recording
-from ecgfed.evaluation.ec57 import Comparison, aggregate
+from ecgfed.evaluation.ec57 import BeatComparison, aggregate
 from ecgfed.signal.qrs import detect_qrs
 
-Found = dict[tuple[str, str], list[Comparison]]
+Found = dict[tuple[str, str], list[BeatComparison]]
 
 
-def line(name: str, comparisons: list[Comparison]) -> str:
+def line(name: str, comparisons: list[BeatComparison]) -> str:
     """Say in one line how well some records went."""
     gross = aggregate(comparisons).gross
     shares, offset = gross.scores, gross.offset_ms

@@ -128,7 +128,7 @@ def row(detector: str, source: Path, found: dict[str, Found]) -> Row:
     se, ppv, offsets = gross.scores["qrs_se"], gross.scores["qrs_ppv"], gross.offset_ms
     return {
         "detector": detector,
-        "beats": se.whole,
+        "beats": se.total,
         "se": round(se.percent or 0.0, 3),
         "ppv": round(ppv.percent or 0.0, 3),
         "f1": round(gross.qrs_f1 or 0.0, 3),

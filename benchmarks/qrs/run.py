@@ -33,7 +33,7 @@ from common import DS2, PACED, compared, parser, print_table, save, script
 from ecgfed import Annotation, EcgfedError, Recording, read_recording
 from ecgfed.cohort.mitbih import record_names
 from ecgfed.errors import MissingExtraError
-from ecgfed.evaluation.ec57 import Comparison, aggregate
+from ecgfed.evaluation.ec57 import BeatComparison, aggregate
 from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
@@ -80,7 +80,7 @@ def kept(detector: str, source: Path, work: Path, records: list[str]) -> dict[st
     return found
 
 
-def score(source: Path, found: dict[str, tuple[np.ndarray, float]], shift: int = 0) -> dict[str, Comparison]:
+def score(source: Path, found: dict[str, tuple[np.ndarray, float]], shift: int = 0) -> dict[str, BeatComparison]:
     """Compare each record's peaks, moved by some samples, with its reference."""
     return {
         record: compared(source / record, Annotation(peaks + shift, np.full(len(peaks), "N")))
@@ -88,15 +88,15 @@ def score(source: Path, found: dict[str, tuple[np.ndarray, float]], shift: int =
     }
 
 
-def summary(comparisons: list[Comparison], aligned: list[Comparison]) -> dict[str, Any]:
+def summary(comparisons: list[BeatComparison], aligned: list[BeatComparison]) -> dict[str, Any]:
     """Gross scores, offsets and worst records of some records."""
     gross, moved = aggregate(comparisons).gross, aggregate(aligned).gross.offset_ms
     scores = gross.scores
     worst = sorted(comparisons, key=lambda one: one.qrs_f1 or 0.0)[:4]
     return {
-        "beats": scores["qrs_se"].whole,
-        "missed": scores["qrs_se"].whole - scores["qrs_se"].part,
-        "extra": scores["qrs_ppv"].whole - scores["qrs_ppv"].part,
+        "beats": scores["qrs_se"].total,
+        "missed": scores["qrs_se"].total - scores["qrs_se"].part,
+        "extra": scores["qrs_ppv"].total - scores["qrs_ppv"].part,
         "se": round(scores["qrs_se"].percent or 0, 3),
         "ppv": round(scores["qrs_ppv"].percent or 0, 3),
         "f1": round(gross.qrs_f1 or 0, 3),

@@ -87,8 +87,8 @@ def of_record(classifier: Classifier, source: Path, name: str) -> dict[str, Any]
         "told_early": len(early),
         "withdrawn": sum(one.stage == "withdrawn" for one in found),
         "early_other_label": sum(a.label != b.label for a, b in both),
-        "early_sure": sum(not a.uncertain for a, _ in both),
-        "early_sure_other_label": sum(a.label != b.label and not a.uncertain for a, b in both),
+        "early_sure": sum(not a.low_confidence for a, _ in both),
+        "early_sure_other_label": sum(a.label != b.label and not a.low_confidence for a, b in both),
         "cpu_s": round(cpu_s, 1),
         "rail_s": lead_quality(signals[0], fs_hz).seconds().get("rail", 0.0),
     }

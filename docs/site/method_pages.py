@@ -8,7 +8,7 @@ from equations import with_equations
 from repository import DOCS, ROOT
 from tables import table
 
-from ecgfed.federation.about import About, about_method
+from ecgfed.federation.method_summary import MethodSummary, summarize_method
 from ecgfed.methods.base import Method
 from ecgfed.methods.communication import ALWAYS_SENT, Entry
 from ecgfed.methods.registry import methods
@@ -21,10 +21,10 @@ _KNOWN = {"never": "no", "as it is": "yes, it goes up as it is", "in effect": "y
 def method_pages() -> dict[str, str]:
     """Return the Markdown of every method's page, by its place on the site."""
     tables = result_tables((DOCS / "results.md").read_text())
-    return {f"methods/{name}.md": _page(about_method(kind), kind, tables) for name, kind in methods().items()}
+    return {f"methods/{name}.md": _page(summarize_method(kind), kind, tables) for name, kind in methods().items()}
 
 
-def _page(about: About, kind: type[Method], tables: Sequence[tuple[str, list[str]]]) -> str:
+def _page(about: MethodSummary, kind: type[Method], tables: Sequence[tuple[str, list[str]]]) -> str:
     file = str(sys.modules[kind.__module__].__file__)
     source = file.removeprefix(f"{ROOT}/")
     kept = "what a patient keeps beside it, if anything, stands [below](#what-travels)"
@@ -66,15 +66,15 @@ def with_method_links(text: str) -> str:
     return re.sub(r"^\|[^|]+\|", lambda cell: re.sub(r"`([\w-]+)`", linked, cell[0]), text, flags=re.MULTILINE)
 
 
-def _stays(about: About) -> str:
+def _stays(about: MethodSummary) -> str:
     """Say that recordings stay, and with which settings beats of them do not."""
-    leaving = [one for one in about.whole.down if one.form == "beats"]
+    leaving = [one for one in about.full_card.down if one.form == "beats"]
     but = [f"but with {_when(one)} {one.what} travel to every client" for one in leaving]
     return "; ".join(["Recordings stay with their patient", *but]) + "."
 
 
-def _travels(about: About) -> str:
-    card = about.whole
+def _travels(about: MethodSummary) -> str:
+    card = about.full_card
     down = [("the server sends", one.what, _WHOSE[one.scope], _when(one)) for one in card.down]
     up = [("a client sends back", one.what, "", _when(one)) for one in (*card.up, *card.metrics)]
     up += [("a client sends back", what, "", "always") for what in ALWAYS_SENT.values()]
@@ -85,7 +85,7 @@ def _travels(about: About) -> str:
     return table(("which way", "what", "whose", "when"), list(dict.fromkeys(rows)))
 
 
-def _bytes(about: About) -> str:
+def _bytes(about: MethodSummary) -> str:
     cost = about.cost
     rows = [
         ("first round", f"{cost.first_down_bytes:,}", f"{cost.first_up_bytes:,}"),
@@ -107,7 +107,7 @@ def _setting(one: Setting) -> tuple[str, str, str, str]:
     return f"`{one.name}`", f"`{shown}`", one.allowed, with_equations(one.meaning)
 
 
-def _results(about: About, tables: Sequence[tuple[str, list[str]]]) -> list[str]:
+def _results(about: MethodSummary, tables: Sequence[tuple[str, list[str]]]) -> list[str]:
     """The method's rows of the results page, each table under its section's name; nothing where it has none."""
     found = []
     for section, lines in tables:
@@ -121,7 +121,7 @@ def _results(about: About, tables: Sequence[tuple[str, list[str]]]) -> list[str]
     )
 
 
-def _is_of(label: str, about: About) -> bool:
+def _is_of(label: str, about: MethodSummary) -> bool:
     """Whether a row's first cell names a method: its title or its name, alone or before a comma."""
     return label.split(",")[0].strip("*` ") in (about.card.title, about.name)
 

@@ -1,7 +1,7 @@
-"""A bundle's card: what it learned from, how well it reads, what it is for, for a script and for a person.
+"""A bundle's model card: training data, scores and intended use, as JSON and Markdown.
 
-It counts patients and names none but by the ids that the manifest holds. Names of classes, methods and patients may be
-a stranger's: in the page they are text and no markup (``plain``).
+Patients appear only by the ids of the manifest. Names of classes, methods and patients may come from strangers: they
+are escaped (``plain``).
 """
 
 import re
@@ -20,9 +20,9 @@ MIT_BIH = {
     "20(3):45-50 (May-June 2001). Goldberger AL, et al. PhysioBank, PhysioToolkit, and PhysioNet. Circulation "
     "101(23):e215-e220 (2000).",
 }
-#: What Markdown acts on inside a line: everywhere, between words alone, and where an address would become a link.
+#: Characters with a meaning in inline Markdown: everywhere, at word boundaries, and in automatic links.
 _MARKS = re.compile(r"[\\`*{}\[\]#+!|~$^@\"]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=\S)|\.(?=[A-Za-z])")
-#: What data of each kind of cohort is under; others' licences only their makers know.
+#: Data source and licence by kind of cohort; those of other cohorts are unknown.
 DATA: dict[str, Mapping[str, str]] = {
     "mitbih": MIT_BIH,
     "demo": {"name": "synthetic patients of 'ecgfed prepare demo'", "licence": "none needed: nobody's recordings"},
@@ -47,7 +47,7 @@ _SCENARIOS = {
 
 
 def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a bundle's card, JSON-ready, from what its manifest says."""
+    """Return the data of a bundle's card, JSON-ready, from its manifest."""
     counts, scores = manifest["trained_on"]["class_counts"], manifest.get("scores")
     of_beats, kind = manifest.get("modality", "ecg") == "ecg", str(manifest["cohort"]["kind"])
     per_class = {str(row["class"]): row for row in (scores or {}).get("per_class", ())}
@@ -81,9 +81,9 @@ def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(text: object) -> str:
-    """Return text of a stranger as Markdown and HTML that shows it and does nothing else, inside a line."""
-    shown = safe_text(str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKS.sub(lambda found: f"\\{found[0]}", shown)
+    """Escape untrusted text for Markdown and HTML, inside a line."""
+    escaped = safe_text(str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKS.sub(lambda match: f"\\{match[0]}", escaped)
 
 
 def listed(lines: Iterable[str]) -> str:
@@ -92,15 +92,15 @@ def listed(lines: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; cells are Markdown already."""
+    """Return a table; cells are Markdown."""
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
 
 
 def data_line(data: Mapping[str, Any]) -> str:
-    """Return where the data are from and their licence, as Markdown."""
+    """Return source and licence of the data, as Markdown."""
     where = f"[{data['name']}]({data['url']}) (doi:{data['doi']})" if "url" in data else plain(data["name"])
-    said = f" {data['attribution']}" if "attribution" in data else ""
-    return f"Data: {where}. Licence: {data['licence']}.{said}"
+    attribution = f" {data['attribution']}" if "attribution" in data else ""
+    return f"Data: {where}. Licence: {data['licence']}.{attribution}"
 
 
 def _count(value: object) -> str:
@@ -112,9 +112,9 @@ def _share(value: object) -> str:
 
 
 def markdown(card: Mapping[str, Any]) -> str:
-    """Return the card for a person; made of its facts alone."""
+    """Return the card as Markdown, from its data only."""
     data, recipe = card["data"], card["recipe"]
-    made_up = "Every patient was made up. " if data["synthetic"] else ""
+    synthetic_note = "Every patient was made up. " if data["synthetic"] else ""
     whom = "" if data["clients"] is None else f" of {count_of(data['clients'], 'client')}"
     settings = ", ".join(f"{plain(name)} {plain(value)}" for name, value in recipe["settings"].items())
     parts = [
@@ -123,7 +123,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         "## Not for",
         listed(card["not_for"]),
         "## What it was trained on",
-        f"{made_up}{count_of(data['training_examples'], 'example')}{whom}"
+        f"{synthetic_note}{count_of(data['training_examples'], 'example')}{whom}"
         f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",
@@ -169,8 +169,10 @@ def _scores(card: Mapping[str, Any]) -> str:
 
 
 def _by_patient(patients: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
-    scored = {name: one for name, one in patients.items() if one}
+    scored = {name: scores for name, scores in patients.items() if scores}
     if not scored:
         return []
-    rows = ((plain(name), _count(one.get("beats")), _share(one.get("macro_f1"))) for name, one in scored.items())
+    rows = (
+        (plain(name), _count(scores.get("beats")), _share(scores.get("macro_f1"))) for name, scores in scored.items()
+    )
     return ["Each patient's own model on that patient's test beats:", table(("patient", "beats", "macro-F1"), rows)]

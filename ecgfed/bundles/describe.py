@@ -1,6 +1,6 @@
-"""What makes a bundle of version 2 of a folder of graphs: every word of its manifest, golden vectors, and its card.
+"""Complete a folder of graphs to a bundle of version 2: manifest, golden vectors, and card.
 
-Export, ``personalize`` and the making anew of an older bundle end here, so that they say the same.
+Shared by export, ``personalize`` and the conversion of older bundles.
 """
 
 import json
@@ -14,7 +14,7 @@ from ecgfed.bundles.golden import golden_of
 from ecgfed.device.bundle import GRAPH, Bundle
 from ecgfed.device.canonical import digest_of
 from ecgfed.device.container import Folder
-from ecgfed.device.facts import class_table, graph_facts
+from ecgfed.device.graph_metadata import class_table, read_graph_metadata
 from ecgfed.device.manifest import (
     CARD,
     CARD_FACTS,
@@ -25,7 +25,7 @@ from ecgfed.device.manifest import (
     modality_of,
     rr_version_in,
 )
-from ecgfed.device.preprocessing import image_preprocessing, preprocessing_about
+from ecgfed.device.preprocessing import image_preprocessing, preprocessing_metadata
 from ecgfed.device.rules import IMAGE_STANDARDISATION, STANDARDISATION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
@@ -33,21 +33,21 @@ from ecgfed.files import sha256, write_bytes, write_json, write_text
 from ecgfed.nets.images import PIXEL_MEAN, PIXEL_STD
 from ecgfed.nets.layers import WINDOW_VARIANCE_FLOOR
 
-#: field of the manifest that names it -> file
+#: field of the manifest -> file name
 FILES = {GOLDEN: "golden.json", CARD: "CARD.md", CARD_FACTS: "card.json"}
 
 
 def described(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a manifest with all that version 2 says of classes, preprocessing and graphs.
+    """Return a manifest with the metadata of version 2 about classes, preprocessing and graphs.
 
     Args:
-        manifest: of version 1, or of version 2: it is said anew.
-        folder: where the bundle's files lie.
+        manifest: of version 1, or of version 2, whose metadata is regenerated.
+        folder: folder of the bundle's files.
     """
     of_beats, files = modality_of(manifest) == "ecg", dict(manifest["files"])
-    for name, about in files.items():
+    for name, entry in files.items():
         if name.endswith(GRAPH):
-            files[name] = {**about, **graph_facts(folder / name, (folder / name).read_bytes())}
+            files[name] = {**entry, **read_graph_metadata(folder / name, (folder / name).read_bytes())}
     return {
         **manifest,
         "schema_version": SCHEMA_VERSION,
@@ -58,9 +58,9 @@ def described(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def preprocessing_of(rr_version: int) -> dict[str, Any]:
-    """Return ``preprocessing`` of a bundle of beats whose graphs take RR features of a version (0: none)."""
+    """Return ``preprocessing`` for a bundle of beats with RR features of a version (0: none)."""
     layer = {"where": "in every graph", "variance_floor_mv2": WINDOW_VARIANCE_FLOOR, "rule": STANDARDISATION}
-    return {**preprocessing_about(rr_version), "standardisation": layer}
+    return {**preprocessing_metadata(rr_version), "standardisation": layer}
 
 
 def _image_preprocessing() -> dict[str, Any]:
@@ -71,41 +71,45 @@ def _image_preprocessing() -> dict[str, Any]:
 def finish_bundle(
     folder: Path, manifest: Mapping[str, Any], signer: Signer | None = None, card: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Write what a folder of graphs lacks to be a bundle of version 2; return its manifest.
+    """Write the missing files of a bundle of version 2; return its manifest.
 
     Args:
-        folder: where the graphs lie.
-        manifest: what is known of them (version 1's fields), ``files`` among it.
-        signer: signs the manifest, where there is one.
-        card: the card and its facts as texts, by the manifest's fields; default what the manifest says.
+        folder: folder of the graphs.
+        manifest: fields of version 1, including ``files``.
+        signer: signs the manifest.
+        card: card and card data as texts, by manifest field; default generated from the manifest.
 
     Raises:
-        BundleError: a graph that is not the manifest's, fails, or a number that no JSON holds.
+        BundleError: a graph does not match the manifest or fails, or a number cannot be represented in JSON.
     """
-    said = described(manifest, folder)
-    unsealed = {**said, DIGEST: ""}  # graphs ask for one; what is said here is not done yet
+    described_manifest = described(manifest, folder)
+    unsealed = {**described_manifest, DIGEST: ""}  # graphs require a digest; the manifest is not complete yet
     golden = golden_of(Bundle(folder, unsealed, None, Folder(folder)))
     texts = {GOLDEN: json.dumps(golden, separators=(",", ":"), allow_nan=False, ensure_ascii=False) + "\n"}
     if card is None:
-        facts = card_of(said)
-        card = {CARD: markdown(facts), CARD_FACTS: json.dumps(facts, indent=1, ensure_ascii=False) + "\n"}
+        card_data = card_of(described_manifest)
+        card = {CARD: markdown(card_data), CARD_FACTS: json.dumps(card_data, indent=1, ensure_ascii=False) + "\n"}
     for field, text in {**texts, **card}.items():
         name = FILES[field]
         write_text(folder / name, text)
-        said[field] = name
-        said["files"][name] = {"role": field, "sha256": sha256(folder / name), "bytes": len(text.encode())}
-    return seal(folder, said, signer)
+        described_manifest[field] = name
+        described_manifest["files"][name] = {
+            "role": field,
+            "sha256": sha256(folder / name),
+            "bytes": len(text.encode()),
+        }
+    return seal(folder, described_manifest, signer)
 
 
 def seal(folder: Path, manifest: Mapping[str, Any], signer: Signer | None) -> dict[str, Any]:
-    """Give a manifest its digest, write it, and sign it; raises BundleError for a number that no JSON holds."""
-    said = dict(manifest)
+    """Add the digest to a manifest, write it, and sign it; raises BundleError for non-finite numbers."""
+    sealed = dict(manifest)
     try:
-        said[DIGEST] = digest_of(said, DIGEST)
-        write_json(folder / MANIFEST, said)
+        sealed[DIGEST] = digest_of(sealed, DIGEST)
+        write_json(folder / MANIFEST, sealed)
     except ValueError as problem:
         raise BundleError(MANIFEST, f"cannot be written ({problem})") from None
     if signer is not None:
         for name, data in signer.files((folder / MANIFEST).read_bytes()).items():
             write_bytes(folder / name, data)
-    return said
+    return sealed

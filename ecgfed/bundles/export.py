@@ -1,4 +1,4 @@
-"""Writing a bundle: graphs, weights, manifest, and the proof that they answer as the trained model does."""
+"""Write a bundle: graphs, weights, manifest, and a parity check against the trained model."""
 
 import hashlib
 import json
@@ -11,20 +11,20 @@ import numpy as np
 
 from ecgfed import __version__
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
-from ecgfed.bundles.calibration import ACCURACY, Answers, Calibration, validation_answers
+from ecgfed.bundles.calibration import ACCURACY, CalibrationFitter, ValidationLogits, validation_logits
 from ecgfed.bundles.describe import finish_bundle
-from ecgfed.bundles.graph_writer import GraphWriter, whole_model
+from ecgfed.bundles.graph_writer import GraphWriter, merged_model
 from ecgfed.bundles.graphs import input_shapes
-from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule
+from ecgfed.bundles.int8_variants import Int8Rule, Int8Variants
 from ecgfed.bundles.packing import replacing_bundle
 from ecgfed.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
-from ecgfed.bundles.tflite import TfliteForms
-from ecgfed.bundles.training_facts import classes_of, training_facts
-from ecgfed.bundles.typical import NEAR_SHARE, fit_typical, typical_part
+from ecgfed.bundles.prototypes import NEAR_SHARE, fit_prototypes, prototype_part
+from ecgfed.bundles.tflite import TfliteVariants
+from ecgfed.bundles.training_metadata import classes_of, training_metadata
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import VALID
-from ecgfed.device.certainty import FAR
-from ecgfed.device.manifest import BOUND, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
+from ecgfed.device.calibration import FAR
+from ecgfed.device.manifest import BOUND, NORMALISATION, RR_METADATA, SCHEMA_VERSION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
 from ecgfed.federation.data import training_data
@@ -38,7 +38,7 @@ from ecgfed.runs.evaluations import check_result
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
 
-#: What is told of each class's scores.
+#: Fields of the scores per class.
 _OF_CLASS = ("class", "beats", "predicted", "sensitivity", "positive_predictivity", "f1")
 INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
 
@@ -60,33 +60,32 @@ def export_bundle(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Write a bundle of a run's global answer and every patient's personal model.
+    """Write a bundle with a run's global model and all personal models.
 
     Args:
         run: the run.
-        cohort: its cohort; beats of its valid split show that the graphs answer as the model does.
+        cohort: its cohort; beats of its valid split are used for the parity check.
         state: its checkpoint.
-        out: folder to make, or zip file where its name ends in ``.zip``.
-        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
-        personal: the personal answers, a name of ``ecgfed.personal`` or ``method``; default what the method is made
-            for.
-        global_only: write the global answer alone: no patient's model, and no weights to start a new one from.
-        accuracy: how often answers that are not uncertain shall be right, on validation beats.
-        batch: how many beats every graph takes at once, no more and no fewer; None leaves that open.
-        int8: write int8 forms beside the float graphs, where this rule accepts them.
-        tflite: write TensorFlow Lite files in int8 too, made by this python (``ecgfed.bundles.tflite``).
-        signer: signs the manifest, where there is one.
-        overwrite: replace ``out`` where it exists.
-        progress: called with patients done and all.
+        out: folder to create, or zip file if its name ends in ``.zip``.
+        protocol: global model of a method without one, ``ensemble`` or ``average``.
+        personal: kind of personal models, a name of ``ecgfed.personal`` or ``method``; default that of the method.
+        global_only: write the global model only: no patients' models, and no weights to start new ones from.
+        accuracy: required accuracy on validation beats of predictions that are not of low confidence.
+        batch: fixed batch size of every graph; None: variable.
+        int8: rule for int8 variants; None: none are written.
+        tflite: Python interpreter that writes TensorFlow Lite files in int8 (``ecgfed.bundles.tflite``); None: none.
+        signer: signs the manifest.
+        overwrite: replace an existing ``out``.
+        progress: called with the numbers of finished and all patients.
 
     Returns:
         The manifest.
 
     Raises:
-        BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
+        BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
     """
     clients, how = () if global_only else cohort.federation, personal_name(run, personal)
-    answers = PersonalModels(
+    personal_models = PersonalModels(
         run,
         state,
         personal_by_name(how),
@@ -95,12 +94,12 @@ def export_bundle(
     scores = _scores(run, state, protocol, how)
 
     def patients() -> Iterator[PatientModel]:
-        """Make one personal model after the other."""
+        """Yield one personal model after the other."""
         for i, client in enumerate(clients):
-            chain = answers.of(client.index)
+            chain = personal_models.of(client.index)
             inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
             classes = classes_of(cohort, client, run.plan.leave_out)
-            valid = validation_answers(run.net, cohort, client, chain)
+            valid = validation_logits(run.net, cohort, client, chain)
             yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id), classes, valid)
             if progress:
                 progress(i + 1, len(clients))
@@ -126,17 +125,17 @@ def export_bundle(
 
 @dataclass(frozen=True)
 class PatientModel:
-    """One patient's part of a bundle.
+    """One patient's model in a bundle.
 
     Attributes:
-        id: names the files.
-        patient: whose it is.
+        id: used for file names.
+        patient: name of the patient.
         chain: the personal model.
-        inputs: some of the patient's beats, for the proof.
+        inputs: beats of the patient for the parity check.
         scores: for the manifest, or None.
-        classes: the classes of the beats that it learned from, or None where it learned from none.
-        valid: what it says of the patient's validation beats, or None where there are none to judge it by: then the
-            global model's certainty stands in.
+        classes: classes of its training beats, or None without any.
+        valid: logits on the patient's validation beats, or None without any: the calibration of the global model is
+            used then.
     """
 
     id: str
@@ -145,7 +144,7 @@ class PatientModel:
     inputs: Inputs
     scores: dict[str, Any] | None
     classes: tuple[str, ...] | None = None
-    valid: Answers | None = None
+    valid: ValidationLogits | None = None
 
 
 def write_bundle(
@@ -166,75 +165,84 @@ def write_bundle(
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Write a bundle of a run's global answer and the personal models given, one of them in memory at a time.
+    """Write a bundle with a run's global model and personal models, of which one is in memory at a time.
 
     Args:
         run: the run.
-        cohort: its cohort; beats of its valid split show that the global graph answers as the model does.
+        cohort: its cohort; beats of its valid split are used for the parity check.
         state: its checkpoint.
-        out: folder to make, or zip file where its name ends in ``.zip``.
+        out: folder to create, or zip file if its name ends in ``.zip``.
         patients: the personal models.
         scores: of the run, for the manifest, or None.
-        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
-        personal: what the personal models are, for the manifest.
-        weights: write the global model's weights too, to start a new patient from.
-        accuracy: how often answers that are not uncertain shall be right, on validation beats.
-        batch: how many beats every graph takes at once, no more and no fewer; None leaves that open.
-        int8: write int8 forms beside the float graphs, where this rule accepts them.
-        tflite: write TensorFlow Lite files in int8 too, made by this python (``ecgfed.bundles.tflite``).
-        signer: signs the manifest, where there is one.
-        overwrite: replace ``out`` where it exists.
+        protocol: global model of a method without one, ``ensemble`` or ``average``.
+        personal: kind of the personal models, for the manifest.
+        weights: also write the global model's weights, to start new patients from.
+        accuracy: required accuracy on validation beats of predictions that are not of low confidence.
+        batch: fixed batch size of every graph; None: variable.
+        int8: rule for int8 variants; None: none are written.
+        tflite: Python interpreter that writes TensorFlow Lite files in int8 (``ecgfed.bundles.tflite``); None: none.
+        signer: signs the manifest.
+        overwrite: replace an existing ``out``.
 
     Returns:
         The manifest.
 
     Raises:
-        BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
+        BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
     """
     net, method = run.net, run.method
-    answer = method.global_model(
-        state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
+    global_model = method.global_model(
+        state.server, (run.client_state(state, client.index) for client in cohort.federation), protocol
     )
     with replacing_bundle(out, overwrite=overwrite) as folder:
-        bound = _fingerprint(run, state, answer)
+        bound = _fingerprint(run, state, global_model)
         writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=batch)
         parity = Parity(net, folder, cohort.classes)
-        global_chain = writer.global_chain(answer)
-        parity.check("global", global_chain, answer, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net))
-        calibration = Calibration(accuracy)
-        calibration.everyone += [validation_answers(net, cohort, client, answer) for client in cohort.federation]
-        forms = _small_forms(writer, run, cohort, int8, tflite)
-        for form in forms:
-            form.add_everyone(global_chain, answer, calibration.everyone)
+        global_chain = writer.global_chain(global_model)
+        parity.check(
+            "global", global_chain, global_model, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net)
+        )
+        calibration = CalibrationFitter(accuracy)
+        calibration.global_logits += [
+            validation_logits(net, cohort, client, global_model) for client in cohort.federation
+        ]
+        variants = _quantized_variants(writer, run, cohort, int8, tflite)
+        for variant in variants:
+            variant.add_global(global_chain, global_model, calibration.global_logits)
         chains: dict[str, dict[str, Any]] = {}
-        for own in patients:
-            names = writer.patient_chain(own.chain, own.id, own.patient)
-            parity.check(own.id, names, own.chain, parity_inputs(own.inputs, net))
-            chains[own.id] = {"patient": own.patient, "chain": names, "scores": own.scores}
-            if own.classes is not None:
-                chains[own.id]["classes"] = list(own.classes)
-            if own.valid is not None:
-                calibration.own[own.id] = own.valid
-                for form in forms:
-                    form.add_patient(own.id, names, own.chain, own.valid)
-        file = _write_weights(writer, answer) if weights and isinstance(answer, Pipeline) else None
-        everyone, certainties = calibration.fitted(list(chains))
-        for name, certainty in certainties.items():
-            chains[name]["certainty"] = certainty
-        of_forms, of_all_forms = dict[str, Any](), dict[str, Any]()
-        for form in forms:
-            of_forms |= form.said(chains, accuracy, everyone)
-            of_all_forms |= form.overview()
+        for patient in patients:
+            names = writer.patient_chain(patient.chain, patient.id, patient.patient)
+            parity.check(patient.id, names, patient.chain, parity_inputs(patient.inputs, net))
+            chains[patient.id] = {"patient": patient.patient, "chain": names, "scores": patient.scores}
+            if patient.classes is not None:
+                chains[patient.id]["classes"] = list(patient.classes)
+            if patient.valid is not None:
+                calibration.personal_logits[patient.id] = patient.valid
+                for variant in variants:
+                    variant.add_patient(patient.id, names, patient.chain, patient.valid)
+        file = _write_weights(writer, global_model) if weights and isinstance(global_model, Pipeline) else None
+        global_calibration, calibrations = calibration.fitted(list(chains))
+        for name, patient_calibration in calibrations.items():
+            chains[name]["certainty"] = patient_calibration
+        variant_entries, variant_overviews = dict[str, Any](), dict[str, Any]()
+        for variant in variants:
+            variant_entries |= variant.finish_entries(chains, accuracy, global_calibration)
+            variant_overviews |= variant.overview()
         manifest = {
-            **_about(run, cohort, state),
+            **_manifest_metadata(run, cohort, state),
             BOUND: bound,
             "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files,
-            "global": {"chain": global_chain, "protocol": _protocol(run, protocol), "certainty": everyone, **of_forms},
+            "global": {
+                "chain": global_chain,
+                "protocol": _protocol(run, protocol),
+                "certainty": global_calibration,
+                **variant_entries,
+            },
             "personal": personal,
-            "trained_on": training_facts(cohort, run.plan.leave_out),
-            "certainty": {**calibration.overview(certainties), FAR: _far(run, cohort, writer)},
-            **of_all_forms,
+            "trained_on": training_metadata(cohort, run.plan.leave_out),
+            "certainty": {**calibration.overview(calibrations), FAR: _ood_entry(run, cohort, writer)},
+            **variant_overviews,
             "weights": file,
             "scores": scores,
             "parity": parity.report(),
@@ -243,54 +251,54 @@ def write_bundle(
         return finish_bundle(folder, manifest, signer)
 
 
-def _small_forms(
+def _quantized_variants(
     writer: GraphWriter, run: Run, cohort: Cohort, int8: Int8Rule | None, tflite: Path | None
-) -> list[Int8Forms | TfliteForms]:
-    """Return what makes the forms asked for beside the float graphs."""
-    forms: list[Int8Forms | TfliteForms] = []
+) -> list[Int8Variants | TfliteVariants]:
+    """Return the writers of the requested quantised variants."""
+    variants: list[Int8Variants | TfliteVariants] = []
     if int8 is not None:
-        forms.append(Int8Forms(writer, run.net, cohort, run.plan.leave_out, int8))
+        variants.append(Int8Variants(writer, run.net, cohort, run.plan.leave_out, int8))
     if tflite is not None:
-        forms.append(TfliteForms(writer, run.net, cohort, run.plan.leave_out, int8 or Int8Rule(), tflite))
-    return forms
+        variants.append(TfliteVariants(writer, run.net, cohort, run.plan.leave_out, int8 or Int8Rule(), tflite))
+    return variants
 
 
-def _write_weights(writer: GraphWriter, answer: Pipeline) -> str:
-    """Write the global model's weights, to start a new patient from, and return their name in the bundle."""
+def _write_weights(writer: GraphWriter, model: Pipeline) -> str:
+    """Write the global model's weights, to start new patients from; return their name in the bundle."""
     name = "weights/global.safetensors"
     (writer.folder / "weights").mkdir()
-    save_tree(writer.folder / name, whole_model(answer).params)
+    save_tree(writer.folder / name, merged_model(model).params)
     writer.note(name, "weights")
     return name
 
 
-def _far(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
-    """Write the graph that says how far a beat is from typical ones, and say from where on it is far."""
-    fitted = fit_typical(run.net, cohort, run.plan.seed)
+def _ood_entry(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
+    """Write the graph of distances to prototypes; return its entry with the threshold."""
+    fitted = fit_prototypes(run.net, cohort, run.plan.seed)
     if fitted is None:
         return None
-    name = writer.part(typical_part(fitted[0]), "far.onnx")
+    name = writer.part(prototype_part(fitted[0]), "far.onnx")
     return {"graph": name, "threshold": fitted[1], "typical": len(fitted[0]), "near_share": NEAR_SHARE}
 
 
-def _fingerprint(run: Run, state: State, answer: Model) -> str:
-    """Return SHA-256 over the run, its round and its global answer: every graph of a bundle says it, and no other."""
-    found = hashlib.sha256(f"{run.identity} {state.round}".encode())
-    for chain in answer.members if isinstance(answer, Ensemble) else (answer,):
+def _fingerprint(run: Run, state: State, model: Model) -> str:
+    """Return the SHA-256 over the run, its round and its global model, which all graphs of a bundle carry."""
+    digest = hashlib.sha256(f"{run.identity} {state.round}".encode())
+    for chain in model.members if isinstance(model, Ensemble) else (model,):
         for part in chain.stages:
             for name in sorted(part.params):
-                found.update(name.encode())
-                found.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())
-    return found.hexdigest()
+                digest.update(name.encode())
+                digest.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())
+    return digest.hexdigest()
 
 
 def _protocol(run: Run, protocol: str) -> str:
     return "one model" if run.method.has_global_model else protocol
 
 
-def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
+def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
     meta = cohort.meta
-    about = {
+    metadata = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "intended_use": INTENDED_USE,
@@ -304,9 +312,9 @@ def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
         "units": meta["units"],
     }
     if cohort.modality == "image":
-        return {**about, "modality": "image", "normalisation": NORMALISATION["image"]}
+        return {**metadata, "modality": "image", "normalisation": NORMALISATION["image"]}
     return {
-        **about,
+        **metadata,
         "fs_hz": FS_HZ,
         "window_samples": WINDOW_SAMPLES,
         "r_index": R_INDEX,
@@ -318,11 +326,11 @@ def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
 
 
 def _rr(run: Run) -> dict[str, Any]:
-    return {"rr_features": RR_ABOUT[run.net.spec.rr_version]} if run.net.spec.rr else {}
+    return {"rr_features": RR_METADATA[run.net.spec.rr_version]} if run.net.spec.rr else {}
 
 
 def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
-    """Metadata of every graph: JSON strings, so that a graph found alone says what it is."""
+    """Return the metadata of every graph, as JSON strings, so that each graph is self-describing."""
     meta = cohort.meta
     values = {
         "schema_version": SCHEMA_VERSION,
@@ -350,12 +358,12 @@ def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
 
 
 def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, dict[str, Any]]:
-    """Return test scores by client id (and of the run under ``""``), where 'ecgfed evaluate' has made them.
+    """Return test scores of 'ecgfed evaluate' by client id, and of the run under ``""``; empty if there are none.
 
-    Scores of another round are left out, and T_g where it is that of another global answer than the exported one.
+    Scores of other rounds are ignored, and T_g if it is of another global model than the exported one.
     """
-    other = "" if personal == run.method.personal else f"-{personal}"
-    path = run.path / f"evaluation-test{other}" / "scores.json"
+    suffix = "" if personal == run.method.personal else f"-{personal}"
+    path = run.path / f"evaluation-test{suffix}" / "scores.json"
     if not path.is_file():
         return {}
     result, again = read_json(path, BundleError), f"run 'ecgfed evaluate {run.path}' again"
@@ -363,13 +371,13 @@ def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, d
         check_result(dict(result), path, str(run.meta["method"]), run.identity, again)
         if result["round"] != state.round:
             return {}
-        own = {
+        patient_scores = {
             row["client"]: {"split": "test", "beats": int(row["beats"]), "macro_f1": row["personal_f1"]}
             for row in result["per_patient"]
         }
-        same_answer = run.method.has_global_model or result["protocol"] == protocol
-        means = {name: value for name, value in result["scores"].items() if same_answer or name != "T_g"}
+        same_global_model = run.method.has_global_model or result["protocol"] == protocol
+        means = {name: value for name, value in result["scores"].items() if same_global_model or name != "T_g"}
         classes = [{name: row[name] for name in _OF_CLASS} for row in result.get("per_class", ())]
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise BundleError(path, f"lacks {problem}", "scores", again) from None
-    return {"": {"split": "test", **means, **({"per_class": classes} if same_answer else {})}, **own}
+    return {"": {"split": "test", **means, **({"per_class": classes} if same_global_model else {})}, **patient_scores}

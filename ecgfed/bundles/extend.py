@@ -1,4 +1,4 @@
-"""A bundle with one patient more: all it has as it is, and the patient's own model, written and proved as at export."""
+"""Add a patient's model to a bundle: existing files are copied, the new model is written and checked as at export."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,20 +14,20 @@ from ecgfed.bundles.packing import check_new_bundle, replacing_bundle
 from ecgfed.bundles.parity import Parity, parity_inputs
 from ecgfed.bundles.tflite import TFLITE
 from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.certainty import UNSAID, certainty_in
+from ecgfed.device.calibration import UNCALIBRATED, calibration_in
 from ecgfed.device.graph import outside_of
 from ecgfed.device.int8 import chains_of
 from ecgfed.device.manifest import BOUND, CARD, CARD_FACTS
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError, OptionError
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.files import write_bytes
 from ecgfed.methods.models import Pipeline
 from ecgfed.nets.net import Net
 
-#: What every graph of one bundle says alike; whose it is and what it computes is its own.
-_SAID_ALIKE = (
+#: Metadata that all graphs of a bundle share.
+_SHARED_PROPERTIES = (
     "schema_version",
     "tool_version",
     "intended_use",
@@ -49,15 +49,15 @@ _SAID_ALIKE = (
 
 
 def check_extension(bundle: Bundle, out: Path, patient: str, *, overwrite: bool) -> None:
-    """Refuse, before any work, a name or a folder that ``extended_bundle`` would refuse.
+    """Check name and folder before any work, as ``extended_bundle`` does.
 
     Raises:
-        OptionError: the bundle has a patient of this name and nothing is to be overwritten; ``out`` is taken, or the
-            model in the package.
+        OptionError: the bundle has a patient of this name, or ``out`` exists, without ``overwrite``; or ``out`` is the
+            packaged model.
     """
     if patient in bundle.manifest["patients"] and not overwrite:
-        found = f"the bundle {bundle.path} has a patient {patient}"
-        raise OptionError("--patient", found, "a new name", "name another, or --overwrite to replace that model")
+        problem = f"the bundle {bundle.path} has a patient {patient}"
+        raise OptionError("--patient", problem, "a new name", "name another, or --overwrite to replace that model")
     if out.resolve() == MODEL:
         raise OptionError("--out", f"{out} is the model in the package", "another folder")
     check_new_bundle(out, overwrite=overwrite)
@@ -70,35 +70,35 @@ def extended_bundle(
     model: PatientModel,
     net: Net,
     *,
-    facts: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> Iterator[Bundle]:
-    """Write a bundle with one patient more, and yield it opened; it takes its place when the block ends well.
+    """Write a bundle with an additional patient, and yield it opened; it is moved to ``out`` if the block succeeds.
 
     Args:
-        bundle: the bundle that is gone on from; its files are copied as they are.
-        out: folder or zip file to make; it may be that of ``bundle`` where it is to be overwritten.
-        model: the patient's model; ``valid`` is not asked: the global model's certainty stands in.
+        bundle: the original bundle; its files are copied unchanged.
+        out: folder or zip file to create; may be that of ``bundle`` with ``overwrite``.
+        model: the patient's model; ``valid`` is ignored: the calibration of the global model is used.
         net: the functions of its parts.
-        facts: JSON-ready: what else the manifest says of this patient.
-        signer: signs the manifest, where there is one; the given bundle's signature does not hold for another one.
-        overwrite: replace ``out`` where it exists, and a patient of this name.
+        metadata: JSON-ready, additional fields of the patient in the manifest.
+        signer: signs the manifest; the signature of the original bundle does not apply.
+        overwrite: replace an existing ``out``, and a patient of this name.
 
     Raises:
         OptionError: see ``check_extension``.
-        BundleError: a graph that differs from the model by more than the contract allows, or a file of the given bundle
-            that cannot be read; nothing is written.
+        BundleError: a graph differs from the model by more than the tolerance, or a file of the original bundle cannot
+            be read; nothing is written.
     """
     check_extension(bundle, out, model.id, overwrite=overwrite)
     with replacing_bundle(out, overwrite=overwrite) as folder:
         _check_unchanged(bundle, out)
         writer = GraphWriter(folder, net, _properties(bundle), _copied(bundle, folder, model.id))
-        own = Pipeline(tuple(replace(part, shared=False) for part in model.chain.stages))
-        names = writer.patient_chain(own, model.id, model.patient)
+        chain = Pipeline(tuple(replace(part, shared=False) for part in model.chain.stages))
+        names = writer.patient_chain(chain, model.id, model.patient)
         parity = Parity(net, folder, bundle.classes)
-        with one_torch_thread():  # the figures in the manifest do not depend on the machine's cores
-            parity.check(model.id, names, own, parity_inputs(model.inputs, net))
+        with single_torch_thread():  # figures in the manifest must not depend on the number of cores
+            parity.check(model.id, names, chain, parity_inputs(model.inputs, net))
         entry = {
             "patient": model.patient,
             "chain": names,
@@ -107,7 +107,7 @@ def extended_bundle(
             **_certainty(bundle),
             "tool_version": __version__,
             "parity": parity.report(),
-            **facts,
+            **metadata,
         }
         patients = {**bundle.manifest["patients"], model.id: entry}
         manifest = {**bundle.manifest, "files": writer.files, "patients": patients}
@@ -115,55 +115,62 @@ def extended_bundle(
             finish_bundle(folder, manifest, signer, _card(bundle))
         else:
             seal(folder, manifest, signer)
-        _check_unchanged(bundle, out)  # nobody can have changed a folder, which is locked; a zip file is not
+        _check_unchanged(bundle, out)  # a folder is locked and cannot have changed; a zip file is not
         yield open_bundle(folder)
 
 
 def _check_unchanged(bundle: Bundle, out: Path) -> None:
-    """Refuse to put a bundle's patients of a while ago in the place of those that it has now; raises BundleError."""
+    """Raise BundleError if ``out`` is the original bundle and has changed since it was opened."""
     if out.resolve() == bundle.path.resolve() and open_bundle(out).manifest != bundle.manifest:
-        found = "was changed by somebody else since it was opened"
-        raise BundleError(out, found, "the bundle that was begun with", "do it again, from the bundle as it is now")
+        problem = "was changed by somebody else since it was opened"
+        raise BundleError(out, problem, "the bundle that was begun with", "do it again, from the bundle as it is now")
 
 
 def _card(bundle: Bundle) -> dict[str, str]:
-    """Return the card of the given bundle and its facts, which stay what they are: they are of its training."""
+    """Return the card and card data of the original bundle; they describe its training and stay unchanged."""
     return {field: bundle.read(bundle.manifest[field]).decode("utf-8", "replace") for field in (CARD, CARD_FACTS)}
 
 
 def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, Any]]:
-    """Copy a bundle's files, without those that only a patient of this name has; return what its manifest says of them.
+    """Copy a bundle's files, except those that only a patient of this name uses; return their manifest entries.
 
-    A name that the patient's new model will take is free then, whoever had it.
+    The file names of the patient's new model are free afterwards.
     """
     manifest = bundle.manifest
-    others = [entry for name, entry in manifest["patients"].items() if name != patient]
-    used = {name for entry in (manifest["global"], *others) for chain in chains_of(entry) for name in chain}
+    remaining = [entry for name, entry in manifest["patients"].items() if name != patient]
+    used = {name for entry in (manifest["global"], *remaining) for chain in chains_of(entry) for name in chain}
     replaced = chains_of(manifest["patients"].get(patient, {"chain": ()}))
-    gone = {name for chain in replaced for name in chain} - used
+    dropped = {name for chain in replaced for name in chain} - used
     lite = manifest["patients"].get(patient, {}).get(TFLITE)
-    gone |= {lite["file"]} if isinstance(lite, dict) and isinstance(lite.get("file"), str) else set()
-    gone |= {manifest[field] for field in FILES if field in manifest}  # made anew, and written again
-    kept = {name: about for name, about in manifest["files"].items() if name not in gone}
-    for name in kept:
+    dropped |= {lite["file"]} if isinstance(lite, dict) and isinstance(lite.get("file"), str) else set()
+    dropped |= {manifest[field] for field in FILES if field in manifest}  # regenerated
+    copied = {name: entry for name, entry in manifest["files"].items() if name not in dropped}
+    for name in copied:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         write_bytes(folder / name, bundle.read(name))
-    return kept
+    return copied
 
 
 def _properties(bundle: Bundle) -> dict[str, str]:
-    """Return what the given bundle's graphs say of themselves, whoever they are of."""
+    """Return the metadata shared by the original bundle's graphs."""
     name = bundle.manifest["global"]["chain"][0]
     metadata = outside_of(bundle.path / name, bundle.read(name)).metadata
-    said = {key: metadata[key] for key in _SAID_ALIKE if key in metadata}
+    properties = {key: metadata[key] for key in _SHARED_PROPERTIES if key in metadata}
     version = bundle.manifest.get("tool_version")
-    return {"tool_version": version if isinstance(version, str) else "", **said}
+    return {"tool_version": version if isinstance(version, str) else "", **properties}
 
 
 def _certainty(bundle: Bundle) -> dict[str, Any]:
-    """Return the global model's temperature and threshold, which stand in; nothing of a bundle that says none."""
-    everyone = certainty_in(bundle.manifest, None)
-    if everyone is UNSAID:
+    """Return the global model's calibration for the new patient; empty if the bundle has none."""
+    global_calibration = calibration_in(bundle.manifest, None)
+    if global_calibration is UNCALIBRATED:
         return {}
     fitted = dict.fromkeys(("ece_before", "ece_after", "kept", "kept_accuracy"))
-    return {"certainty": {"temperature": everyone.temperature, "threshold": everyone.threshold, "beats": 0, **fitted}}
+    return {
+        "certainty": {
+            "temperature": global_calibration.temperature,
+            "threshold": global_calibration.threshold,
+            "beats": 0,
+            **fitted,
+        }
+    }

@@ -8,11 +8,21 @@ from numpy.typing import NDArray
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.cohort.demo import BASELINE, GAIN, SHAPES
 from ecgfed.device.bundle import Bundle
-from ecgfed.device.golden import VERSION, Recorded, answer_of, beats_of, context_of, from_nv, in_nv, rounded, window_of
+from ecgfed.device.golden import (
+    VERSION,
+    GoldenRecording,
+    beats_of,
+    context_of,
+    from_nv,
+    in_nv,
+    model_output,
+    rounded,
+    window_of,
+)
 from ecgfed.device.graph import AT_ONCE
 from ecgfed.device.manifest import BOUND, models_in
 
-ABOUT = (
+DESCRIPTION = (
     "Golden vectors: a synthetic recording, no patient's, and what each stage and each model makes of it. A stage "
     "takes what stands here of the stage before. nV is a millionth of a mV; beats are numbered through all recordings."
 )
@@ -28,9 +38,9 @@ RECORDINGS: tuple[tuple[str, float, float, tuple[tuple[float, str], ...], tuple[
     ("360 Hz", 360.0, 12.0, _FIRST, None),
     ("250 Hz with a gap", 250.0, 7.6, _SECOND, (4.35, 4.65)),
 )
-#: Noise in steps of the converter, and a slow wander of the baseline: mV, Hz.
+#: Noise in ADC steps, and baseline wander: mV, Hz.
 _NOISE_ADU, _WANDER = 2, (0.10, 0.3)
-#: Beats that are made up for the features that look at minutes, and those without an interval before them.
+#: Number of synthetic beats for RR features over minutes, and the beats without a preceding interval.
 CONTEXT_BEATS, CONTEXT_VOID = 330, (0, 77, 201)
 #: Every patient's model answers these beats of the first recording: one of each kind, and one at an end.
 PATIENTS_ANSWER = (0, 3, 4, 5, 7, 8)
@@ -39,7 +49,7 @@ PATIENTS_ANSWER = (0, 3, 4, 5, 7, 8)
 def synthetic_adu(
     fs_hz: float, seconds: float, beats: tuple[tuple[float, str], ...], gap_s: tuple[float, float] | None
 ) -> list[int | None]:
-    """Make up a lead as a converter's whole numbers, None where there is no sample."""
+    """Return a synthetic lead in ADC units, None for missing samples."""
     time_s = np.arange(round(seconds * fs_hz)) / fs_hz
     signal_mv = _WANDER[0] * np.sin(2 * np.pi * _WANDER[1] * time_s)
     for at_s, kind in beats:
@@ -56,41 +66,40 @@ def synthetic_adu(
 
 
 def _recording(number: int, rr_version: int) -> dict[str, Any]:
-    """Return one recording with every stage, each made of what is written of the stage before."""
+    """Return one recording with all stages, each computed from the stored output of the previous one."""
     name, fs_hz, seconds, beats, gap_s = RECORDINGS[number]
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": name,
         "fs_hz": fs_hz,
         "gain_adu_per_mv": GAIN,
         "baseline_adu": BASELINE,
         "adu": synthetic_adu(fs_hz, seconds, beats, gap_s),
     }
-    here = Recorded(said)
-    said["filtered_nv"] = at_360 = in_nv(here.filtered())
-    if len(resampled := here.resampled(from_nv(at_360))) != len(at_360):
-        said["resampled_nv"] = at_360 = in_nv(resampled)
-    peaks = here.peaks()
-    window_mv, padded = here.windows(from_nv(at_360), peaks)
-    said["lost"], said["r_samples"] = here.lost(), peaks.tolist()
-    said["window_nv"], said["padded"] = [in_nv(one) for one in window_mv[:, 0]], padded.astype(int).tolist()
+    recording = GoldenRecording(entry)
+    entry["filtered_nv"] = at_360 = in_nv(recording.filtered())
+    if len(resampled := recording.resampled(from_nv(at_360))) != len(at_360):
+        entry["resampled_nv"] = at_360 = in_nv(resampled)
+    peaks = recording.peaks()
+    window_mv, padded = recording.windows(from_nv(at_360), peaks)
+    entry["lost"], entry["r_samples"] = recording.lost(), peaks.tolist()
+    entry["window_nv"], entry["padded"] = [in_nv(window) for window in window_mv[:, 0]], padded.astype(int).tolist()
     if rr_version:
-        said["rr"] = rounded(here.rr(rr_version, peaks, window_of(said), padded, said["lost"]))
-    return said
+        entry["rr"] = rounded(recording.rr(rr_version, peaks, window_of(entry), padded, entry["lost"]))
+    return entry
 
 
 def _bumps(kind: str, waves: slice) -> NDArray[np.float64]:
-    """Return some waves of a beat in a window, (256,) mV."""
+    """Return waves of a beat in a window, (256,) mV."""
     time_s = (np.arange(WINDOW_SAMPLES) - R_INDEX) / FS_HZ
     rows = SHAPES[kind][waves]
     return np.asarray(sum(h * np.exp(-0.5 * ((time_s - at / 1e3) / (width / 1e3)) ** 2) for at, width, h, _ in rows))
 
 
 def _context() -> dict[str, Any]:
-    """Make up minutes of beats, for the features that compare a beat with those around it (RR features, version 2).
+    """Return synthetic beats over minutes, for RR features of version 2, which compare a beat with its neighbours.
 
-    Windows are sums of three shapes, so that many beats take little room: a P wave, the rest of a normal beat, and a
-    ventricular beat. There are early beats of both kinds, a stretch without rhythm, void intervals and windows that
-    make no reference.
+    Windows are sums of three shapes, to keep the file small: a P wave, the rest of a normal beat, and a ventricular
+    beat. There are premature beats of both kinds, an irregular segment, undefined intervals and unusable windows.
     """
     draw = np.random.default_rng(18)
     kinds = np.where(draw.random(CONTEXT_BEATS) < 0.08, "V", np.where(draw.random(CONTEXT_BEATS) < 0.1, "A", "N"))
@@ -106,49 +115,49 @@ def _context() -> dict[str, Any]:
     parts = np.stack([p_wave, np.where(kinds == "V", 60, size), np.where(kinds == "V", size, 40)], axis=1)
     shapes = [_bumps("N", slice(0, 1)), _bumps("N", slice(1, None)), _bumps("V", slice(None))]
     usable = (draw.random(CONTEXT_BEATS) > 0.04).astype(int)
-    said = {
+    entry = {
         "before_ms": before_ms,
         "shapes_nv": [in_nv(shape) for shape in shapes],
         "parts_per_mille": parts.tolist(),
         "usable": usable.tolist(),
         "answered": list(range(1, CONTEXT_BEATS, 7)),
     }
-    said["rr"] = rounded(context_of(said))
-    return said
+    entry["rr"] = rounded(context_of(entry))
+    return entry
 
 
 def _images() -> NDArray[np.uint8]:
-    """Make up two images: one of slopes, one of noise."""
+    """Return two synthetic images: gradients and noise."""
     rows, columns = np.meshgrid(np.arange(32), np.arange(32), indexing="ij")
     slopes = np.stack([rows * 8, columns * 8, (rows + columns) * 4]).astype(np.uint8)
     return np.stack([slopes, np.random.default_rng(17).integers(0, 256, (3, 32, 32)).astype(np.uint8)])
 
 
 def golden_of(bundle: Bundle) -> dict[str, Any]:
-    """Return a bundle's golden vectors, JSON-ready: made anew, whoever's bundle it is.
+    """Compute a bundle's golden vectors, JSON-ready.
 
     Raises:
-        BundleError: a graph that is not the bundle's, or fails.
+        BundleError: a graph does not match the bundle, or fails.
     """
-    said: dict[str, Any] = {"version": VERSION, "about": ABOUT, "run": bundle.manifest[BOUND]}
+    golden: dict[str, Any] = {"version": VERSION, "about": DESCRIPTION, "run": bundle.manifest[BOUND]}
     rr: NDArray[np.float32] | None = None
     if bundle.modality == "image":
         examples: NDArray[Any] = _images()
-        said["images"], some = examples.tolist(), [0, 1]
+        golden["images"], some = examples.tolist(), [0, 1]
     else:
         recordings = [_recording(number, bundle.rr_version) for number in range(len(RECORDINGS))]
         examples, rr = beats_of(recordings)
-        said["recordings"], some = recordings, list(PATIENTS_ANSWER)
+        golden["recordings"], some = recordings, list(PATIENTS_ANSWER)
         if bundle.rr_version == 2:
-            said["context"] = _context()
-        if (farness := bundle.farness()) is not None:
-            distance = farness.distance(examples, AT_ONCE)
-            said["far"] = {"distance": rounded(distance), "far": (distance > farness.threshold).astype(int).tolist()}
-    said["answered"] = {"global": list(range(len(examples))), "patients": some}
-    said["global"], said["patients"] = {}, {client: {} for client in bundle.patients}
-    for client, form, _ in models_in(bundle.manifest):
-        beats = said["answered"]["global" if client is None else "patients"]
-        classifier = bundle.classifier(client, int8=form == "int8")
-        found = answer_of(classifier, examples[beats], None if rr is None else rr[beats])
-        (said["global"] if client is None else said["patients"][client])[form] = found
-    return said
+            golden["context"] = _context()
+        if (detector := bundle.ood_detector()) is not None:
+            distance = detector.distance(examples, AT_ONCE)
+            golden["far"] = {"distance": rounded(distance), "far": (distance > detector.threshold).astype(int).tolist()}
+    golden["answered"] = {"global": list(range(len(examples))), "patients": some}
+    golden["global"], golden["patients"] = {}, {client: {} for client in bundle.patients}
+    for client, variant, _ in models_in(bundle.manifest):
+        beats = golden["answered"]["global" if client is None else "patients"]
+        classifier = bundle.classifier(client, int8=variant == "int8")
+        output = model_output(classifier, examples[beats], None if rr is None else rr[beats])
+        (golden["global"] if client is None else golden["patients"][client])[variant] = output
+    return golden

@@ -1,4 +1,4 @@
-"""Writing the graphs of a bundle: what is shared once, what is a patient's under that patient's name."""
+"""Write the graphs of a bundle: shared parts once, personal parts under the patient's name."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.text import count_of
 
-#: An ensemble of this many bytes is said to be large: more than the flash of most microcontrollers.
+#: Size in bytes from which an ensemble is reported as large: more than the flash of most microcontrollers.
 LARGE_ENSEMBLE_BYTES = 1_000_000
 
 
@@ -26,13 +26,13 @@ class GraphWriter:
     """Writes graphs into a folder, each part once.
 
     Attributes:
-        folder: the bundle's.
-        net: whose roles the parts are.
-        properties: what every graph says of itself.
-        files: name -> role, SHA-256 and bytes of what was written; of a graph its operations, of an ensemble how many
-            members it has.
-        batch: how many examples every graph takes at once, or None where that is open.
-        templates: a role's graph, traced once.
+        folder: of the bundle.
+        net: the net of the parts.
+        properties: metadata of every graph.
+        files: name -> role, SHA-256 and bytes of written files; for a graph its operations, for an ensemble its number
+            of members.
+        batch: fixed batch size of every graph, or None if variable.
+        templates: traced graph of each role.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class GraphWriter:
     properties: dict[str, str]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     templates: dict[str, GraphTemplate] = field(default_factory=dict)
-    #: a shared part's identity -> (file name, its parameters, held so that the identity stays theirs)
+    #: identity of a shared part -> (file name, its parameters, referenced so that the identity stays unique)
     known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
     batch: int | None = None
 
@@ -51,7 +51,7 @@ class GraphWriter:
         return self.templates[part.role].fill(part.params)
 
     def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
-        """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
+        """Write a graph under a name with ``more`` metadata; a different graph of that name is an error."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         data = finish(with_batch(model, self.batch), {**self.properties, "role": role, **more})
@@ -63,48 +63,48 @@ class GraphWriter:
         return name
 
     def note(self, name: str, role: str) -> None:
-        """Enter a file of the folder into ``files``."""
+        """Add a file of the folder to ``files``."""
         path = self.folder / name
         self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
 
     def part(self, part: Stage, name: str, **more: str) -> str:
-        """Write a part under a name, unless it is a shared one and these very parameters have been written already."""
-        if not part.shared:  # a patient's own is not held: memory has one patient at a time
+        """Write a part under a name, unless it is shared and its parameters were already written."""
+        if not part.shared:  # personal parts are not cached: one patient is in memory at a time
             return self.write(name, self.graph(part), part.role, **more)
         key = part.identity
         if key not in self.known:
             self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
         return self.known[key][0]
 
-    def global_chain(self, answer: Model) -> list[str]:
-        """Write the model for everybody; return the files of its chain."""
-        if isinstance(answer, Ensemble):
-            members = [whole_model(chain) for chain in answer.members]
+    def global_chain(self, model: Model) -> list[str]:
+        """Write the global model; return the files of its chain."""
+        if isinstance(model, Ensemble):
+            members = [merged_model(chain) for chain in model.members]
             names = [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
             self.files["global.onnx"]["members"] = len(members)
             return names
-        return [self.part(whole_model(answer), "global.onnx")]
+        return [self.part(merged_model(model), "global.onnx")]
 
     def patient_chain(self, chain: Pipeline, client: str, patient: str) -> list[str]:
-        """Write a patient's own parts, and shared ones not yet written; return the files of the chain."""
-        own = [part for part in chain.stages if not part.shared]
+        """Write personal parts, and shared ones not yet written; return the files of the chain."""
+        personal_parts = [part for part in chain.stages if not part.shared]
         names = []
         for part in chain.stages:
             if part.shared:
-                # a method's ensemble has the name where a patient may yet have the server's whole model (LG-FedAvg)
+                # the name may belong to an ensemble while a patient has the server's full model (LG-FedAvg)
                 is_global = part.role == "model" and "members" not in self.files.get("global.onnx", {})
                 names.append(self.part(part, "global.onnx" if is_global else f"{part.role}.onnx"))
             else:
-                suffix = "" if len(own) == 1 else f".{part.role}"
+                suffix = "" if len(personal_parts) == 1 else f".{part.role}"
                 names.append(self.part(part, f"patients/{client}{suffix}.onnx", client=client, patient=patient))
         return names
 
 
 def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Say of an ensemble, where it is large, how large it is and what to do; ``files`` are a manifest's."""
-    for name, about in files.items():
-        if about.get("role") == "ensemble" and about["bytes"] >= LARGE_ENSEMBLE_BYTES:
-            count, size = about["members"], about["bytes"] / 1e6
+    """Return a message if the bundle has a large ensemble; ``files`` are from a manifest."""
+    for name, entry in files.items():
+        if entry.get("role") == "ensemble" and entry["bytes"] >= LARGE_ENSEMBLE_BYTES:
+            count, size = entry["members"], entry["bytes"] / 1e6
             return (
                 f"{name} is an ensemble of {count_of(count, 'model')}, {size:.1f} MB, and takes {count} times as "
                 "long as one: --global average writes the mean of their weights in its place (evaluate it first), "
@@ -113,8 +113,8 @@ def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
     return None
 
 
-def whole_model(chain: Pipeline) -> Stage:
-    """Return a chain as one part of role ``model``."""
+def merged_model(chain: Pipeline) -> Stage:
+    """Merge a chain into one part of role ``model``."""
     if [part.role for part in chain.stages] == ["model"]:
         return chain.stages[0]
     if [part.role for part in chain.stages] == ["extractor", "head"]:

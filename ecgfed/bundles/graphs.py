@@ -1,4 +1,4 @@
-"""ONNX graphs of a net's roles: each traced once, then filled with one patient's parameters after the other."""
+"""ONNX graphs of a net's roles: each is traced once and filled with the parameters of each patient."""
 
 import logging
 import warnings
@@ -16,7 +16,7 @@ from ecgfed.nets.net import Inputs, Net
 
 #: InstanceNormalization and Reduce* with axes as inputs; read by every ONNX Runtime since 1.14.
 OPSET = 18
-#: Below this a mean probability counts as this, so that the ensemble's logits are finite.
+#: Lower bound of a mean probability, so that logits of an ensemble are finite.
 TINY_PROBABILITY = 1e-30
 
 
@@ -80,7 +80,7 @@ class GraphTemplate:
         self.model: onnx.ModelProto = program.model_proto
         self.inputs = tuple(shapes)
         self._strip()
-        #: parameter -> the shape it is stored in, where that is not its own
+        #: parameter -> shape in which it is stored, if different
         self.stored = simplify(self.model, self.names)
 
     def _strip(self) -> None:
@@ -101,10 +101,10 @@ class GraphTemplate:
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         graph = model.graph
-        kept = [entry for entry in graph.input if entry.name in self.inputs]
+        inputs = [entry for entry in graph.input if entry.name in self.inputs]
         used = {entry.name for entry in graph.input}
         del graph.input[:]
-        graph.input.extend(kept)
+        graph.input.extend(inputs)
         for name in self.names:
             if name in used:
                 values = params[name].detach().numpy()
@@ -115,10 +115,10 @@ class GraphTemplate:
 
 
 def ensemble_graph(members: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
-    """Put models side by side into one graph whose logits are the log of their mean probability.
+    """Combine models into one graph whose logits are the log of their mean probability.
 
     Args:
-        members: graphs of one net with the output ``logits``.
+        members: graphs of the same net with output ``logits``.
 
     Returns:
         A graph with the same inputs; softmax of its logits is the mean of the members' probabilities.

@@ -1,4 +1,4 @@
-"""A bundle as one zip file: the same files, stored as they are, the same bytes for the same bundle on every machine."""
+"""Write a bundle as a zip file: files are stored uncompressed, and the bytes are reproducible."""
 
 import struct
 import tempfile
@@ -14,18 +14,18 @@ from ecgfed.errors import BundleError, OptionError
 from ecgfed.files import check_new_folder, replacing_folder, write_together
 
 _LOCAL, _ENTRY, _END = struct.Struct("<4s5H3L2H"), struct.Struct("<4s6H3L5H2L"), struct.Struct("<4s4H2LH")
-#: Version 2.0 of the format, made on Unix; names in UTF-8; nothing packed; 1 January 1980, the first day a zip knows; a
-#: plain file that its owner may write and everybody read.
+#: Version 2.0 of the format, created on Unix; UTF-8 names; stored; 1 January 1980, the earliest date in a zip; a plain
+#: file with mode 0644.
 _VERSION, _UNIX, _UTF8, _STORED, _DAY, _MODE = 20, 3 << 8, 1 << 11, 0, 0x21, 0o100644
 
 
 def is_zip(out: Path) -> bool:
-    """Say whether a bundle of this name shall be one file."""
+    """Return whether a bundle of this name is a zip file."""
     return out.suffix.casefold() == ZIP
 
 
 def check_new_bundle(out: Path, *, overwrite: bool = False) -> None:
-    """Refuse a folder or a zip file that is taken, before the work for it; raises OptionError."""
+    """Raise OptionError if a folder or zip file already exists."""
     if not is_zip(out):
         check_new_folder(out, overwrite=overwrite)
     elif out.is_dir():
@@ -36,16 +36,16 @@ def check_new_bundle(out: Path, *, overwrite: bool = False) -> None:
 
 @contextmanager
 def replacing_bundle(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a folder to put a bundle's files into; it takes its place, or is packed into one, when the block ends well.
+    """Yield a folder for a bundle's files; it is moved to ``out`` or packed into it if the block succeeds.
 
     Args:
         out: a folder, or a file that ends in ``.zip``.
-        overwrite: replace what is there.
+        overwrite: replace an existing ``out``.
 
     Raises:
-        OptionError: ``out`` is taken.
-        StorageError: the disk refuses; nothing was changed.
-        BundleError: more than a zip file holds.
+        OptionError: ``out`` exists.
+        StorageError: writing failed; nothing was changed.
+        BundleError: too large for a zip file.
     """
     if not is_zip(out):
         with replacing_folder(out, overwrite=overwrite) as folder:
@@ -57,7 +57,7 @@ def replacing_bundle(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         folder.mkdir()
         yield folder
         names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        names.sort(key=lambda name: name != MANIFEST)  # the manifest first: who reads a stream meets it at once
+        names.sort(key=lambda name: name != MANIFEST)  # the manifest first, for streaming readers
         total = sum((folder / name).stat().st_size for name in names)
         if len(names) >= min(MOST_FILES, 0xFFFF) or total > MOST_BYTES // 2:
             raise BundleError(out, f"would hold {len(names):,} files of {total:,} bytes", "less", "export to a folder")
@@ -66,7 +66,7 @@ def replacing_bundle(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def packed(folder: Path, names: Iterable[str]) -> Iterator[bytes]:
-    """Yield the bytes of a zip file of some files of a folder."""
+    """Yield the bytes of a zip file with files of a folder."""
     directory, at, count = b"", 0, 0
     for name in names:
         data, written = (folder / name).read_bytes(), name.encode()

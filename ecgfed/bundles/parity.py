@@ -1,4 +1,4 @@
-"""The proof that graphs answer as the trained model does, on real beats and on edge cases."""
+"""Parity check: graphs must reproduce the trained model's logits, on real beats and edge cases."""
 
 from pathlib import Path
 from typing import Any
@@ -18,37 +18,37 @@ from ecgfed.evaluation.predict import chain_logits
 from ecgfed.methods.models import Model, Pipeline
 from ecgfed.nets.net import Inputs, Net
 
-#: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
+#: Largest accepted difference between logits of torch and ONNX Runtime.
 LOGIT_TOLERANCE = 1e-4
-#: Beyond logits of this size float32 cannot keep that, and the difference is scaled down (docs/decisions/0010).
+#: Above this logit, float32 is less precise and the difference is scaled down (docs/decisions/0010).
 LARGE_LOGIT = 100.0
 PARITY_BEATS = 64
 
 
-def answer_logits(net: Net, answer: Model, inputs: Inputs) -> NDArray[np.float32]:
-    """Return logits (beats, classes) of a chain; of an ensemble the logarithm of its members' mean probability."""
+def model_logits(net: Net, model: Model, inputs: Inputs) -> NDArray[np.float32]:
+    """Return logits (beats, classes) of a chain; for an ensemble, the logarithm of the members' mean probability."""
     with torch.inference_mode():
-        if isinstance(answer, Pipeline):
-            return np.asarray(chain_logits(net, answer, inputs).numpy())
-        mean = torch.stack([chain_logits(net, chain, inputs).softmax(1) for chain in answer.members]).mean(0)
+        if isinstance(model, Pipeline):
+            return np.asarray(chain_logits(net, model, inputs).numpy())
+        mean = torch.stack([chain_logits(net, chain, inputs).softmax(1) for chain in model.members]).mean(0)
         return np.asarray(mean.clamp_min(TINY_PROBABILITY).log().numpy())
 
 
 def some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
-    """Return a patient's validation beats, or its training beats where there are none."""
+    """Return a patient's validation beats, or its training beats if there are none."""
     rows = cohort.rows(client, VALID)
     return rows if len(rows) else cohort.rows(client, TRAIN)
 
 
 def some_inputs(cohort: Cohort, rows: NDArray[np.int64], net: Net) -> Inputs:
-    """Return up to 64 beats or images of a cohort, evenly taken."""
+    """Return up to 64 beats or images of a cohort, evenly spaced."""
     rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
     rr = torch.from_numpy(cohort.rr[rows]) if net.spec.rr else None
     return Inputs(torch.from_numpy(np.take(cohort.examples, rows, axis=0)), rr)
 
 
 def parity_inputs(real: Inputs, net: Net) -> Inputs:
-    """Return real beats or images, and some at the edges of what can come."""
+    """Return real beats or images, followed by edge cases."""
     if net.spec.modality == "image":
         flat = np.zeros((2, *net.input_shape), np.uint8)
         flat[1] = 255
@@ -63,7 +63,7 @@ def parity_inputs(real: Inputs, net: Net) -> Inputs:
 
 
 def _rr_edge(count: int) -> NDArray[np.float32]:
-    """RR features at the edges of what can come, (4, count)."""
+    """Return RR features for edge cases, (4, count)."""
     if count == 4:
         return np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
     edge = np.repeat(np.array([[0], [LIMIT], [-LIMIT], [1]], np.float32), count, axis=1)
@@ -71,30 +71,30 @@ def _rr_edge(count: int) -> NDArray[np.float32]:
     return edge
 
 
-def difference(expected: NDArray[np.float32], found: NDArray[np.float32]) -> tuple[float, bool]:
-    """Compare logits (beats, classes) with those that are expected, both finite or not.
+def difference(expected: NDArray[np.float32], actual: NDArray[np.float32]) -> tuple[float, bool]:
+    """Compare logits (beats, classes) with expected ones.
 
     Returns:
-        The largest difference, of logits beyond ``LARGE_LOGIT`` as a share of that (NaN where one is not finite); and
-        whether labels are the same wherever the first two classes are further apart than the tolerance.
+        The largest difference, relative for logits above ``LARGE_LOGIT`` (NaN if any is not finite); and whether labels
+        agree wherever the two best classes differ by more than the tolerance.
     """
     scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
-    apart = float((np.abs(found - expected).max(axis=1) / scale).max())
+    largest = float((np.abs(actual - expected).max(axis=1) / scale).max())
     top = np.sort(expected, axis=1)
     clear = (top[:, -1] - top[:, -2]) / scale > LOGIT_TOLERANCE
-    return apart, bool((found.argmax(1) == expected.argmax(1))[clear].all())
+    return largest, bool((actual.argmax(1) == expected.argmax(1))[clear].all())
 
 
 class Parity:
-    """Compares what a device will compute with what was trained."""
+    """Compares the graphs of a device with the trained model."""
 
     def __init__(self, net: Net, folder: Path, classes: tuple[str, ...]) -> None:
         self.net, self.folder, self.classes = net, folder, classes
         self.worst, self.beats, self.chains = 0.0, 0, 0
 
-    def check(self, name: str, chain: list[str], answer: Model, inputs: Inputs) -> None:
-        """Compare one chain on some beats; raises BundleError past the tolerance."""
-        expected = answer_logits(self.net, answer, inputs)
+    def check(self, name: str, chain: list[str], model: Model, inputs: Inputs) -> None:
+        """Compare one chain on some beats; raises BundleError above the tolerance."""
+        expected = model_logits(self.net, model, inputs)
         if not np.isfinite(expected).all():
             raise BundleError(
                 f"model of {name}",
@@ -104,18 +104,18 @@ class Parity:
             )
         rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
         device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
-        found = self._found(device, inputs)
-        apart, agree = difference(expected, found)
-        if not (apart <= LOGIT_TOLERANCE and agree):
+        actual = self._device_logits(device, inputs)
+        largest, agree = difference(expected, actual)
+        if not (largest <= LOGIT_TOLERANCE and agree):
             raise BundleError(
                 f"graph of {name}",
-                f"logits differ by {apart:.2g} from the trained model",
+                f"logits differ by {largest:.2g} from the trained model",
                 f"at most {LOGIT_TOLERANCE:g} and equal labels",
                 "nothing was exported; report this",
             )
-        self.worst, self.beats, self.chains = max(self.worst, apart), self.beats + len(found), self.chains + 1
+        self.worst, self.beats, self.chains = max(self.worst, largest), self.beats + len(actual), self.chains + 1
 
-    def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
+    def _device_logits(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
         if self.net.spec.modality == "image":
             return device.image_logits(inputs.examples.numpy())
         return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())

@@ -24,31 +24,31 @@ from onnx.reference import ReferenceEvaluator
 
 from ecgfed.errors import BundleError
 
-#: The most an int8 weight is, either way: symmetric, so that no zero point is needed.
-MOST_WEIGHT = 127
-LEAST_INT8, MOST_INT8 = -128, 127
-#: The most a sum of products of whole numbers may be where float32 counts exactly.
+#: Maximum magnitude of an int8 weight: symmetric, so that no zero point is needed.
+MAX_WEIGHT = 127
+MIN_INT8, MAX_INT8 = -128, 127
+#: Limit up to which float32 represents sums of integer products exactly.
 EXACT_IN_FLOAT = 1 << 24
 _WEIGHT = ".weight"
 
 
 @dataclass(frozen=True, eq=False)
 class Int8Layer:
-    """One layer in int8, as a runtime of another language computes it.
+    """An int8 layer, for runtimes in other languages.
 
     Attributes:
-        name: the net's own, ``extractor.block0.conv0`` or ``head.out``.
+        name: its name in the net, ``extractor.block0.conv0`` or ``head.out``.
         kind: ``conv`` or ``linear``.
         weight: int8, -127 to 127: (out, in, kernel) of a convolution over time, (out, in, height, width) of one over
             an image, (out, in) of a linear layer.
         weight_scale: (out,) float32.
         bias: (out,) float32, added to the float result, or None.
-        input: what the layer reads, by its name in the graph; layers of one input share scale and zero point.
+        input: name of its input in the graph; layers with the same input share scale and zero point.
         input_scale: float32.
-        input_zero_point: -128 to 127; the whole number that stands for 0, and for padding.
-        output: what it makes, by its name in the graph.
-        stride: steps along time (or along both axes of an image).
-        padding: zeros before and after, (0, 0) of a linear layer.
+        input_zero_point: -128 to 127; represents 0, and padding.
+        output: name of its output in the graph.
+        stride: along time (or along both axes of an image).
+        padding: zeros before and after, (0, 0) for a linear layer.
     """
 
     name: str
@@ -65,34 +65,34 @@ class Int8Layer:
 
     @property
     def multiplications(self) -> int:
-        """Multiplications for one step of the output."""
+        """Multiplications per output step."""
         return int(self.weight.size)
 
 
 def int8_layers(model: onnx.ModelProto) -> list[Int8Layer]:
-    """Read the int8 layers of a graph that ``quantise`` made, in the order in which they run.
+    """Read the int8 layers of a graph written by ``quantise``, in execution order.
 
     Args:
         model: ``onnx.load_model_from_string`` of one of a bundle's files of ``int8/``.
 
     Raises:
-        BundleError: the graph has none, or a form that ``quantise`` does not write.
+        BundleError: the graph has none, or was not written by ``quantise``.
     """
     values = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     makers = {node.output[0]: node for node in model.graph.node}
-    found = []
+    layers = []
     for node in model.graph.node:
         read = [makers.get(name) for name in node.input[:2]] if node.op_type in _LAYERS else []
-        if len(read) == 2 and all(one is not None and one.op_type == "DequantizeLinear" for one in read):
+        if len(read) == 2 and all(maker is not None and maker.op_type == "DequantizeLinear" for maker in read):
             quantiser = makers.get(read[0].input[0])  # type: ignore[union-attr]  # the line above says so
             if quantiser is None or quantiser.op_type != "QuantizeLinear":
                 raise BundleError(
                     "an int8 graph", f"reads {node.input[0]} as int8 that nothing made", "quantise's form"
                 )
-            found.append(_layer(node, read[1], quantiser, values))
-    if not found:
+            layers.append(_layer(node, read[1], quantiser, values))
+    if not layers:
         raise BundleError("a graph", "has no layer in int8", "one that 'ecgfed export --int8' wrote")
-    return found
+    return layers
 
 
 def _layer(
@@ -102,11 +102,11 @@ def _layer(
     stride, padding = 1, (0, 0)
     kind: Literal["conv", "linear"] = "conv" if node.op_type == "Conv" else "linear"
     if kind == "conv":
-        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
         axes = weight.ndim - 2
         strides, pads = attributes.get("strides", [1] * axes), attributes.get("pads", [0] * 2 * axes)
         stride, padding = strides[-1], (pads[axes - 1], pads[-1])
-        if weight.ndim == 4 and weight.shape[2] == 1 and pads[0] == pads[axes] == 0:  # along time, written as an image
+        if weight.ndim == 4 and weight.shape[2] == 1 and pads[0] == pads[axes] == 0:  # along time, stored as 2-D
             weight = weight[:, :, 0]
     elif not _is_transposed(node):
         weight = weight.T
@@ -127,26 +127,28 @@ def _layer(
 
 
 def _is_transposed(node: onnx.NodeProto) -> bool:
-    """Whether a product's weights are (out, in)."""
-    return any(one.name == "transB" and one.i == 1 for one in node.attribute)
+    """Return whether the weights of a product are (out, in)."""
+    return any(attribute.name == "transB" and attribute.i == 1 for attribute in node.attribute)
 
 
 def _plain(node: onnx.NodeProto) -> bool:
-    """Whether a product multiplies as it stands: its first operand not transposed, nothing scaled."""
-    found = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    return not found.get("transA", 0) and found.get("alpha", 1.0) == 1.0 and found.get("beta", 1.0) == 1.0
+    """Return whether a product has no transposed first operand and no scaling."""
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    return (
+        not attributes.get("transA", 0) and attributes.get("alpha", 1.0) == 1.0 and attributes.get("beta", 1.0) == 1.0
+    )
 
 
-#: Operations that are layers where their second input is the net's own weights.
+#: Operations that are layers if their second input is a weight of the net.
 _LAYERS = ("Conv", "Gemm", "MatMul")
 
 
 @dataclass(frozen=True)
 class Range:
-    """What an activation is quantised between; 0 lies in it, since that is what is padded with.
+    """Quantisation range of an activation; includes 0, which is used for padding.
 
     Attributes:
-        low, high: float32; equal where every value was the same.
+        low, high: float32; equal if all values were equal.
     """
 
     low: float
@@ -154,41 +156,41 @@ class Range:
 
     @property
     def scale(self) -> np.float32:
-        """The step of int8, at least the smallest that float32 divides by without loss."""
-        return np.float32(max((self.high - self.low) / (MOST_INT8 - LEAST_INT8), 1e-12))
+        """Step of int8, bounded from below for division in float32."""
+        return np.float32(max((self.high - self.low) / (MAX_INT8 - MIN_INT8), 1e-12))
 
     @property
     def zero_point(self) -> int:
-        """The whole number that stands for 0."""
-        return int(np.clip(np.rint(LEAST_INT8 - self.low / float(self.scale)), LEAST_INT8, MOST_INT8))
+        """The integer that represents 0."""
+        return int(np.clip(np.rint(MIN_INT8 - self.low / float(self.scale)), MIN_INT8, MAX_INT8))
 
 
 def quantised(values: NDArray[np.float32], scale: np.float32, zero_point: int) -> NDArray[np.int8]:
-    """Return values as int8, as QuantizeLinear does."""
+    """Quantise values to int8, as QuantizeLinear does."""
     steps = np.rint(values.astype(np.float32) / scale) + np.float32(zero_point)
-    return np.asarray(np.clip(steps, LEAST_INT8, MOST_INT8), np.int8)
+    return np.asarray(np.clip(steps, MIN_INT8, MAX_INT8), np.int8)
 
 
 def quantised_weight(
-    weight: NDArray[np.float32], axis: int, most: int = MOST_WEIGHT
+    weight: NDArray[np.float32], axis: int, limit: int = MAX_WEIGHT
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return weights as int8, and the scale (out,) float32 of each output channel.
+    """Quantise weights to int8; return them with the scale (out,) float32 of each output channel.
 
     Args:
         weight: float32.
-        axis: that of the output channels.
-        most: the largest whole number, 127 for 8 bits.
+        axis: of the output channels.
+        limit: largest integer, 127 for 8 bits.
     """
-    others = tuple(one for one in range(weight.ndim) if one != axis)
-    largest = np.abs(weight).max(axis=others)
-    scale = np.where(largest > 0, largest / most, 1.0).astype(np.float32)
-    wide = scale.reshape([-1 if one == axis else 1 for one in range(weight.ndim)])
-    return np.clip(np.rint(weight / wide), -most, most).astype(np.int8), scale
+    reduced_axes = tuple(dim for dim in range(weight.ndim) if dim != axis)
+    largest = np.abs(weight).max(axis=reduced_axes)
+    scale = np.where(largest > 0, largest / limit, 1.0).astype(np.float32)
+    wide = scale.reshape([-1 if dim == axis else 1 for dim in range(weight.ndim)])
+    return np.clip(np.rint(weight / wide), -limit, limit).astype(np.int8), scale
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """A layer of a float graph: its node, its weights, and what they are called."""
+class _FloatLayer:
+    """A layer of a float graph: its node, its weights, and their name."""
 
     node: onnx.NodeProto
     weight: NDArray[np.float32]
@@ -201,14 +203,14 @@ class _Found:
 
 
 def folded(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """Return a graph whose constants are computed, and the weight that each of them was.
+    """Fold the constants of a graph.
 
     Returns:
-        The graph, and for each initializer the name of the one it was made from.
+        The graph, and for each initializer the name of its origin.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    graph = made.graph
+    folded_model = onnx.ModelProto()
+    folded_model.CopyFrom(model)
+    graph = folded_model.graph
     origin = {tensor.name: tensor.name for tensor in graph.initializer}
     constant = []
     for node in graph.node:
@@ -218,80 +220,80 @@ def folded(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
     names = {node.output[0] for node in constant}
     rest = [node for node in graph.node if node.output[0] not in names]
     read = {name for node in rest for name in node.input} | {entry.name for entry in graph.output}
-    wanted = [node.output[0] for node in constant if node.output[0] in read]
-    computed = _computed(made, constant, wanted)
-    kept = [tensor for tensor in graph.initializer if tensor.name in read]
-    kept += [numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in computed.items()]
-    here = read | {name for node in rest for name in node.output}
-    described = [entry for entry in graph.value_info if entry.name in here]
-    nodes, tensors, infos = [*rest], [*kept], [*described]
+    needed = [node.output[0] for node in constant if node.output[0] in read]
+    computed = _computed(folded_model, constant, needed)
+    initializers = [tensor for tensor in graph.initializer if tensor.name in read]
+    initializers += [numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in computed.items()]
+    present = read | {name for node in rest for name in node.output}
+    described = [entry for entry in graph.value_info if entry.name in present]
+    nodes, tensors, infos = [*rest], [*initializers], [*described]
     for field, values in ((graph.node, nodes), (graph.initializer, tensors), (graph.value_info, infos)):
-        copies = [type(one).FromString(one.SerializeToString()) for one in values]
+        copies = [type(message).FromString(message.SerializeToString()) for message in values]
         del field[:]
         field.extend(copies)
-    return made, {name: origin[name] for name in (tensor.name for tensor in graph.initializer)}
+    return folded_model, {name: origin[name] for name in (tensor.name for tensor in graph.initializer)}
 
 
-def _computed(model: onnx.ModelProto, nodes: list[onnx.NodeProto], wanted: list[str]) -> dict[str, NDArray[np.generic]]:
-    if not wanted:
+def _computed(model: onnx.ModelProto, nodes: list[onnx.NodeProto], needed: list[str]) -> dict[str, NDArray[np.generic]]:
+    if not needed:
         return {}
-    outputs = [helper.make_empty_tensor_value_info(name) for name in wanted]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in needed]
     graph = helper.make_graph(nodes, "constants", [], outputs, list(model.graph.initializer))
     values = ReferenceEvaluator(helper.make_model(graph, opset_imports=list(model.opset_import))).run(None, {})
-    return dict(zip(wanted, values, strict=True))
+    return dict(zip(needed, values, strict=True))
 
 
-def _layers_in(model: onnx.ModelProto, origin: Mapping[str, str]) -> Iterator[_Found]:
+def _layers_in(model: onnx.ModelProto, origin: Mapping[str, str]) -> Iterator[_FloatLayer]:
     values = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type not in _LAYERS or node.input[1] not in values or node.input[0] in values:
             continue
         weight, name = numpy_helper.to_array(values[node.input[1]]), origin[node.input[1]]
         if weight.dtype == np.float32 and weight.ndim > 1 and name.endswith(_WEIGHT) and _plain(node):
-            yield _Found(node, weight, name)
+            yield _FloatLayer(node, weight, name)
 
 
 def read_by_layers(model: onnx.ModelProto) -> list[str]:
-    """Return what the layers of a float graph read, by name and each once: the values whose range has to be known."""
-    return list(dict.fromkeys(found.node.input[0] for found in _layers_in(*folded(model))))
+    """Return the unique names of the inputs of a float graph's layers, whose ranges are needed."""
+    return list(dict.fromkeys(layer.node.input[0] for layer in _layers_in(*folded(model))))
 
 
-def quantise(model: onnx.ModelProto, ranges: Mapping[str, Range], most_weight: int = MOST_WEIGHT) -> onnx.ModelProto:
-    """Return the int8 form of a float graph.
+def quantise(model: onnx.ModelProto, ranges: Mapping[str, Range], max_weight: int = MAX_WEIGHT) -> onnx.ModelProto:
+    """Return the int8 variant of a float graph.
 
     Args:
-        model: a graph of export, float32; its layers are found by the names that end in ``.weight``.
+        model: a float32 graph of export; layers are identified by names ending in ``.weight``.
         ranges: of each value of ``read_by_layers``.
-        most_weight: the largest whole number of a weight, 127 for 8 bits.
+        max_weight: largest integer of a weight, 127 for 8 bits.
 
     Raises:
-        BundleError: it has no layer of its own, or one whose sums would not be exact in float32.
+        BundleError: no layer, or one whose sums would not be exact in float32.
     """
-    made, origin = folded(model)
-    graph = made.graph
-    layers = list(_layers_in(made, origin))
+    quantized, origin = folded(model)
+    graph = quantized.graph
+    layers = list(_layers_in(quantized, origin))
     if not layers:
         raise BundleError("a graph", "has no layer with weights", "a net's own convolutions and products")
-    taken = {found.node.output[0]: found for found in layers}
+    taken = {layer.node.output[0]: layer for layer in layers}
     nodes: list[onnx.NodeProto] = []
     tensors: dict[str, onnx.TensorProto] = {}
     for node in graph.node:
         if node.output[0] in taken:
-            found = taken[node.output[0]]
+            layer = taken[node.output[0]]
             nodes += _activation(node.input[0], ranges[node.input[0]], tensors)
-            nodes += _weights(found, most_weight, tensors)
-            node.input[0], node.input[1] = _float_of(node.input[0]), f"{found.name}.float"
+            nodes += _weights(layer, max_weight, tensors)
+            node.input[0], node.input[1] = _float_of(node.input[0]), f"{layer.name}.float"
         nodes.append(node)
     read = {name for node in nodes for name in node.input}
-    kept = [tensor for tensor in graph.initializer if tensor.name in read and tensor.name not in tensors]
+    initial = [tensor for tensor in graph.initializer if tensor.name in read and tensor.name not in tensors]
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     for copy in copies:
-        copy.name = ""  # nobody reads it, and a device has little room
-    initializers = [onnx.TensorProto.FromString(one.SerializeToString()) for one in (*kept, *tensors.values())]
+        copy.name = ""  # unused, and devices have little memory
+    initializers = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in (*initial, *tensors.values())]
     del graph.node[:], graph.initializer[:], graph.value_info[:]
     graph.node.extend(copies)
     graph.initializer.extend(initializers)
-    return made
+    return quantized
 
 
 def _float_of(name: str) -> str:
@@ -299,7 +301,7 @@ def _float_of(name: str) -> str:
 
 
 def _activation(name: str, between: Range, tensors: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
-    """Return the nodes that take a value to int8 and back, once for all that read it."""
+    """Return the nodes that quantise and dequantise a value, once for all its consumers."""
     scale, zero = f"{name}.scale", f"{name}.zero"
     if scale in tensors:
         return []
@@ -311,24 +313,24 @@ def _activation(name: str, between: Range, tensors: dict[str, onnx.TensorProto])
     ]
 
 
-def _weights(found: _Found, most: int, tensors: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
-    """Return the node that makes a layer's weights float again, once for all that read them."""
-    if found.name in tensors:
+def _weights(layer: _FloatLayer, max_weight: int, tensors: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
+    """Return the node that dequantises a layer's weights, once for all its consumers."""
+    if layer.name in tensors:
         return []
-    weight, scale = quantised_weight(found.weight, found.axis, most)
-    others = tuple(one for one in range(weight.ndim) if one != found.axis)
-    largest = int(np.abs(weight.astype(np.int64)).sum(axis=others).max()) * (MOST_INT8 - LEAST_INT8)
+    weight, scale = quantised_weight(layer.weight, layer.axis, max_weight)
+    reduced_axes = tuple(dim for dim in range(weight.ndim) if dim != layer.axis)
+    largest = int(np.abs(weight.astype(np.int64)).sum(axis=reduced_axes).max()) * (MAX_INT8 - MIN_INT8)
     if largest >= EXACT_IN_FLOAT:
         raise BundleError(
-            found.name,
+            layer.name,
             f"sums up to {largest:,} in int8",
             f"less than {EXACT_IN_FLOAT:,}",
             "train a net of a smaller --width",
         )
-    tensors[found.name] = numpy_helper.from_array(weight, found.name)
-    tensors[f"{found.name}.scale"] = numpy_helper.from_array(scale, f"{found.name}.scale")
+    tensors[layer.name] = numpy_helper.from_array(weight, layer.name)
+    tensors[f"{layer.name}.scale"] = numpy_helper.from_array(scale, f"{layer.name}.scale")
     return [
         helper.make_node(
-            "DequantizeLinear", [found.name, f"{found.name}.scale"], [f"{found.name}.float"], axis=found.axis
+            "DequantizeLinear", [layer.name, f"{layer.name}.scale"], [f"{layer.name}.float"], axis=layer.axis
         )
     ]

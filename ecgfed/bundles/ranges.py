@@ -1,4 +1,4 @@
-"""What an activation is quantised between: three rules over the values it takes on training beats."""
+"""Calibration of activation ranges: three rules over values on training beats."""
 
 from collections.abc import Callable
 
@@ -7,36 +7,36 @@ from numpy.typing import NDArray
 
 from ecgfed.bundles.quantise import Range, quantised
 
-#: The share of the values that ``percentile`` leaves out at either end.
-LEFT_OUT = 1e-4
-#: The shares of the whole range that ``least_squares`` tries, and at how many values it looks.
-SHARES, LOOKED_AT = np.linspace(1.0, 0.4, 31), 1 << 17
+#: Fraction of values that ``percentile`` cuts off at either end.
+TAIL = 1e-4
+#: Fractions of the full range that ``min_squared_error`` tries, and the maximum number of values it uses.
+SHARES, MAX_VALUES = np.linspace(1.0, 0.4, 31), 1 << 17
 
 
-def whole(values: NDArray[np.float32]) -> Range:
-    """From the least to the largest value."""
+def full_range(values: NDArray[np.float32]) -> Range:
+    """Range from the minimum to the maximum."""
     return _with_zero(float(values.min()), float(values.max()))
 
 
 def percentile(values: NDArray[np.float32]) -> Range:
-    """Without the ten-thousandth of the values that lies lowest and that which lies highest."""
-    low, high = np.quantile(values, (LEFT_OUT, 1 - LEFT_OUT))
+    """Range without the lowest and the highest 0.01% of values."""
+    low, high = np.quantile(values, (TAIL, 1 - TAIL))
     return _with_zero(float(low), float(high))
 
 
-def least_squares(values: NDArray[np.float32]) -> Range:
-    """The share of the whole range at which int8 is nearest to the values, by the mean square."""
-    every = -(-values.size // LOOKED_AT)
-    some, full = values.ravel()[::every], whole(values)
+def min_squared_error(values: NDArray[np.float32]) -> Range:
+    """Fraction of the full range with the smallest mean squared quantisation error."""
+    every = -(-values.size // MAX_VALUES)
+    some, full = values.ravel()[::every], full_range(values)
     tried = [Range(full.low * share, full.high * share) for share in SHARES.tolist()]
-    return min(tried, key=lambda one: _mean_square(some, one))
+    return min(tried, key=lambda candidate: _mean_square(some, candidate))
 
 
-#: Every rule by its name.
+#: Rules by name.
 RULES: dict[str, Callable[[NDArray[np.float32]], Range]] = {
-    "whole": whole,
+    "whole": full_range,
     "percentile": percentile,
-    "least-squares": least_squares,
+    "least-squares": min_squared_error,
 }
 
 

@@ -1,7 +1,7 @@
-"""TensorFlow Lite in int8 for microcontrollers: one file a model, judged on validation beats as int8 forms are.
+"""TensorFlow Lite int8 files for microcontrollers: one file per model, validated like other int8 variants.
 
-TensorFlow is no part of ecgfed's environment. The conversion runs in one of its own (``make tflite``, docs/graphs.md),
-as a program that gets steps and weights and gives back a file and what interpreters answer with it.
+TensorFlow is not a dependency of ecgfed. The conversion runs as a program in a separate environment (``make tflite``,
+docs/graphs.md), which receives steps and weights and returns a file and the logits of its interpreters.
 """
 
 import importlib.util
@@ -21,9 +21,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from ecgfed.bundles.calibration import Answers, Calibration, validation_rows
+from ecgfed.bundles.calibration import CalibrationFitter, ValidationLogits, validation_rows
 from ecgfed.bundles.graph_writer import GraphWriter
-from ecgfed.bundles.int8_choice import BEATS, BEATS_OF_ALL, NO_TRAINING, Int8Rule, calibration_rows, judgement
+from ecgfed.bundles.int8_variants import BEATS, BEATS_OF_ALL, NO_TRAINING, Int8Rule, calibration_rows, judgement
 from ecgfed.bundles.simplify import with_batch
 from ecgfed.bundles.tflite_steps import Steps, steps_of
 from ecgfed.cohort.cohort import Cohort
@@ -34,14 +34,14 @@ from ecgfed.files import write_bytes
 from ecgfed.methods.models import Model
 from ecgfed.nets.net import Net
 
-#: Names the python that has TensorFlow.
+#: Environment variable with the Python interpreter that has TensorFlow.
 PYTHON_VARIABLE = "ECGFED_TFLITE_PYTHON"
-#: Where ``make tflite`` puts it.
-MADE = Path(".venv-tflite") / "bin" / "python"
+#: Its default location, created by ``make tflite``.
+DEFAULT_PYTHON = Path(".venv-tflite") / "bin" / "python"
 _PROGRAM = Path(__file__).with_name("tflite_convert.py")
-#: The field of a manifest's entries, and the role of the files.
+#: Field of manifest entries, and role of the files.
 TFLITE = "tflite"
-#: Largest difference of a logit between the graph and its float TensorFlow Lite file that is let through.
+#: Largest accepted difference between logits of a graph and its float TensorFlow Lite file.
 FLOAT_TOLERANCE = 1e-4
 _TIMEOUT_S = 3600
 
@@ -51,30 +51,30 @@ class Converted:
     """A TensorFlow Lite file in int8.
 
     Attributes:
-        data: the file.
-        said: how inputs and logits are quantised (``quantised``: name -> scale and zero point), the order of the
-            inputs, the operations, ``arena_bytes`` of TensorFlow Lite for Microcontrollers, versions.
-        logits: (beats, classes) float32 of the beats to check, by who answered: ``float``, ``int8``, ``micro`` where
-            TensorFlow Lite for Microcontrollers is there.
+        data: contents of the file.
+        metadata: quantisation of inputs and logits (``quantised``: name -> scale and zero point), order of the inputs,
+            operations, ``arena_bytes`` of TensorFlow Lite for Microcontrollers, versions.
+        logits: (beats, classes) float32 of the beats to check, by interpreter: ``float``, ``int8``, and ``micro`` if
+            TensorFlow Lite for Microcontrollers is installed.
     """
 
     data: bytes
-    said: dict[str, Any]
+    metadata: dict[str, Any]
     logits: dict[str, NDArray[np.float32]]
 
 
 def tflite_python() -> Path:
-    """Return the python that has TensorFlow; raises OptionError where there is none."""
+    """Return the Python interpreter that has TensorFlow; raises OptionError if there is none."""
     named = os.environ.get(PYTHON_VARIABLE)
     if named is not None:
-        found = shutil.which(named)
-        if found is None:
+        program = shutil.which(named)
+        if program is None:
             raise OptionError(PYTHON_VARIABLE, f"{named}, which is no program", "a python with TensorFlow", _HOW)
-        return Path(found)
+        return Path(program)
     if importlib.util.find_spec("tensorflow") is not None:
         return Path(sys.executable)
-    if MADE.is_file():
-        return MADE.absolute()
+    if DEFAULT_PYTHON.is_file():
+        return DEFAULT_PYTHON.absolute()
     raise OptionError("--tflite", "no TensorFlow here", "an environment of its own with TensorFlow", _HOW)
 
 
@@ -89,10 +89,10 @@ class Job:
     """A chain of graphs to convert.
 
     Attributes:
-        models: the float graphs, each taking what the one before it gives.
-        where: names them in errors.
-        calibrate: inputs of the first graph, (beats, ...): what decides the ranges of activations.
-        check: likewise: what is answered with the file.
+        models: the float graphs of a chain, in order.
+        where: name of the chain in errors.
+        calibrate: inputs of the first graph, (beats, ...), for the ranges of activations.
+        check: inputs of the first graph, for the logits.
     """
 
     models: Sequence[onnx.ModelProto]
@@ -105,11 +105,11 @@ def tflite_of(jobs: Sequence[Job], python: Path) -> list[Converted]:
     """Convert chains of graphs to TensorFlow Lite in int8.
 
     Args:
-        jobs: what to convert.
+        jobs: chains to convert.
         python: see ``tflite_python``.
 
     Raises:
-        BundleError: a graph that holds more than a net's extractor and head, or the conversion failed.
+        BundleError: unsupported operations (only an extractor and a head are), or a failed conversion.
     """
     with tempfile.TemporaryDirectory(prefix="ecgfed-tflite-") as temporary:
         folders = [Path(temporary) / str(number) for number in range(len(jobs))]
@@ -131,52 +131,52 @@ def _write(folder: Path, job: Job) -> None:
 
 
 def _fronts(model: onnx.ModelProto, steps: Steps, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
-    """Return the net's inputs behind their scaling, for some beats."""
+    """Return the net's scaled inputs for some beats."""
     opened = with_batch(model, None)
-    there = {entry.name for entry in opened.graph.input}
-    inside = [name for name in steps.fronts.values() if name not in there]
+    existing = {entry.name for entry in opened.graph.input}
+    inside = [name for name in steps.fronts.values() if name not in existing]
     del opened.graph.output[:]
     opened.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in inside)
-    found = {name: np.asarray(feeds[name], np.float32) for name in there if name in feeds}
-    found |= activations(opened.SerializeToString(), inside, feeds)
-    return {source: found[name] for source, name in steps.fronts.items()}
+    values = {name: np.asarray(feeds[name], np.float32) for name in existing if name in feeds}
+    values |= activations(opened.SerializeToString(), inside, feeds)
+    return {source: values[name] for source, name in steps.fronts.items()}
 
 
 def _run(python: Path, folders: Sequence[Path]) -> None:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
     command = [str(python), "-I", str(_PROGRAM), *map(str, folders)]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise BundleError(python, f"could not convert ({problem})", "a python with TensorFlow", _HOW) from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+    if process.returncode:
+        last = (process.stderr.strip().splitlines() or ["no word"])[-1]
         raise BundleError(python, f"could not convert: {last:.200}", "a python with TensorFlow", _HOW)
 
 
 def _read(folder: Path) -> Converted:
     with np.load(folder / "answers.npz", allow_pickle=False) as file:
         logits = {name: np.asarray(file[name], np.float32) for name in file.files}
-    said: dict[str, Any] = json.loads((folder / "said.json").read_text())
-    return Converted((folder / "model.tflite").read_bytes(), said, logits)
+    metadata: dict[str, Any] = json.loads((folder / "said.json").read_text())
+    return Converted((folder / "model.tflite").read_bytes(), metadata, logits)
 
 
 @dataclass
-class TfliteForms:
-    """Makes, judges and writes TensorFlow Lite files beside a bundle's graphs, all of them at the end.
+class TfliteVariants:
+    """Creates, validates and writes TensorFlow Lite files for a bundle, all at the end.
 
     Attributes:
-        writer: of the float graphs.
-        net: whose graphs they are.
-        cohort: the beats to calibrate and to judge on.
-        leave_out: training beats that took no part, as in ``TrainPlan``.
-        rule: when a file is accepted.
+        writer: writer of the float graphs.
+        net: the net of the graphs.
+        cohort: beats for calibration and validation.
+        leave_out: excluded training beats, as in ``TrainPlan``.
+        rule: acceptance rule.
         python: see ``tflite_python``.
-        waiting: name of the file -> what is to be made, whose it is, and what the float model says of the beats.
-        entries: the field ``tflite`` of the manifest's entries: the global model's under None, patients' by id.
-        found: what the accepted files say of validation beats, likewise.
+        waiting: file name -> job, owner (id or None), and logits of the float model.
+        entries: field ``tflite`` of the manifest's entries: the global model under None, patients by id.
+        accepted: validation logits of accepted files, likewise.
     """
 
     writer: GraphWriter
@@ -185,79 +185,81 @@ class TfliteForms:
     leave_out: str
     rule: Int8Rule
     python: Path
-    waiting: dict[str, tuple[Job, str | None, list[Answers]]] = field(default_factory=dict)
+    waiting: dict[str, tuple[Job, str | None, list[ValidationLogits]]] = field(default_factory=dict)
     entries: dict[str | None, dict[str, Any]] = field(default_factory=dict)
-    found: dict[str | None, Answers] = field(default_factory=dict)
+    accepted: dict[str | None, ValidationLogits] = field(default_factory=dict)
 
-    def add_everyone(self, chain: list[str], answer: Model, floats: list[Answers]) -> None:
-        """Take the global model; ``floats`` is what it says of validation beats, client after client."""
+    def add_global(self, chain: list[str], model: Model, floats: list[ValidationLogits]) -> None:
+        """Add the global model; ``floats`` are its validation logits per client."""
         rows = self.cohort.usable(self.cohort.pool(TRAIN), self.leave_out)
-        valid = [validation_rows(self.cohort, one, answer) for one in self.cohort.federation]
+        valid = [validation_rows(self.cohort, client, model) for client in self.cohort.federation]
         self._add("tflite/global.tflite", None, chain, rows, BEATS_OF_ALL, np.concatenate(valid), floats)
 
-    def add_patient(self, name: str, chain: list[str], answer: Model, floats: Answers) -> None:
-        """Take the model of the patient with this id; ``floats`` is what it says of the patient's validation beats."""
+    def add_patient(self, name: str, chain: list[str], model: Model, floats: ValidationLogits) -> None:
+        """Add the model of the patient with this id; ``floats`` are its logits on the patient's validation beats."""
         client = self.cohort.client_by_id(name)
         rows = self.cohort.usable(self.cohort.rows(client, TRAIN), self.leave_out)
-        valid = validation_rows(self.cohort, client, answer)
+        valid = validation_rows(self.cohort, client, model)
         self._add(f"tflite/patients/{client.id}.tflite", client.id, chain, rows, BEATS, valid, [floats])
 
     def _add(
         self,
         name: str,
-        whose: str | None,
+        owner: str | None,
         chain: list[str],
         rows: NDArray[np.int64],
-        most: int,
+        limit: int,
         valid: NDArray[np.int64],
-        floats: list[Answers],
+        floats: list[ValidationLogits],
     ) -> None:
         if not len(rows) or not len(valid):
             reason = "has no validation beat to be judged by" if len(rows) else NO_TRAINING
-            self.entries[whose] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
+            self.entries[owner] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
             return
-        models = [onnx.load_model_from_string((self.writer.folder / one).read_bytes()) for one in chain]
+        models = [onnx.load_model_from_string((self.writer.folder / file).read_bytes()) for file in chain]
         try:
             steps_of(models, chain[0])
-        except BundleError as problem:  # an ensemble, a kernel machine: others of the bundle may well be nets
+        except BundleError as problem:  # an ensemble or a kernel machine; other models of the bundle may be nets
             reason = f"is no extractor and head of a net ({problem.reason})"
-            self.entries[whose] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
+            self.entries[owner] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
             return
-        calibrate = self._feeds(calibration_rows(self.cohort.label, rows, most))
-        self.waiting[name] = (Job(models, chain[0], calibrate, self._feeds(valid)), whose, floats)
+        calibrate = self._feeds(calibration_rows(self.cohort.label, rows, limit))
+        self.waiting[name] = (Job(models, chain[0], calibrate, self._feeds(valid)), owner, floats)
 
     def _feeds(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         feeds: dict[str, NDArray[Any]] = {self.net.input_name: np.take(self.cohort.examples, rows, axis=0)}
         return {**feeds, "rr": self.cohort.rr[rows]} if self.net.spec.rr else feeds
 
-    def said(
-        self, patients: dict[str, dict[str, Any]], accuracy: float, everyone: dict[str, Any]
+    def finish_entries(
+        self, patients: dict[str, dict[str, Any]], accuracy: float, global_calibration: dict[str, Any]
     ) -> dict[str, dict[str, Any]]:
-        """Convert and judge what waits, write what is accepted, and say so in the manifest's entries.
+        """Convert and validate waiting models, write accepted files, and add them to the manifest's entries.
 
-        Temperatures and thresholds are fitted on what the accepted files themselves say, as for int8 forms.
+        Temperatures and thresholds are fitted on the logits of the accepted files, as for other int8 variants.
 
         Args:
             patients: the patients' entries by id.
-            accuracy: as in ``Calibration``.
-            everyone: the float global model's certainty, for where the global model has no file.
+            accuracy: as in ``CalibrationFitter``.
+            global_calibration: the float global model's certainty, for where the global model has no file.
 
         Returns:
-            The field of the global one.
+            The field of the global model.
 
         Raises:
-            BundleError: the conversion failed, or answers in float otherwise than the graph.
+            BundleError: the conversion failed, or float logits differ from those of the graph.
         """
         jobs = [job for job, _, _ in self.waiting.values()]
-        made = tflite_of(jobs, self.python) if jobs else []
-        for (name, (job, whose, floats)), one in zip(self.waiting.items(), made, strict=True):
-            self.entries[whose] = self._judged(name, whose, job, floats, one)
-        own = {name: answers for name, answers in self.found.items() if name is not None}
-        calibration = Calibration(accuracy, [self.found[None]] if None in self.found else [], own)
-        of_all = calibration.of_everyone() if None in self.found else everyone
-        if None in self.found:
+        converted = tflite_of(jobs, self.python) if jobs else []
+        for (name, (job, owner, floats)), result in zip(self.waiting.items(), converted, strict=True):
+            self.entries[owner] = self._judged(name, owner, job, floats, result)
+        personal_logits = {name: logits for name, logits in self.accepted.items() if name is not None}
+        calibration = CalibrationFitter(
+            accuracy, [self.accepted[None]] if None in self.accepted else [], personal_logits
+        )
+        of_all = calibration.fit_global() if None in self.accepted else global_calibration
+        if None in self.accepted:
             self.entries[None]["certainty"] = of_all
-        for patient, certainty in calibration.of_patients(of_all).items():
+        for patient, certainty in calibration.fit_patients(of_all).items():
             self.entries[patient]["certainty"] = certainty
         for client, entry in self.entries.items():
             if client is not None:
@@ -265,26 +267,28 @@ class TfliteForms:
         return {TFLITE: self.entries[None]} if None in self.entries else {}
 
     def overview(self) -> dict[str, Any]:
-        """Return the manifest's field of all of them: there is none, each entry says it all."""
+        """Return the manifest's summary, which is empty: the entries are complete."""
         return {}
 
-    def _judged(self, name: str, whose: str | None, job: Job, floats: list[Answers], made: Converted) -> dict[str, Any]:
-        logits = np.concatenate([one.logits for one in floats])
-        apart = float(np.abs(made.logits["float"] - logits).max() / max(1.0, np.abs(logits).max() / 100))
-        if not apart <= FLOAT_TOLERANCE:
-            found = f"TensorFlow Lite's float logits differ by {apart:.2g} from the graph's"
-            raise BundleError(job.where, found, f"at most {FLOAT_TOLERANCE:g}", "nothing was exported; report this")
-        label = np.concatenate([one.label for one in floats])
-        answers = Answers(made.logits["int8"], label)
-        entry = judgement(floats, [answers], self.rule)
-        micro = made.logits.get("micro")
-        of_micro = None if micro is None else float(np.abs(micro - made.logits["int8"]).max())
-        about = {**made.said, "micro_logit_difference": of_micro, "float_logit_difference": apart}
+    def _judged(
+        self, name: str, owner: str | None, job: Job, floats: list[ValidationLogits], converted: Converted
+    ) -> dict[str, Any]:
+        logits = np.concatenate([entry.logits for entry in floats])
+        largest = float(np.abs(converted.logits["float"] - logits).max() / max(1.0, np.abs(logits).max() / 100))
+        if not largest <= FLOAT_TOLERANCE:
+            problem = f"TensorFlow Lite's float logits differ by {largest:.2g} from the graph's"
+            raise BundleError(job.where, problem, f"at most {FLOAT_TOLERANCE:g}", "nothing was exported; report this")
+        label = np.concatenate([entry.label for entry in floats])
+        quantized = ValidationLogits(converted.logits["int8"], label)
+        entry = judgement(floats, [quantized], self.rule)
+        micro = converted.logits.get("micro")
+        of_micro = None if micro is None else float(np.abs(micro - converted.logits["int8"]).max())
+        metadata = {**converted.metadata, "micro_logit_difference": of_micro, "float_logit_difference": largest}
         if not entry["accepted"]:
-            return {"file": None, **entry, **about}
+            return {"file": None, **entry, **metadata}
         path = self.writer.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, made.data)
+        write_bytes(path, converted.data)
         self.writer.note(name, TFLITE)
-        self.found[whose] = answers
-        return {"file": name, **entry, "bytes": len(made.data), **about}
+        self.accepted[owner] = quantized
+        return {"file": name, **entry, "bytes": len(converted.data), **metadata}

@@ -1,8 +1,8 @@
-"""The net and the float weights of a bundle's global model, to begin a new patient's model from.
+"""Net and float weights of a bundle's global model, to start a new patient's model from.
 
-They are those of ``weights/global.safetensors`` where the bundle has it, else the numbers that its graphs hold: export
-leaves the net's own names on them. A bundle may come from a stranger: its files are checked as whenever it is opened,
-numbers are read with numpy, and nothing but the net of this ecgfed is run.
+They are read from ``weights/global.safetensors`` if the bundle has it, otherwise from the initializers of its graphs,
+which have the net's names. A bundle may come from a stranger: its files are verified, weights are read with numpy, and
+only the net of this version is run.
 """
 
 from dataclasses import dataclass
@@ -11,31 +11,31 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ecgfed.bundles.parity import LOGIT_TOLERANCE, answer_logits, difference
+from ecgfed.bundles.parity import LOGIT_TOLERANCE, difference, model_logits
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.graph import outside_of
 from ecgfed.device.onnx_file import read_parts
 from ecgfed.errors import BundleError, OptionError
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.build import make_net
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, Net, NetSpec
 from ecgfed.runs.tree_files import load_tree
 
-#: What a person can do about a bundle that a new patient cannot begin from.
+#: Action for bundles without usable weights.
 _OTHER = "name another with --bundle, or leave it out for the model in the package"
-#: Roles of the graphs of one global model.
+#: Roles of the graphs of a single global model.
 _ONE_MODEL = (["model"], ["extractor", "head"])
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalModel:
-    """A bundle's global model as torch has it.
+    """A bundle's global model in torch.
 
     Attributes:
-        net: its net's functions.
-        params: float32 parameters, in the order of the net's own.
+        net: the functions of its net.
+        params: float32 parameters, in the order of the net.
     """
 
     net: Net
@@ -51,33 +51,33 @@ def global_model(bundle: Bundle) -> GlobalModel:
     """Return the net and the weights of a bundle's global model.
 
     Raises:
-        BundleError: it has no one global model (an ensemble), its net is none of ours or another than its graphs take,
-            a weight is missing, of another shape or type, or not finite.
+        BundleError: the global model is an ensemble, the net is unknown or does not match the graphs, or a weight is
+            missing, of unexpected shape or dtype, or not finite.
     """
     chain = bundle.manifest["global"]["chain"]
     roles = [bundle.manifest["files"][name].get("role") for name in chain]
     if roles not in _ONE_MODEL:
-        found = f"answers everybody by {' and '.join(map(str, roles))} ({bundle.manifest['method']!s:.60})"
-        raise BundleError(bundle.path, found, "one global model that a patient's own can begin from", _OTHER)
+        problem = f"answers everybody by {' and '.join(map(str, roles))} ({bundle.manifest['method']!s:.60})"
+        raise BundleError(bundle.path, problem, "one global model that a patient's own can begin from", _OTHER)
     net = _net_of(bundle)
     weights = bundle.manifest.get("weights")
     where = bundle.path / (chain[0] if weights is None else weights)
-    held = _in_graphs(bundle, chain) if weights is None else _in_file(bundle, weights)
-    return GlobalModel(net, _checked(where, held, net.initial(0), exactly=weights is not None))
+    arrays = _in_graphs(bundle, chain) if weights is None else _in_file(bundle, weights)
+    return GlobalModel(net, _checked(where, arrays, net.initial(0), exactly=weights is not None))
 
 
 def _net_of(bundle: Bundle) -> Net:
-    """Return the net that a manifest describes, where it takes and gives what the bundle's graphs do."""
+    """Return the net of a manifest; raises BundleError unless it matches the bundle's graphs."""
     try:
         spec = NetSpec.from_json(bundle.manifest["net"])
     except (KeyError, TypeError, AttributeError, OptionError) as problem:
         raise BundleError(bundle.path, f"says no net that this ecgfed knows ({problem})", action=_OTHER) from None
-    is_said = (spec.modality, spec.classes, spec.rr_version if spec.rr else 0)
+    stored = (spec.modality, spec.classes, spec.rr_version if spec.rr else 0)
     expected = (bundle.modality, len(bundle.classes), bundle.rr_version)
-    if is_said != expected:
+    if stored != expected:
         raise BundleError(
             bundle.path,
-            f"says a net for {is_said[0]} with {is_said[1]} classes and RR features {is_said[2]}",
+            f"says a net for {stored[0]} with {stored[1]} classes and RR features {stored[2]}",
             f"{expected[0]}, {expected[1]} and {expected[2]}, as its graphs have",
             _OTHER,
         )
@@ -85,72 +85,74 @@ def _net_of(bundle: Bundle) -> Net:
 
 
 def _in_graphs(bundle: Bundle, chain: list[str]) -> dict[str, torch.Tensor]:
-    """Return the float tensors of some graphs; they were checked when the classifier was made."""
+    """Return the float tensors of graphs, which are checked when the classifier is created."""
     bundle.classifier(None)
-    found = {}
+    tensors = {}
     for name in chain:
         for tensor in read_parts(outside_of(bundle.path / name, bundle.read(name)).graph).tensors:
             if tensor.values.dtype == np.float32:
-                found[tensor.name] = torch.from_numpy(np.array(tensor.values, dtype=np.float32))
-    return found
+                tensors[tensor.name] = torch.from_numpy(np.array(tensor.values, dtype=np.float32))
+    return tensors
 
 
 def _in_file(bundle: Bundle, name: str) -> dict[str, torch.Tensor]:
     path = bundle.path / name
     try:
         tree = load_tree(bundle.read(name), path, BundleError)
-    except (TypeError, AttributeError):  # one name is another's folder
+    except (TypeError, AttributeError):  # one name is a prefix of another
         raise BundleError(path, "holds a name twice", "the weights of one net", _OTHER) from None
     return {key: value for key, value in tree.items() if isinstance(value, torch.Tensor)}
 
 
-def _checked(where: Path, found: dict[str, torch.Tensor], net: Params, *, exactly: bool) -> Params:
-    """Return the net's parameters among what was found; a file of weights holds them and nothing else."""
-    if exactly and (strange := sorted(set(found) - set(net))):
+def _checked(where: Path, tensors: dict[str, torch.Tensor], net: Params, *, exactly: bool) -> Params:
+    """Return the net's parameters among tensors; with ``exactly``, there must be no others."""
+    if exactly and (strange := sorted(set(tensors) - set(net))):
         raise BundleError(
             where, f"holds {strange[0]!r:.80}, which its net does not have", "its net's weights alone", _OTHER
         )
     params = {}
     for name, value in net.items():
-        if name not in found:
+        if name not in tensors:
             raise BundleError(where, f"lacks {name}", "every weight of its net", "export it again, or " + _OTHER)
-        here = found[name] if exactly else _as_stored(found[name], value)
-        if here.dtype != value.dtype or here.shape != value.shape:
-            said, wanted = (f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}" for one in (here, value))
-            raise BundleError(where, f"holds {name} as {said}", f"{wanted}, as its net has it", _OTHER)
-        if not torch.isfinite(here).all():
+        tensor = tensors[name] if exactly else _as_stored(tensors[name], value)
+        if tensor.dtype != value.dtype or tensor.shape != value.shape:
+            actual, expected = (
+                f"{str(item.dtype).removeprefix('torch.')} {tuple(item.shape)}" for item in (tensor, value)
+            )
+            raise BundleError(where, f"holds {name} as {actual}", f"{expected}, as its net has it", _OTHER)
+        if not torch.isfinite(tensor).all():
             raise BundleError(where, f"holds {name} with numbers that are not finite", "finite ones", _OTHER)
-        params[name] = here
+        params[name] = tensor
     return params
 
 
-def _as_stored(found: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Return a graph's tensor in a parameter's own shape, where axes of length 1 are all that tells them apart."""
-    plain, wanted = ([dim for dim in one.shape if dim != 1] for one in (found, value))
-    return found.reshape(value.shape) if plain == wanted else found
+def _as_stored(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return a graph's tensor in the shape of a parameter, if they differ only in axes of length 1."""
+    plain, target = ([dim for dim in item.shape if dim != 1] for item in (tensor, value))
+    return tensor.reshape(value.shape) if plain == target else tensor
 
 
-@one_torch_thread()
-def check_answers(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
-    """Compare what the weights answer with what the bundle's graphs do; return the largest difference of a logit.
+@single_torch_thread()
+def check_weights(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
+    """Compare the logits of weights and graphs; return the largest difference.
 
     Args:
         bundle: the bundle.
-        model: its weights, of ``global_model``.
+        model: its weights, from ``global_model``.
         inputs: some beats.
 
     Raises:
-        BundleError: they differ by more than export lets through: the weights are another model's.
+        BundleError: they differ by more than the tolerance of export: the weights are of another model.
     """
-    expected = answer_logits(model.net, model.chain, inputs)
+    expected = model_logits(model.net, model.chain, inputs)
     rr = None if inputs.rr is None else inputs.rr.numpy()
-    found = bundle.classifier(None).logits(inputs.examples.numpy(), rr)
-    apart, agree = difference(expected, found)
-    if not (apart <= LOGIT_TOLERANCE and agree):
+    actual = bundle.classifier(None).logits(inputs.examples.numpy(), rr)
+    largest, agree = difference(expected, actual)
+    if not (largest <= LOGIT_TOLERANCE and agree):
         raise BundleError(
             bundle.path,
-            f"its weights answer otherwise than its graphs (logits differ by {apart:.2g})",
+            f"its weights answer otherwise than its graphs (logits differ by {largest:.2g})",
             f"at most {LOGIT_TOLERANCE:g} and equal labels",
             "ask for the bundle again",
         )
-    return apart
+    return largest

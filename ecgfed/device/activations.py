@@ -1,4 +1,4 @@
-"""Running a graph of our own for every value it names, not its answer alone: what int8 forms are calibrated on."""
+"""Compute intermediate values of a graph, for the calibration of int8 variants."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 
 def activations(data: bytes, names: Sequence[str], feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
-    """Return some outputs of a graph for a batch, on one thread; for graphs that export has just made, not checked.
+    """Return outputs of a graph for a batch, on one thread; only for trusted graphs from export, which are not checked.
 
     Args:
         data: the bytes of an ONNX file.
         names: outputs of it.
-        feeds: its inputs by name, each (beats, ...); others are left out.
+        feeds: its inputs by name, each (beats, ...); others are ignored.
     """
-    if not names:  # onnxruntime takes an empty list for all of them
+    if not names:  # for onnxruntime, an empty list means all outputs
         return {}
     import onnxruntime
 
@@ -23,5 +23,5 @@ def activations(data: bytes, names: Sequence[str], feeds: Mapping[str, NDArray[A
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    given = {entry.name: feeds[entry.name] for entry in session.get_inputs()}
-    return dict(zip(names, session.run(list(names), given), strict=True))
+    inputs = {entry.name: feeds[entry.name] for entry in session.get_inputs()}
+    return dict(zip(names, session.run(list(names), inputs), strict=True))

@@ -1,4 +1,4 @@
-"""Opening a bundle, checking every file, and classifying beats with it."""
+"""Open a bundle, verify its files, and create classifiers from it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,32 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.beats.labels import LabelMap
-from ecgfed.device.certainty import Farness, certainty_in, far_rule_in
+from ecgfed.deprecation import renamed_fields
+from ecgfed.device.calibration import OodDetector, calibration_in, ood_rule_in
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.container import Container, container_of
-from ecgfed.device.doubts import TrainedOn, trained_on
-from ecgfed.device.facts import facts_of
-from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
-from ecgfed.device.int8 import int8_form
+from ecgfed.device.graph import MAX_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
+from ecgfed.device.graph_metadata import metadata_of
+from ecgfed.device.int8 import int8_variant
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
+from ecgfed.device.model_warnings import TrainingMetadata, read_training_metadata
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
 from ecgfed.record.leads import leads_in
 from ecgfed.text import count_of, listed, shortened
 
-#: The ending of graphs among a bundle's files.
+#: Suffix of graph files in a bundle.
 GRAPH = ".onnx"
 
 
+@renamed_fields("0.3", "0.5", farness="ood_detector")
 @dataclass(frozen=True, repr=False, eq=False)
 class Bundle:
-    """An opened bundle, its files verified.
+    """An open bundle.
 
     Attributes:
-        path: its folder, or its zip file.
+        path: its folder or zip file.
         manifest: the contents of ``manifest.json``.
-        signature: who signed it, or None.
-        container: where its files are read from.
+        signature: its signature, or None.
+        container: access to its files.
     """
 
     path: Path
@@ -47,7 +49,7 @@ class Bundle:
 
     @cached_property
     def labels(self) -> LabelMap:
-        """Classes and the WFDB symbols behind them."""
+        """Classes and their WFDB symbols."""
         return LabelMap.from_json(self.manifest["label_map"])
 
     @cached_property
@@ -61,42 +63,42 @@ class Bundle:
 
     @property
     def modality(self) -> str:
-        """``ecg``, or ``image`` of a bundle that takes no recordings."""
+        """``ecg``, or ``image`` for a bundle trained on images."""
         return modality_of(self.manifest)
 
     def require_ecg(self) -> None:
-        """Raise BundleError where this bundle is of images."""
+        """Raise BundleError if this bundle was trained on images."""
         if self.modality != "ecg":
             raise BundleError(self.path, "was trained on images", "a bundle of ECG beats", "it takes no recording")
 
     @property
     def leads(self) -> tuple[str, ...]:
-        """The lead names it was trained on, in order of preference."""
+        """Names of the leads it was trained on, in order of preference."""
         return leads_in(self.manifest)
 
     @property
     def rr_version(self) -> int:
-        """The version of the RR features that its graphs take (``ecgfed.beats.rr``), 0 for none."""
+        """Version of the RR features that its graphs take (``ecgfed.beats.rr``), 0 for none."""
         return rr_version_in(self.manifest)
 
     @property
     def patients(self) -> tuple[str, ...]:
-        """Ids of the patients who have a personal model."""
+        """Ids of the patients with a personal model."""
         return tuple(self.manifest["patients"])
 
     @cached_property
-    def trained_on(self) -> TrainedOn:
-        """What it says of its training."""
-        return trained_on(self.manifest)
+    def trained_on(self) -> TrainingMetadata:
+        """Metadata about its training."""
+        return read_training_metadata(self.manifest)
 
     def classifier(self, patient: str | None = None, *, int8: bool = False) -> Classifier:
-        """Return a patient's classifier, or the global one; with ``int8`` its int8 form.
+        """Return the classifier of a patient, or the global one; with ``int8`` its int8 variant.
 
-        Its graphs are read once more, compared with the manifest, and these bytes are what runs.
+        The graphs are read again and compared with the manifest; exactly these bytes are run.
 
         Raises:
-            BundleError: a patient the bundle does not know (the line names some it has), or who has no int8 form;
-                a graph that was changed, that is not the manifest's, or that holds what export never writes.
+            BundleError: an unknown patient (the message lists some known ones) or a missing int8 variant; a graph that
+                was changed, does not match the manifest, or has content that export does not write.
         """
         if patient is None:
             chain = self.manifest["global"]["chain"]
@@ -112,44 +114,44 @@ class Bundle:
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
         if int8:
-            chain = int8_form(self.path, self.manifest, patient)["chain"]
+            chain = int8_variant(self.path, self.manifest, patient)["chain"]
         graphs = [self._graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):
-            wanted = " and ".join(self.manifest["inputs"])
-            raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
-        certainty, far = certainty_in(self.manifest, patient, int8=int8), far_rule_in(self.manifest)
-        farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
-        return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
+            expected = " and ".join(self.manifest["inputs"])
+            raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {expected}")
+        certainty, rule = calibration_in(self.manifest, patient, int8=int8), ood_rule_in(self.manifest)
+        detector = None if rule is None else OodDetector(self._graph(rule.graph), rule.threshold)
+        return Classifier(graphs, self.classes, self.rr_version, certainty, detector)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of one of the bundle's files, which are those the manifest knows; raises BundleError."""
-        path, about = self.path / name, self.manifest["files"][name]
+        """Return the bytes of one of the bundle's files, verified by SHA-256; raises BundleError."""
+        path, entry = self.path / name, self.manifest["files"][name]
         if not self.container.holds(name):
             raise BundleError(path, "does not exist", "a file of the bundle", "export again")
-        data = self.container.read(name, MOST_FILE_BYTES)
-        if hashlib.sha256(data).hexdigest() != about["sha256"]:
+        data = self.container.read(name, MAX_FILE_BYTES)
+        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
             raise BundleError(path, "was changed (its SHA-256 is not the manifest's)", action="export again")
-        if len(data) != about.get("bytes", len(data)):
-            raise BundleError(path, f"has {len(data):,} bytes", f"{about['bytes']:,}, as the manifest says")
+        if len(data) != entry.get("bytes", len(data)):
+            raise BundleError(path, f"has {len(data):,} bytes", f"{entry['bytes']:,}, as the manifest says")
         return data
 
-    def farness(self) -> Farness | None:
-        """Return what measures how far a beat is from typical ones, where the bundle has it; raises BundleError."""
-        far = far_rule_in(self.manifest)
-        return None if far is None else Farness(self._graph(far.graph), far.threshold)
+    def ood_detector(self) -> OodDetector | None:
+        """Return the detector of out-of-distribution beats, or None if the bundle has none; raises BundleError."""
+        rule = ood_rule_in(self.manifest)
+        return None if rule is None else OodDetector(self._graph(rule.graph), rule.threshold)
 
     def _graph(self, name: str) -> Graph:
         graph = check_graph(self.path / name, self.read(name))
         self._binding.check(name, graph.path, graph.metadata)
-        self._binding.check_facts(name, graph.path, facts_of(graph))
+        self._binding.check_graph(name, graph.path, metadata_of(graph))
         return graph
 
     def verify(self) -> None:
-        """Read every file and compare it with the manifest, graphs by what they say of themselves too.
+        """Verify every file against the manifest, including the metadata in the graphs.
 
         Raises:
-            BundleError: a file that is missing, was changed, or does not belong to this manifest.
+            BundleError: a file is missing, was changed, or does not belong to this manifest.
         """
         for name in self.manifest["files"]:
             data = self.read(name)
@@ -160,17 +162,17 @@ class Bundle:
 def open_bundle(
     path: Path | str, *, verify: bool = True, trusted: Path | str | Sequence[Path | str] | None = None
 ) -> Bundle:
-    """Open a bundle: a folder, or a zip file of its files.
+    """Open a bundle: a folder or a zip file.
 
     Args:
-        path: the folder or the zip file.
-        verify: read every file now and compare it with the manifest; else each one when it is used.
-        trusted: public keys (PEM files), one of which has to have signed it; None takes any bundle.
+        path: the folder or zip file.
+        verify: verify all files now; otherwise each file when it is used.
+        trusted: public keys (PEM files) of which one must have signed it; None accepts any bundle.
 
     Raises:
-        BundleError: no manifest, another schema version, a missing or changed file, a manifest that its graphs or this
-            ecgfed disagree with, a signature that does not hold; with ``trusted``, none, or another key's.
-        OptionError: a trusted key that cannot be read.
+        BundleError: no manifest, unsupported schema version, missing or changed file, conflict between the manifest and
+            its graphs or this version of ecgfed, or invalid signature; with ``trusted``, a missing or untrusted one.
+        OptionError: a trusted key cannot be read.
     """
     path = Path(path)
     files = container_of(path)

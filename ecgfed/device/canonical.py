@@ -1,6 +1,6 @@
-"""One way to write a JSON value, the same in every language: RFC 8785, the JSON Canonicalization Scheme.
+"""Canonical JSON by RFC 8785, the JSON Canonicalization Scheme.
 
-Keys sorted by their UTF-16 units, no blanks, numbers as ECMAScript writes them. In JavaScript that is
+Keys are sorted by UTF-16 code units, no whitespace, numbers as in ECMAScript. In JavaScript, this is
 ``JSON.stringify`` of objects whose keys were sorted with ``.sort()``.
 """
 
@@ -9,16 +9,16 @@ import json
 import math
 from collections.abc import Mapping
 
-#: A value as the JSON reader returns it.
+#: A parsed JSON value.
 Json = Mapping[str, "Json"] | list["Json"] | str | int | float | bool | None
 
-#: The largest whole number that every reader of JSON keeps.
-LARGEST_WHOLE = (1 << 53) - 1
+#: Largest integer that all JSON parsers represent exactly.
+MAX_INTEGER = (1 << 53) - 1
 
 
 def _number(value: float) -> str:
-    """Write a number as ECMAScript's Number::toString does: the shortest digits that read back as the same."""
-    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+    """Format a number as ECMAScript's Number::toString: the shortest digits that round-trip."""
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
         raise ValueError(f"the whole number {value} is beyond 2^53")
     value = float(value)
     if not math.isfinite(value):
@@ -27,9 +27,9 @@ def _number(value: float) -> str:
         return "0"
     sign, value = ("-", -value) if value < 0 else ("", value)
     mantissa, _, power = f"{value!r}".partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    point = len(whole) + int(power or 0) - (len(whole + fraction) - len(digits))
+    integer, _, fraction = mantissa.partition(".")
+    digits = (integer + fraction).lstrip("0")
+    point = len(integer) + int(power or 0) - (len(integer + fraction) - len(digits))
     digits = digits.rstrip("0")
     count = len(digits)
     if count <= point <= 21:
@@ -48,12 +48,12 @@ def canonical(value: Json) -> str:
     """Return a JSON value in canonical form.
 
     Raises:
-        ValueError: NaN, infinity, a whole number beyond 2^53, or half a surrogate pair.
+        ValueError: NaN, infinity, an integer beyond 2^53, or a lone surrogate.
     """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
-        value.encode("utf-8")  # half a surrogate pair is a ValueError
+        value.encode("utf-8")  # raises ValueError for a lone surrogate
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
         return _number(value)
@@ -64,7 +64,7 @@ def canonical(value: Json) -> str:
 
 
 def digest_of(document: Mapping[str, Json], without: str) -> str:
-    """Return the SHA-256 (64 hexadecimal digits) of a document's canonical form, one field of it left out.
+    """Return the SHA-256 (64 hexadecimal digits) of a document's canonical form without one field.
 
     Raises:
         ValueError: as ``canonical``.

@@ -1,4 +1,4 @@
-"""Where a bundle's files lie: in a folder, or in one zip file; nothing else of the runtime knows the difference."""
+"""Access to a bundle's files, in a folder or a zip file."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +8,7 @@ from ecgfed.device.zip_file import ZipFile, read_directory
 from ecgfed.errors import BundleError
 from ecgfed.safe_io import check_links, read_bounded
 
-#: The ending of a bundle in one file.
+#: Suffix of a bundle in one file.
 ZIP = ".zip"
 
 
@@ -20,17 +20,17 @@ class Container(Protocol):
         """The folder or the zip file."""
 
     def holds(self, name: str) -> bool:
-        """Say whether there is a file, or a link, of this name."""
+        """Return whether a file or link of this name exists."""
 
-    def read(self, name: str, most: int) -> bytes:
-        """Return a file's bytes; raises BundleError where there is none, or it is longer than ``most``."""
+    def read(self, name: str, max_bytes: int) -> bytes:
+        """Return a file's bytes; raises BundleError if it is missing or longer than ``max_bytes``."""
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Return which of some names are no file's."""
+        """Return the names without a file."""
 
 
 class Folder:
-    """A bundle's folder; links out of it are refused when they are read."""
+    """A bundle's folder; links that lead out of it are rejected on reading."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,11 +39,11 @@ class Folder:
         """See ``Container``."""
         return (self.path / name).exists() or (self.path / name).is_symlink()
 
-    def read(self, name: str, most: int) -> bytes:
+    def read(self, name: str, max_bytes: int) -> bytes:
         """See ``Container``."""
         parts = Path(name).parts
         check_links(self.path, [str(Path(*parts[: i + 1])) for i in range(len(parts))], BundleError)
-        return read_bounded(self.path / name, most, BundleError)
+        return read_bounded(self.path / name, max_bytes, BundleError)
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """See ``Container``."""
@@ -51,7 +51,7 @@ class Folder:
 
 
 class Zip:
-    """A bundle in one file; its directory is read and judged once, before any of its files is."""
+    """A bundle in a zip file; the directory is validated once, before any file is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,9 +61,9 @@ class Zip:
         """See ``Container``."""
         return name in self._zip.entries
 
-    def read(self, name: str, most: int) -> bytes:
+    def read(self, name: str, max_bytes: int) -> bytes:
         """See ``Container``."""
-        return self._zip.read(name, most)
+        return self._zip.read(name, max_bytes)
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """See ``Container``."""
@@ -74,7 +74,7 @@ def container_of(path: Path) -> Container:
     """Return the files of a bundle.
 
     Raises:
-        BundleError: there is nothing, or something that is neither a folder nor a zip file of the kind export writes.
+        BundleError: the path is missing, or neither a folder nor a zip file as written by export.
     """
     if path.is_dir():
         return Folder(path)

@@ -1,8 +1,7 @@
-"""Whether a patient's beats have changed since the first minutes: then the model that knew them is to be asked again.
+"""Drift detection: whether a patient's beats have changed since the first minutes, so that new labels are needed.
 
-Counts of whole numbers over the last beats against those of the first ones, one comparison a beat, so that it can be
-done in any language in some lines (docs/stream.md). What each bound was chosen on, how often it errs and how long it
-takes is in benchmarks/drift.
+Integer counts over the last beats are compared with those over the first ones, once per beat, which is simple to port
+to other languages (docs/stream.md). benchmarks/drift documents how each bound was chosen, its error rates and delays.
 """
 
 import math
@@ -17,10 +16,10 @@ from ecgfed.beats.context import QRS
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.signal.quality import LIMIT_MV
 
-#: A beat's shape is the mean of every four samples of its window, in whole microvolts.
+#: A beat's shape: its window averaged over four samples each, in integer microvolts.
 SHAPE, _EACH = 64, 4
 
-#: What may have changed, and what is to be done: the words of a line.
+#: Reasons of drift with their messages.
 REASONS: dict[str, str] = {
     "far": "more beats than before look like none the model was trained on",
     "uncertain": "more beats than before have a class that is not sure",
@@ -30,27 +29,27 @@ REASONS: dict[str, str] = {
     "poor": "the signal has become poor: look at the electrodes",
     "silence": "no beat has come for a minute: look at the electrodes",
 }
-#: Changes that are remembered, the last ones.
-KEPT_EVENTS = 1000
-#: Reasons that speak of the signal, where new labels would not help.
+#: Maximum number of stored events.
+MAX_EVENTS = 1000
+#: Reasons due to the signal, for which new labels do not help.
 OF_THE_SIGNAL = frozenset({"poor", "silence"})
 
 
 @dataclass(frozen=True)
 class DriftBounds:
-    """When a change counts.
+    """Bounds above which a change is reported.
 
     Attributes:
-        first: beats that are compared with: the first ones of good quality.
-        last: beats that are compared: the last ones, of any quality.
-        far: so much more of the beats of good quality are far than at first, a share.
-        uncertain: likewise, uncertain.
-        classes: share of the beats that would have to change their class for the classes to be as at first.
-        shape: of the class that was the commonest at first, 1 less the correlation of the mean beat with that at first.
-        poor: so much more of the beats are of poor quality than at first, a share.
-        size: the QRS of the class that was the commonest at first is so many times higher or lower.
-        silence_s: no beat for so long, in seconds.
-        end: a change is over where it is below so much of its bound.
+        first: number of reference beats: the first ones of good quality.
+        last: number of current beats: the last ones, of any quality.
+        far: increase of the fraction of good-quality beats that are out of distribution.
+        uncertain: increase of the fraction of good-quality beats of low confidence.
+        classes: total variation distance between the class distributions.
+        shape: 1 minus the correlation between the mean beats of the most frequent reference class.
+        poor: increase of the fraction of poor-quality beats.
+        size: ratio, or inverse ratio, between the QRS amplitudes of the most frequent reference class.
+        silence_s: time without beats, in seconds.
+        end: a change ends when its value falls below this fraction of its bound.
     """
 
     first: int = 300
@@ -66,12 +65,12 @@ class DriftBounds:
 
 
 class DriftEvent(NamedTuple):
-    """A change that began, or was over.
+    """Start or end of a change.
 
     Attributes:
-        time_s: of the beat with which it was noticed, in seconds since the stream's start.
+        time_s: time of the beat at which it was detected, in seconds since the start of the stream.
         reason: one of ``REASONS``.
-        began: whether it began.
+        began: True for the start, False for the end.
     """
 
     time_s: float
@@ -82,39 +81,39 @@ class DriftEvent(NamedTuple):
 class _Beat(NamedTuple):
     label: int
     uncertain: bool
-    far: bool
+    out_of_distribution: bool
     poor: bool
     size_uv: int
     shape_uv: NDArray[np.int64]
 
 
 class _Counts:
-    """How many of some beats are what; sizes and shapes added up for each class."""
+    """Counts of beats, and sums of sizes and shapes per class."""
 
     def __init__(self, classes: int) -> None:
-        self.beats = self.good = self.uncertain = self.far = 0
+        self.beats = self.good = self.uncertain = self.out_of_distribution = 0
         self.label, self.size_uv = [0] * classes, [0] * classes
         self.shape_uv = np.zeros((classes, SHAPE), np.int64)
 
     def add(self, beat: _Beat, times: int = 1) -> None:
-        """Count a beat, or with ``times`` -1 no longer."""
+        """Add a beat, or remove it with ``times`` -1."""
         self.beats += times
         if beat.poor:
             return
         self.good += times
         self.uncertain += times * beat.uncertain
-        self.far += times * beat.far
+        self.out_of_distribution += times * beat.out_of_distribution
         self.label[beat.label] += times
         self.size_uv[beat.label] += times * beat.size_uv
         self.shape_uv[beat.label] += times * beat.shape_uv
 
 
 class Drift:
-    """Watches the answers of a stream.
+    """Detects drift in the predictions of a stream.
 
     Args:
-        classes: how many classes there are.
-        bounds: when a change counts.
+        classes: number of classes.
+        bounds: bounds above which a change is reported.
     """
 
     def __init__(self, classes: int, bounds: DriftBounds = DriftBounds()) -> None:
@@ -122,16 +121,16 @@ class Drift:
         self.restart()
 
     def restart(self) -> None:
-        """Take the beats to come as the first ones: after new labels, or with another patient."""
+        """Restart with new reference beats: after new labels, or for another patient."""
         self._at_first, self._now = _Counts(self.classes), _Counts(self.classes)
         self._last: deque[_Beat] = deque()
         self._on: set[str] = set()
-        self.told_s = 0.0  #: of the last beat, in seconds
-        self.events: deque[DriftEvent] = deque(maxlen=KEPT_EVENTS)
+        self.last_beat_s = 0.0  #: time of the last beat in seconds
+        self.events: deque[DriftEvent] = deque(maxlen=MAX_EVENTS)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What has changed and is so still, in order of ``REASONS``."""
+        """Changes that are active, in the order of ``REASONS``."""
         return tuple(reason for reason in REASONS if reason in self._on)
 
     @property
@@ -141,7 +140,7 @@ class Drift:
 
     @property
     def text(self) -> str:
-        """One sentence, or "" where nothing has changed."""
+        """One sentence, or "" without changes."""
         if not self._on:
             return ""
         what = "; ".join(REASONS[reason] for reason in self.reasons)
@@ -151,55 +150,65 @@ class Drift:
 
     @property
     def values(self) -> dict[str, float]:
-        """Each share of the last beats beside its bound: how much of the bound each change is; 0 before it is known."""
+        """Each change as a fraction of its bound; 0 before there are enough beats."""
         first, now, bounds = self._at_first, self._now, self.bounds
-        found = dict.fromkeys(("far", "uncertain", "classes", "shape", "size", "poor"), 0.0)
+        ratios = dict.fromkeys(("far", "uncertain", "classes", "shape", "size", "poor"), 0.0)
         if first.good < bounds.first or now.beats < bounds.last:
-            return found
-        found["poor"] = (_share(now.beats - now.good, now.beats) - _share(first.beats - first.good, first.beats)) / (
+            return ratios
+        ratios["poor"] = (_share(now.beats - now.good, now.beats) - _share(first.beats - first.good, first.beats)) / (
             bounds.poor
         )
         if now.good * 4 >= bounds.last:
-            found["far"] = (_share(now.far, now.good) - _share(first.far, first.good)) / bounds.far
-            found["uncertain"] = (_share(now.uncertain, now.good) - _share(first.uncertain, first.good)) / (
+            ratios["far"] = (
+                _share(now.out_of_distribution, now.good) - _share(first.out_of_distribution, first.good)
+            ) / bounds.far
+            ratios["uncertain"] = (_share(now.uncertain, now.good) - _share(first.uncertain, first.good)) / (
                 bounds.uncertain
             )
-            apart = sum(abs(a * first.good - b * now.good) for a, b in zip(now.label, first.label, strict=True))
-            found["classes"] = apart / (2 * now.good * first.good) / bounds.classes
-            found["shape"], found["size"] = self._usual_beat()
-        return found
+            distance = sum(abs(a * first.good - b * now.good) for a, b in zip(now.label, first.label, strict=True))
+            ratios["classes"] = distance / (2 * now.good * first.good) / bounds.classes
+            ratios["shape"], ratios["size"] = self._usual_beat()
+        return ratios
 
     def _usual_beat(self) -> tuple[float, float]:
-        """How the mean beat of the class that was the commonest has changed: shape and size, each over its bound.
+        """Change of the mean beat of the most frequent reference class: shape and size, each relative to its bound.
 
-        0 where too few of the last beats have that class.
+        0 if too few of the last beats have that class.
         """
         first, now = self._at_first, self._now
         usual = first.label.index(max(first.label))
         if now.label[usual] * 4 < self.bounds.last or not first.size_uv[usual] or not now.size_uv[usual]:
             return 0.0, 0.0
         times = now.size_uv[usual] * first.label[usual] / (first.size_uv[usual] * now.label[usual])
-        one, other = (_about_mean(counts.shape_uv[usual]) for counts in (first, now))
-        alike = _product(one, other) / max(math.sqrt(_product(one, one) * _product(other, other)), 1e-9)
-        return (1 - alike) / self.bounds.shape, (max(times, 1 / times) - 1) / (self.bounds.size - 1)
+        first_shape, now_shape = (_centred(counts.shape_uv[usual]) for counts in (first, now))
+        correlation = _product(first_shape, now_shape) / max(
+            math.sqrt(_product(first_shape, first_shape) * _product(now_shape, now_shape)), 1e-9
+        )
+        return (1 - correlation) / self.bounds.shape, (max(times, 1 / times) - 1) / (self.bounds.size - 1)
 
     def add(
-        self, time_s: float, label: int, uncertain: bool, far: bool, flags: int, window_mv: NDArray[np.float32]
+        self,
+        time_s: float,
+        label: int,
+        uncertain: bool,
+        out_of_distribution: bool,
+        flags: int,
+        window_mv: NDArray[np.float32],
     ) -> None:
-        """Take one beat, as a stream tells it finally.
+        """Add one beat with its final prediction.
 
         Args:
-            time_s: of its R peak, since the stream's start.
-            label: its class number.
-            uncertain: whether its class is not sure.
-            far: whether it looks like none in training.
+            time_s: time of its R peak since the start of the stream.
+            label: class number.
+            uncertain: whether its class has low confidence.
+            out_of_distribution: whether it is unlike any training beat.
             flags: of its window (``ecgfed.beats.extract``).
-            window_mv: (256,) its window.
+            window_mv: (256,) window in millivolt.
         """
         uv = np.rint(1000.0 * np.clip(window_mv.astype(np.float64), -LIMIT_MV, LIMIT_MV)).astype(np.int64)
         shape_uv, size_uv = uv.reshape(SHAPE, _EACH).sum(axis=1) // _EACH, int(np.ptp(uv[QRS]))
-        beat = _Beat(label, uncertain, far, bool(flags & FLAG_POOR_QUALITY), size_uv, shape_uv)
-        self.told_s = time_s
+        beat = _Beat(label, uncertain, out_of_distribution, bool(flags & FLAG_POOR_QUALITY), size_uv, shape_uv)
+        self.last_beat_s = time_s
         if self._at_first.good < self.bounds.first:
             self._at_first.add(beat)
         self._last.append(beat)
@@ -210,11 +219,11 @@ class Drift:
             self._set(reason, value, time_s)
 
     def quiet(self, time_s: float, for_s: float) -> None:
-        """Say how long no beat has come, found or told: a stream tells it a beat's answer late, and silence at once.
+        """Report the time without beats; a stream reports silence at once, but beats with a delay.
 
         Args:
-            time_s: since the stream's start.
-            for_s: since the last R peak, or the start.
+            time_s: time since the start of the stream.
+            for_s: time since the last R peak, or the start.
         """
         self._set("silence", for_s / self.bounds.silence_s, time_s)
 
@@ -227,16 +236,16 @@ class Drift:
             self.events.append(DriftEvent(time_s, reason, False))
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
+def _share(part: int, total: int) -> float:
+    return part / total if total else 0.0
 
 
-def _about_mean(sums: NDArray[np.int64]) -> list[int]:
-    """Whole numbers less their mean, times how many there are: whole numbers again, the same in every language."""
+def _centred(sums: NDArray[np.int64]) -> list[int]:
+    """Return n times the deviation from the mean, for n integers: integers again, exact in every language."""
     total = int(sums.sum())
-    return [len(sums) * one - total for one in sums.tolist()]
+    return [len(sums) * value - total for value in sums.tolist()]
 
 
-def _product(one: list[int], other: list[int]) -> float:
-    """The sum of products, rounded once."""
-    return float(sum(a * b for a, b in zip(one, other, strict=True)))
+def _product(a_values: list[int], b_values: list[int]) -> float:
+    """Return the inner product, rounded once."""
+    return float(sum(a * b for a, b in zip(a_values, b_values, strict=True)))

@@ -1,8 +1,8 @@
-"""Golden vectors: a synthetic recording, what each stage makes of it, and what every model of the bundle answers.
+"""Golden vectors: a synthetic recording, the output of each preprocessing stage, and of every model of a bundle.
 
-Whoever writes the runtime anew compares stage by stage with ``golden.json``; ``check_golden`` does it with this
-machine's own. Every stage takes what stands there of the stage before, so that the first one that differs is the one at
-fault. Signals stand in whole nanovolt (nV, a millionth of a mV): whole numbers are the same in every language.
+Other implementations of the runtime compare each stage with ``golden.json``; ``check_golden`` does so for this one.
+Every stage starts from the stored output of the previous stage, so that the first difference identifies the faulty
+stage. Signals are integers in nanovolt (nV, a millionth of a mV), which are exact in every language.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,19 +30,18 @@ from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.signal.spans import Spans
 from ecgfed.text import count_of
 
-#: Of the form of ``golden.json``.
+#: Format version of ``golden.json``.
 VERSION = 1
 NV_A_MV = 1_000_000
-#: What may differ from machine to machine, by stage: signals in nV, features as numbers, logits (of one beyond 100 that
-#: share of it), probabilities, distances.
+#: Tolerances between machines: signals in nV, features, logits (relative to 100 beyond that), probabilities, distances.
 SIGNAL_NV, FEATURE, LOGIT, PROBABILITY, DISTANCE = 2.0, 2e-5, 1e-4, 1e-4, 1e-4
-#: Of an int8 form: a value in the middle between two steps may go to either, in another ONNX Runtime (docs/int8.md).
+#: Tolerances of int8 variants: ONNX Runtime versions may round ties differently (docs/int8.md).
 INT8_LOGIT, INT8_PROBABILITY = 0.2, 0.02
-#: Digits behind the point that features, logits, probabilities and distances are written with.
+#: Decimal places of features, logits, probabilities and distances.
 DIGITS = 6
 LARGE_LOGIT = 100.0
-#: Beats that golden vectors may name at once: of each a window is made here, 256 numbers of one in the file.
-MOST_BEATS = 100_000
+#: Maximum number of beats in golden vectors, because each expands to a window of 256 samples.
+MAX_BEATS = 100_000
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,12 +49,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a check.
+    """Result of one stage of a check.
 
     Attributes:
-        name: what was computed, and of what.
-        difference: the largest difference from what the bundle says; infinite where another number of values came out.
-        tolerance: the largest one that is let through.
+        name: the stage and its input.
+        difference: largest difference from the stored values; infinite if shapes differ.
+        tolerance: largest accepted difference.
         unit: of both.
     """
 
@@ -66,19 +65,19 @@ class Stage:
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is let through."""
+        """Whether the difference is within the tolerance."""
         return self.difference <= self.tolerance
 
 
 @dataclass(frozen=True)
 class GoldenCheck:
-    """What a check found: every stage in order."""
+    """Result of a check: all stages in order."""
 
     stages: tuple[Stage, ...]
 
     @property
     def first(self) -> Stage | None:
-        """The first stage that differs; None where all agree."""
+        """The first stage that differs; None if all agree."""
         return next((stage for stage in self.stages if not stage.agrees), None)
 
     @property
@@ -96,129 +95,129 @@ class GoldenCheck:
 
 
 def in_nv(signal_mv: NDArray[np.floating]) -> list[Any]:
-    """Return millivolt as whole nanovolt, JSON-ready."""
+    """Convert millivolt to integer nanovolt, JSON-ready."""
     return list(np.rint(np.asarray(signal_mv, np.float64) * NV_A_MV).astype(np.int64).tolist())
 
 
 def from_nv(values: object) -> Floats:
-    """Return whole nanovolt as millivolt."""
+    """Convert integer nanovolt to millivolt."""
     return np.asarray(values, np.float64) / NV_A_MV
 
 
-class Recorded:
-    """One golden recording: its lead, and each stage of what this ecgfed makes of it.
+class GoldenRecording:
+    """A golden recording: its lead, and each preprocessing stage computed by this version of ecgfed.
 
     Args:
-        said: ``fs_hz``, ``gain_adu_per_mv``, ``baseline_adu`` and ``adu`` (None where there is no sample).
+        entry: ``fs_hz``, ``gain_adu_per_mv``, ``baseline_adu`` and ``adu`` (None for missing samples).
 
     Raises:
-        RecordError: a sampling frequency that no ECG is recorded at: the filter has four seconds of taps.
+        RecordError: an implausible sampling frequency, because the filter has four seconds of taps.
     """
 
-    def __init__(self, said: Mapping[str, Any]) -> None:
-        check_fs(said["fs_hz"], "golden", f"{said['fs_hz']!r:.40}", "")
-        self.fs_hz = float(said["fs_hz"])
-        adu = np.array([np.nan if one is None else one for one in said["adu"]], np.float64)
-        self.signal_mv = (adu - said["baseline_adu"]) / said["gain_adu_per_mv"]
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        check_fs(entry["fs_hz"], "golden", f"{entry['fs_hz']!r:.40}", "")
+        self.fs_hz = float(entry["fs_hz"])
+        adu = np.array([np.nan if value is None else value for value in entry["adu"]], np.float64)
+        self.signal_mv = (adu - entry["baseline_adu"]) / entry["gain_adu_per_mv"]
 
     def filtered(self) -> Floats:
-        """The lead bridged and band-passed, (samples,) mV."""
+        """Return the lead with gaps bridged, band-passed, (samples,) mV."""
         return band_pass(fill_gaps(self.signal_mv)[0], self.fs_hz)
 
     def resampled(self, filtered_mv: Floats) -> Floats:
-        """The same at 360 Hz."""
+        """Return the filtered lead at 360 Hz."""
         return resample(filtered_mv, self.fs_hz)
 
     def lost(self) -> list[list[int]]:
-        """Start and stop of the stretches where the lead shows nothing."""
+        """Return start and stop of the intervals without signal."""
         return [list(span) for span in lead_quality(self.signal_mv, self.fs_hz).spans(NO_SIGNAL)]
 
     def peaks(self) -> Ints:
-        """The R peaks that the detector finds."""
+        """Return the detected R peaks."""
         return detect_around_gaps(self.signal_mv, self.fs_hz, lead_quality(self.signal_mv, self.fs_hz))
 
     def windows(self, resampled_mv: Floats, r_samples: Ints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Windows (beats, 1, 256) mV, and which are padded."""
+        """Return windows (beats, 1, 256) mV, and which of them are padded."""
         at = np.rint(r_samples * (FS_HZ / self.fs_hz)).astype(np.int64)
         return cut_windows(resampled_mv, np.clip(at, 0, len(resampled_mv) - 1))
 
     def rr(
         self, version: int, r_samples: Ints, window_mv: NDArray[np.float32], padded: NDArray[np.bool_], lost: Any
     ) -> NDArray[np.float32]:
-        """RR features (beats, features)."""
+        """Return RR features (beats, features)."""
         spans = Spans.merged((int(a), int(b)) for a, b in lost)
         unusable = hides_signal(padded, self.fs_hz, r_samples, spans)
         return beats_in_time(version, r_samples, self.fs_hz, window_mv, unusable, spans)
 
 
-def window_of(said: Mapping[str, Any]) -> NDArray[np.float32]:
+def window_of(entry: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return a golden recording's windows (beats, 1, 256) float32 mV, as the graphs take them."""
-    return from_nv(said["window_nv"]).astype(np.float32).reshape(-1, 1, WINDOW_SAMPLES)
+    return from_nv(entry["window_nv"]).astype(np.float32).reshape(-1, 1, WINDOW_SAMPLES)
 
 
-def rr_of(said: Mapping[str, Any]) -> NDArray[np.float32] | None:
-    """Return a golden recording's RR features (beats, features) float32, None where the graphs take none."""
-    return np.asarray(said["rr"], np.float32) if "rr" in said else None
+def rr_of(entry: Mapping[str, Any]) -> NDArray[np.float32] | None:
+    """Return a golden recording's RR features (beats, features) float32, or None if the graphs take none."""
+    return np.asarray(entry["rr"], np.float32) if "rr" in entry else None
 
 
-def context_of(said: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return the RR features, version 2, of the beats that are ``answered`` among many that are made of few shapes.
+def context_of(entry: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Return the RR features, version 2, of the beats listed in ``answered``, for beats composed of a few shapes.
 
     Args:
-        said: ``before_ms`` (None where void), ``shapes_nv``, ``parts_per_mille`` of each shape in each beat's window,
+        entry: ``before_ms`` (None if undefined), ``shapes_nv``, ``parts_per_mille`` of each shape in each window,
             ``usable`` and ``answered``.
     """
-    before_s = np.array([np.nan if one is None else one / 1000 for one in said["before_ms"]], np.float64)
-    shapes_nv = np.asarray(said["shapes_nv"], np.float64).reshape(-1, WINDOW_SAMPLES)
-    window_nv = np.asarray(_of_beats(said["parts_per_mille"]), np.float64) @ shapes_nv / 1000
+    before_s = np.array([np.nan if value is None else value / 1000 for value in entry["before_ms"]], np.float64)
+    shapes_nv = np.asarray(entry["shapes_nv"], np.float64).reshape(-1, WINDOW_SAMPLES)
+    window_nv = np.asarray(_of_beats(entry["parts_per_mille"]), np.float64) @ shapes_nv / 1000
     window_mv = from_nv(window_nv).astype(np.float32).reshape(-1, 1, WINDOW_SAMPLES)
-    usable = np.asarray(said["usable"], np.bool_)
-    return context_features(np.append(before_s, np.nan), window_mv, usable)[np.asarray(said["answered"], np.int64)]
+    usable = np.asarray(entry["usable"], np.bool_)
+    return context_features(np.append(before_s, np.nan), window_mv, usable)[np.asarray(entry["answered"], np.int64)]
 
 
-def _of_beats(said: Sequence[Any]) -> Sequence[Any]:
-    """Return a list that has an entry for each beat; raises ValueError where it has more than anybody's."""
-    if len(said) > MOST_BEATS:
-        raise ValueError(count_of(len(said), "beat"))
-    return said
+def _of_beats(values: Sequence[Any]) -> Sequence[Any]:
+    """Return a list with an entry per beat; raises ValueError if it is longer than ``MAX_BEATS``."""
+    if len(values) > MAX_BEATS:
+        raise ValueError(count_of(len(values), "beat"))
+    return values
 
 
 def beats_of(recordings: Sequence[Mapping[str, Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-    """Return windows and RR features of the beats of all golden recordings, in order."""
-    rr = [one for one in map(rr_of, recordings) if one is not None]
+    """Return windows and RR features of all beats of golden recordings, in order."""
+    rr = [features for features in map(rr_of, recordings) if features is not None]
     return np.concatenate(list(map(window_of, recordings))), np.concatenate(rr) if rr else None
 
 
-def answer_of(classifier: Classifier, examples: NDArray[Any], rr: NDArray[np.float32] | None) -> dict[str, Any]:
-    """Return what a model says of some beats or images, JSON-ready: logits, the label's probability, label, doubt."""
+def model_output(classifier: Classifier, examples: NDArray[Any], rr: NDArray[np.float32] | None) -> dict[str, Any]:
+    """Return a model's output for beats or images, JSON-ready: logits, top probability, label, low confidence."""
     image = examples.dtype == np.uint8
     logits = classifier.image_logits(examples) if image else classifier.logits(examples, rr)
-    probability = softmax(logits / np.float32(classifier.certainty.temperature))
+    probability = softmax(logits / np.float32(classifier.calibration.temperature))
     best = probability.max(axis=1)
     return {
         "logits": rounded(logits),
         "probability": rounded(best),
         "label": probability.argmax(axis=1).tolist(),
-        "unsure": classifier.certainty.uncertain(best).astype(int).tolist(),
+        "unsure": classifier.calibration.low_confidence(best).astype(int).tolist(),
     }
 
 
 def rounded(values: NDArray[np.floating]) -> list[Any]:
-    """Return numbers with as many digits as golden vectors have."""
+    """Round numbers to the precision of golden vectors."""
     return list(np.round(np.asarray(values, np.float64), DIGITS).tolist())
 
 
 def check_golden(bundle: Bundle) -> GoldenCheck:
-    """Compute all of a bundle's golden vectors again, with this machine's code and ONNX Runtime, and compare.
+    """Recompute a bundle's golden vectors with this code and ONNX Runtime, and compare.
 
     Args:
-        bundle: opened.
+        bundle: an open bundle.
 
     Returns:
-        Every stage with its largest difference; ``first`` is the one at fault.
+        All stages with their largest differences; ``first`` is the first faulty one.
 
     Raises:
-        BundleError: a bundle of version 1, which holds none, or golden vectors that are not of their form.
+        BundleError: a bundle of version 1, which has no golden vectors, or malformed ones.
     """
     name = bundle.manifest.get(GOLDEN)
     if name is None:
@@ -227,9 +226,11 @@ def check_golden(bundle: Bundle) -> GoldenCheck:
     try:
         if len(data) > MAX_JSON_BYTES:
             raise ValueError(f"{len(data):,} bytes")
-        said = parse_json(data)
+        golden = parse_json(data)
         with np.errstate(all="ignore"):
-            return GoldenCheck(tuple(_images(bundle, said) if bundle.modality == "image" else _stages(bundle, said)))
+            return GoldenCheck(
+                tuple(_images(bundle, golden) if bundle.modality == "image" else _stages(bundle, golden))
+            )
     except EcgfedError as problem:
         if isinstance(problem, BundleError):
             raise
@@ -238,73 +239,73 @@ def check_golden(bundle: Bundle) -> GoldenCheck:
         raise BundleError(path, f"is not of its form ({problem!r:.100})", action="export it again") from problem
 
 
-def _stages(bundle: Bundle, said: Mapping[str, Any]) -> Iterator[Stage]:
-    for one in said["recordings"]:
-        here = Recorded(one)
-        of = f"of {one['name']!s:.40}"
-        yield _compared(f"filtered signal {of}", in_nv(here.filtered()), one["filtered_nv"], SIGNAL_NV, "nV")
-        filtered = from_nv(one["filtered_nv"])
-        at_360 = one.get("resampled_nv", one["filtered_nv"])
-        yield _compared(f"signal at 360 Hz {of}", in_nv(here.resampled(filtered)), at_360, SIGNAL_NV, "nV")
-        yield _compared(f"lost stretches {of}", here.lost(), one["lost"], 0, "samples")
-        yield _compared(f"R peaks {of}", here.peaks(), one["r_samples"], 0, "samples")
-        peaks = np.asarray(_of_beats(one["r_samples"]), np.int64)
-        window_mv, padded = here.windows(from_nv(at_360), peaks)
-        yield _compared(f"windows {of}", in_nv(window_mv[:, 0]), one["window_nv"], SIGNAL_NV, "nV")
-        yield _compared(f"padded windows {of}", padded.astype(int), one["padded"], 0, "")
+def _stages(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[Stage]:
+    for entry in golden["recordings"]:
+        recording = GoldenRecording(entry)
+        of = f"of {entry['name']!s:.40}"
+        yield _compared(f"filtered signal {of}", in_nv(recording.filtered()), entry["filtered_nv"], SIGNAL_NV, "nV")
+        filtered = from_nv(entry["filtered_nv"])
+        at_360 = entry.get("resampled_nv", entry["filtered_nv"])
+        yield _compared(f"signal at 360 Hz {of}", in_nv(recording.resampled(filtered)), at_360, SIGNAL_NV, "nV")
+        yield _compared(f"lost stretches {of}", recording.lost(), entry["lost"], 0, "samples")
+        yield _compared(f"R peaks {of}", recording.peaks(), entry["r_samples"], 0, "samples")
+        peaks = np.asarray(_of_beats(entry["r_samples"]), np.int64)
+        window_mv, padded = recording.windows(from_nv(at_360), peaks)
+        yield _compared(f"windows {of}", in_nv(window_mv[:, 0]), entry["window_nv"], SIGNAL_NV, "nV")
+        yield _compared(f"padded windows {of}", padded.astype(int), entry["padded"], 0, "")
         if bundle.rr_version:
-            padded = np.asarray(one["padded"], np.bool_)
-            made = here.rr(bundle.rr_version, peaks, window_of(one), padded, one["lost"])
-            yield _compared(f"RR features {of}", made, one["rr"], FEATURE, "")
+            padded = np.asarray(entry["padded"], np.bool_)
+            rr_features = recording.rr(bundle.rr_version, peaks, window_of(entry), padded, entry["lost"])
+            yield _compared(f"RR features {of}", rr_features, entry["rr"], FEATURE, "")
     if bundle.rr_version == 2:
-        context = said["context"]
+        context = golden["context"]
         yield _compared("RR features over minutes", context_of(context), context["rr"], FEATURE, "")
-    window_mv, rr = beats_of(said["recordings"])
-    if (farness := bundle.farness()) is not None:
-        distance = farness.distance(window_mv, AT_ONCE)
-        yield _compared("distance from typical beats", distance, said["far"]["distance"], DISTANCE, "")
-    yield from _answers(bundle, said, window_mv, rr)
+    window_mv, rr = beats_of(golden["recordings"])
+    if (detector := bundle.ood_detector()) is not None:
+        distance = detector.distance(window_mv, AT_ONCE)
+        yield _compared("distance from typical beats", distance, golden["far"]["distance"], DISTANCE, "")
+    yield from _model_stages(bundle, golden, window_mv, rr)
 
 
-def _images(bundle: Bundle, said: Mapping[str, Any]) -> Iterator[Stage]:
-    pixels = np.asarray(said["images"])
+def _images(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[Stage]:
+    pixels = np.asarray(golden["images"])
     if pixels.dtype.kind not in "iu" or not ((pixels >= 0) & (pixels <= 255)).all():
         raise ValueError("pixels from 0 to 255")
-    yield from _answers(bundle, said, pixels.astype(np.uint8), None)
+    yield from _model_stages(bundle, golden, pixels.astype(np.uint8), None)
 
 
-def _answers(
-    bundle: Bundle, said: Mapping[str, Any], examples: NDArray[Any], rr: NDArray[np.float32] | None
+def _model_stages(
+    bundle: Bundle, golden: Mapping[str, Any], examples: NDArray[Any], rr: NDArray[np.float32] | None
 ) -> Iterator[Stage]:
-    for client, form, _ in models_in(bundle.manifest):
-        answers = said["global"] if client is None else said["patients"][client]
-        some = np.asarray(said["answered"]["global" if client is None else "patients"], np.int64)
-        classifier = bundle.classifier(client, int8=form == "int8")
-        found = answer_of(classifier, examples[some], None if rr is None else rr[some])
-        of = ("of the global model" if client is None else f"of {client}") + (", int8" if form == "int8" else "")
-        logit, likely = (INT8_LOGIT, INT8_PROBABILITY) if form == "int8" else (LOGIT, PROBABILITY)
-        told = answers[form]
-        yield _compared(f"logits {of}", found["logits"], told["logits"], logit, "", scaled_logits)
-        yield _compared(f"probability {of}", found["probability"], told["probability"], likely, "")
-        yield _compared(f"labels {of}", found["label"], told["label"], 0, "")
+    for client, variant, _ in models_in(bundle.manifest):
+        recorded = golden["global"] if client is None else golden["patients"][client]
+        some = np.asarray(golden["answered"]["global" if client is None else "patients"], np.int64)
+        classifier = bundle.classifier(client, int8=variant == "int8")
+        output = model_output(classifier, examples[some], None if rr is None else rr[some])
+        of = ("of the global model" if client is None else f"of {client}") + (", int8" if variant == "int8" else "")
+        logit, likely = (INT8_LOGIT, INT8_PROBABILITY) if variant == "int8" else (LOGIT, PROBABILITY)
+        expected = recorded[variant]
+        yield _compared(f"logits {of}", output["logits"], expected["logits"], logit, "", scaled_logits)
+        yield _compared(f"probability {of}", output["probability"], expected["probability"], likely, "")
+        yield _compared(f"labels {of}", output["label"], expected["label"], 0, "")
 
 
 def scaled_logits(difference: Floats, expected: Floats) -> Floats:
-    """Return differences of logits, those of a logit beyond 100 as a hundred times their share of it."""
+    """Scale differences of logits: beyond 100, a difference is divided by a hundredth of the logit."""
     return np.asarray(difference / np.maximum(np.abs(expected) / LARGE_LOGIT, 1.0))
 
 
 def _compared(
     name: str,
-    found: object,
-    said: object,
+    computed: object,
+    recorded: object,
     tolerance: float,
     unit: str,
     scaled: Callable[[Floats, Floats], Floats] = lambda difference, _: difference,
 ) -> Stage:
-    one, other = np.asarray(found, np.float64), np.asarray(said, np.float64)
-    if one.shape != other.shape and not one.size == other.size == 0:
+    values, expected = np.asarray(computed, np.float64), np.asarray(recorded, np.float64)
+    if values.shape != expected.shape and not values.size == expected.size == 0:
         return Stage(name, float("inf"), tolerance, unit)
-    apart = scaled(np.abs(one - other), other) if one.size else np.zeros(1)
-    worst = float(apart.max())
+    differences = scaled(np.abs(values - expected), expected) if values.size else np.zeros(1)
+    worst = float(differences.max())
     return Stage(name, worst if worst == worst else float("inf"), tolerance, unit)

@@ -1,7 +1,7 @@
-"""How much a graph takes: shapes, memory and work of every value, before anything runs.
+"""Shape inference for graphs: shapes, memory and work of every value, before anything runs.
 
-The memory and the time that a stranger's graph will take are known before ONNX Runtime sees it
-(docs/decisions/0025); which operations it may be made of is said in ``operations``.
+Memory and time of an untrusted graph are bounded before ONNX Runtime loads it (docs/decisions/0025); ``operations``
+lists the operations it may contain.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ from ecgfed.device.onnx_file import GraphParts, ValueType
 from ecgfed.device.operations import FLOAT, INT, Known, result_of
 from ecgfed.device.protobuf import WireError
 
-#: The most bytes of values that may be held at once, at a whole batch.
+#: Maximum bytes of values alive at the same time, for a full batch.
 MOST_BYTES = 1 << 30
-#: The most multiplications and additions for one example: 50 ResNet-30 side by side take 3e9.
+#: Maximum multiplications and additions per example (an ensemble of 50 ResNet-30 takes 3e9).
 MOST_WORK = 1 << 34
 MOST_AXES = 8
 
@@ -29,7 +29,7 @@ def _known_at_start(parts: GraphParts, batch: int) -> dict[str, Known]:
         _add(known, tensor.name, Known(values.dtype, values.shape, numbers))
     for entry in parts.inputs:
         if not entry.shape or entry.shape[0] not in (None, batch) or any(not dim or dim < 1 for dim in entry.shape[1:]):
-            raise WireError(f"takes {entry.name!r} of shape {shown(entry)}, which is no batch of beats")
+            raise WireError(f"takes {entry.name!r} of shape {shape_text(entry)}, which is no batch of beats")
         _add(known, entry.name, Known(entry.dtype, (batch, *(dim or 0 for dim in entry.shape[1:]))))
     return known
 
@@ -40,61 +40,63 @@ def _add(known: dict[str, Known], name: str, value: Known) -> None:
     known[name] = value
 
 
-def shown(entry: ValueType) -> str:
-    """Say a shape as a person would: ``(beats, 12)``."""
+def shape_text(entry: ValueType) -> str:
+    """Return a shape as text: ``(beats, 12)``."""
     return f"({', '.join('beats' if dim is None else str(dim) for dim in entry.shape)})"
 
 
-def batch_of(parts: GraphParts, most: int) -> int | None:
-    """Return how many examples a graph takes at once, at most ``most``; None where that is open. Raises WireError."""
-    (first, *others) = {entry.shape[0] if entry.shape else 0 for entry in parts.inputs} or {0}
-    if others or (first is not None and not 1 <= first <= most):
-        inputs = ", ".join(f"{entry.name!r} of shape {shown(entry)}" for entry in parts.inputs) or "nothing"
-        raise WireError(f"takes {inputs}, which is no batch of 1 to {most} beats")
+def batch_of(parts: GraphParts, max_batch: int) -> int | None:
+    """Return the fixed batch size of a graph, at most ``max_batch``, or None if it is open; raises WireError."""
+    (first, *further_sizes) = {entry.shape[0] if entry.shape else 0 for entry in parts.inputs} or {0}
+    if further_sizes or (first is not None and not 1 <= first <= max_batch):
+        inputs = ", ".join(f"{entry.name!r} of shape {shape_text(entry)}" for entry in parts.inputs) or "nothing"
+        raise WireError(f"takes {inputs}, which is no batch of 1 to {max_batch} beats")
     return first
 
 
 def check_operations(parts: GraphParts, batch: int) -> dict[str, Known]:
-    """Follow a graph's values from its inputs to its outputs.
+    """Infer all values of a graph from its inputs to its outputs.
 
     Args:
         parts: the graph.
-        batch: examples it is given at once.
+        batch: examples per run.
 
     Returns:
-        What is known of every value, by name.
+        Every value by name.
 
     Raises:
-        WireError: an operation that is not on the list, shapes that do not fit, weights that are not finite, or more
-            memory or work than any graph of ours takes.
+        WireError: an unsupported operation, incompatible shapes, non-finite weights, or more memory or work than
+            allowed.
     """
     known = _known_at_start(parts, batch)
-    last = {name: place for place, node in enumerate(parts.nodes) for name in node.inputs}
+    last = {name: index for index, node in enumerate(parts.nodes) for name in node.inputs}
     last.update({entry.name: len(parts.nodes) for entry in parts.outputs})
-    held = sum(value.size * value.dtype.itemsize for value in known.values())
+    live_bytes = sum(value.size * value.dtype.itemsize for value in known.values())
     work = 0
-    for place, node in enumerate(parts.nodes):
-        made, each = result_of(node, known)
-        if len(made.shape) > MOST_AXES or not all(made.shape):
-            raise WireError(f"makes a value of shape {made.shape}")
+    for index, node in enumerate(parts.nodes):
+        result, each = result_of(node, known)
+        if len(result.shape) > MOST_AXES or not all(result.shape):
+            raise WireError(f"makes a value of shape {result.shape}")
         (name,) = node.outputs
-        _add(known, name, made)
-        held += made.size * made.dtype.itemsize
-        work += made.size * each
-        if held > MOST_BYTES or work > MOST_WORK * batch:
-            raise WireError(f"would take {held:,} bytes and {work:,} multiplications for {batch} examples")
-        gone = {one for one in (*node.inputs, name) if one and last.get(one, place) <= place}
-        held -= sum(known[one].size * known[one].dtype.itemsize for one in gone)
+        _add(known, name, result)
+        live_bytes += result.size * result.dtype.itemsize
+        work += result.size * each
+        if live_bytes > MOST_BYTES or work > MOST_WORK * batch:
+            raise WireError(f"would take {live_bytes:,} bytes and {work:,} multiplications for {batch} examples")
+        freed = {
+            value_name for value_name in (*node.inputs, name) if value_name and last.get(value_name, index) <= index
+        }
+        live_bytes -= sum(known[value_name].size * known[value_name].dtype.itemsize for value_name in freed)
     _check_described(parts, known)
     return known
 
 
 def _check_described(parts: GraphParts, known: dict[str, Known]) -> None:
-    """What the graph says of its own values, which ONNX Runtime may plan with, has to be so."""
+    """Check the declared shapes of a graph's values, which ONNX Runtime may rely on."""
     for entry in (*parts.outputs, *parts.described):
         value = known.get(entry.name)
         if value is None:
             raise WireError(f"describes {entry.name!r}, which nothing makes")
         fits = len(entry.shape) == len(value.shape) and value.dtype == entry.dtype
         if not fits or any(dim not in (None, is_) for dim, is_ in zip(entry.shape, value.shape, strict=True)):
-            raise WireError(f"says {entry.name!r} is {shown(entry)}, but makes {value.shape} for a whole batch")
+            raise WireError(f"says {entry.name!r} is {shape_text(entry)}, but makes {value.shape} for a whole batch")

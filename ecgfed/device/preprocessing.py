@@ -1,8 +1,8 @@
-"""What is done to a recording before a graph sees it, as a manifest says it: numbers from the code that uses them.
+"""Metadata about preprocessing for the manifest, with parameters taken from the code that uses them.
 
-``preprocessing_about`` is what a bundle of version 2 holds under ``preprocessing``, and what it is compared with when
-it is opened. What each rule asks for in full, so that a person can write it anew in another language, is
-docs/bundle-format.md; ``golden.json`` says whether it was done right.
+``preprocessing_metadata`` is the field ``preprocessing`` of bundles of version 2, and is compared with it when they are
+opened. docs/bundle-format.md specifies each rule for implementations in other languages; ``golden.json`` verifies
+them.
 """
 
 import hashlib
@@ -17,20 +17,20 @@ from ecgfed.beats.rr import RR_NAMES
 from ecgfed.device import rules
 from ecgfed.signal import filters, fir, qrs, qrs_net, quality
 
-#: Of the form of ``preprocessing`` itself.
+#: Version of the format of ``preprocessing``.
 VERSION = 1
-#: Numbers are the same that differ by no more than this: machines round a cosine differently.
+#: Relative tolerance for equal numbers, because machines round a cosine differently.
 CLOSE = 1e-9
-#: What of ``preprocessing`` is told and not compared: the net's first layer lies in the graph, and a bundle may be read
-#: by a newer detector than that of its day (``check_golden`` says whether it finds the same peaks).
-TOLD = ("standardisation", "detector", "latency")
+#: Fields of ``preprocessing`` that are informative and not compared: the net's first layer is in the graph, and a newer
+#: detector may read an older bundle (``check_golden`` checks that it finds the same peaks).
+INFORMATIVE = ("standardisation", "detector", "latency")
 
 
-def preprocessing_about(rr_version: int) -> dict[str, Any]:
-    """Return what a manifest says of preprocessing, but for the graph's own first layer.
+def preprocessing_metadata(rr_version: int) -> dict[str, Any]:
+    """Return a manifest's field ``preprocessing``, except for the graph's first layer.
 
     Args:
-        rr_version: the version of the RR features that the graphs take, 0 for none.
+        rr_version: version of the RR features that the graphs take, 0 for none.
     """
     return {
         "version": VERSION,
@@ -49,18 +49,18 @@ def preprocessing_about(rr_version: int) -> dict[str, Any]:
             "rule": rules.WINDOW,
         },
         "rr": _rr(rr_version) if rr_version else None,
-        "detector": detector_about(),
-        "latency": latency_about(rr_version),
+        "detector": detector_metadata(),
+        "latency": latency_metadata(rr_version),
     }
 
 
 def image_preprocessing() -> dict[str, Any]:
-    """Return what a manifest of a bundle of images says of preprocessing, but for the graph's own first layer."""
+    """Return the field ``preprocessing`` for a bundle of images, except for the graph's first layer."""
     return {"version": VERSION, "image": {"shape": [3, 32, 32], "dtype": "uint8", "rule": rules.IMAGE}}
 
 
 def _no_signal() -> dict[str, Any]:
-    """When a lead shows nothing: what makes an RR interval void and a window no reference."""
+    """Return the criteria for lost signal, which voids RR intervals and excludes reference windows."""
     return {
         "reasons": sorted(str(reason) for reason in quality.NO_SIGNAL),
         "flat_s": quality.FLAT_S,
@@ -113,7 +113,7 @@ def _resampling() -> dict[str, Any]:
 
 
 def _rr(version: int) -> dict[str, Any]:
-    about: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "version": version,
         "dtype": "float32",
         "features": [{"name": name, **rules.RR[version][name]} for name in RR_NAMES[version]],
@@ -121,14 +121,14 @@ def _rr(version: int) -> dict[str, Any]:
     }
     if version == 1:
         return {
-            **about,
+            **metadata,
             "history_beats": windows.RR_HISTORY,
             "look_ahead_beats": 1,
             "clip": None,
             "parameters": {"history_intervals": windows.RR_HISTORY},
         }
     return {
-        **about,
+        **metadata,
         "history_beats": context.HISTORY,
         "look_ahead_beats": context.LOOK_AHEAD,
         "clip": [-context.LIMIT, context.LIMIT],
@@ -162,8 +162,8 @@ def _rr(version: int) -> dict[str, Any]:
     }
 
 
-def detector_about() -> dict[str, Any]:
-    """Return which detector finds the R peaks, and where its weights are."""
+def detector_metadata() -> dict[str, Any]:
+    """Return the R peak detector and the location of its weights."""
     data = _detector_weights()
     return {
         "name": "ecgfed",
@@ -186,8 +186,8 @@ def _detector_weights() -> bytes:
     return files("ecgfed.signal").joinpath(qrs_net.FILE).read_bytes()
 
 
-def latency_about(rr_version: int) -> dict[str, Any]:
-    """Return how long after an R peak each part knows what it needs; of a stream at 360 Hz."""
+def latency_metadata(rr_version: int) -> dict[str, Any]:
+    """Return the latency of each part after an R peak, for a stream at 360 Hz."""
     return {
         "fs_hz": windows.FS_HZ,
         "filter_samples": len(filters.band_pass_taps(windows.FS_HZ)) // 2,
@@ -198,40 +198,47 @@ def latency_about(rr_version: int) -> dict[str, Any]:
     }
 
 
-def difference(found: Any, expected: Any, where: str = "preprocessing") -> tuple[str, Any, Any] | None:
-    """Return the first place where two JSON values differ, and what stands there; None where they say the same.
+def difference(stored: Any, expected: Any, where: str = "preprocessing") -> tuple[str, Any, Any] | None:
+    """Return the path of the first difference between two JSON values, and both values; None if they are equal.
 
-    Numbers are the same that are ``CLOSE``; a truth value is no number.
+    Numbers are compared with tolerance ``CLOSE``; booleans are not numbers.
     """
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        for name in [*expected, *(name for name in found if name not in expected)]:
-            if name not in found or name not in expected:
-                return f"{where}.{name}", found.get(name), expected.get(name)
-            if inner := difference(found[name], expected[name], f"{where}.{name}"):
+    if isinstance(expected, Mapping) and isinstance(stored, Mapping):
+        for name in [*expected, *(name for name in stored if name not in expected)]:
+            if name not in stored or name not in expected:
+                return f"{where}.{name}", stored.get(name), expected.get(name)
+            if inner := difference(stored[name], expected[name], f"{where}.{name}"):
                 return inner
         return None
-    if isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
-        pairs = enumerate(zip(found, expected, strict=True))
-        return next((inner for i, (one, other) in pairs if (inner := difference(one, other, f"{where}[{i}]"))), None)
+    if isinstance(expected, list) and isinstance(stored, list) and len(stored) == len(expected):
+        pairs = enumerate(zip(stored, expected, strict=True))
+        return next(
+            (
+                inner
+                for i, (stored_item, expected_item) in pairs
+                if (inner := difference(stored_item, expected_item, f"{where}[{i}]"))
+            ),
+            None,
+        )
     plain = (bool, str, type(None), Mapping, list)
-    if isinstance(found, plain) or isinstance(expected, plain):
-        same = type(found) is type(expected) and not isinstance(found, Mapping | list) and found == expected
+    if isinstance(stored, plain) or isinstance(expected, plain):
+        same = type(stored) is type(expected) and not isinstance(stored, Mapping | list) and stored == expected
     else:
-        same = math.isclose(found, expected, rel_tol=CLOSE, abs_tol=1e-15)
-    return None if same else (where, found, expected)
+        same = math.isclose(stored, expected, rel_tol=CLOSE, abs_tol=1e-15)
+    return None if same else (where, stored, expected)
 
 
-def preprocessing_difference(said: Any, rr_version: int, modality: str) -> tuple[str, Any, Any] | None:
-    """Return the first thing that a manifest's ``preprocessing`` says otherwise than this ecgfed does, or None.
+def preprocessing_difference(stored: Any, rr_version: int, modality: str) -> tuple[str, Any, Any] | None:
+    """Return the first difference between a manifest's ``preprocessing`` and this version of ecgfed, or None.
 
     Raises:
-        TypeError, KeyError: it is not of its form.
+        TypeError, KeyError: it is malformed.
     """
-    expected = image_preprocessing() if modality == "image" else preprocessing_about(rr_version)
-    if not isinstance(said, Mapping):
+    expected = image_preprocessing() if modality == "image" else preprocessing_metadata(rr_version)
+    if not isinstance(stored, Mapping):
         raise TypeError("preprocessing that is an object")
-    for name in TOLD:
-        if (name in expected or name == TOLD[0]) and not isinstance(said[name], Mapping):
+    for name in INFORMATIVE:
+        if (name in expected or name == INFORMATIVE[0]) and not isinstance(stored[name], Mapping):
             raise TypeError(f"preprocessing.{name} that is an object")
-    compared = {name: value for name, value in said.items() if name not in TOLD}
-    return difference(compared, {name: value for name, value in expected.items() if name not in TOLD})
+    compared = {name: value for name, value in stored.items() if name not in INFORMATIVE}
+    return difference(compared, {name: value for name, value in expected.items() if name not in INFORMATIVE})

@@ -1,7 +1,7 @@
-"""The protobuf wire format, read strictly: what a graph's file is made of, without the onnx package.
+"""Strict reader for the protobuf wire format of graphs, without the onnx package.
 
-What the format allows and no writer of ours does is refused, so that no two readers can understand one file in two
-ways: a field that is not known, a single field given twice, another wire type, a group.
+Ambiguous input is rejected, so that two readers cannot interpret a file differently: unknown fields, repeated singular
+fields, unexpected wire types, groups.
 """
 
 import struct
@@ -13,12 +13,12 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 _SIGN, _TWO_64 = 1 << 63, 1 << 64
 
-#: What a field may hold after it was read.
+#: Possible values of a field.
 Value = int | float | str | bytes | memoryview
 
 
 class WireError(ValueError):
-    """Bytes that are not the message they should be; the text says what was found."""
+    """Malformed message; the text describes the problem."""
 
 
 @dataclass(frozen=True)
@@ -26,33 +26,33 @@ class Field:
     """One field of a message.
 
     Attributes:
-        name: what it is called in ``onnx.proto``.
+        name: its name in ``onnx.proto``.
         kind: ``int``, ``float``, ``text``, ``bytes``, ``message``, or ``ints`` and ``floats``, which may be packed.
-        many: whether it may come more than once.
+        repeated: whether it may occur more than once.
     """
 
     name: str
     kind: str
-    many: bool = False
+    repeated: bool = False
 
 
-#: Field number -> field; a number that is not there is refused, by its name where ``FORBIDDEN`` has one.
+#: Field number -> field, or the description of a forbidden field; other numbers are rejected.
 Spec = Mapping[int, Field | str]
 _WIRE = {"int": VARINT, "float": FIXED32, "text": LENGTH, "bytes": LENGTH, "message": LENGTH}
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """Return an unsigned number and where it ends."""
-    if at < len(data) and data[at] < 0x80:  # nearly all of them
+    """Return an unsigned number and the offset after it."""
+    if at < len(data) and data[at] < 0x80:  # the most common case
         return data[at], at + 1
     value = shift = 0
-    for place in range(at, min(at + _LONGEST_VARINT, len(data))):
-        byte = data[place]
+    for index in range(at, min(at + _LONGEST_VARINT, len(data))):
+        byte = data[index]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value >= _TWO_64:
                 break
-            return value, place + 1
+            return value, index + 1
         shift += 7
     raise WireError("is cut short or damaged")
 
@@ -91,17 +91,17 @@ def raw_fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
 
 
 def _packed(field: Field, wire: int, value: int | memoryview) -> list[Value]:
-    """Return the numbers of a repeated field, packed or one alone."""
+    """Return the numbers of a repeated field, packed or single."""
     if field.kind == "ints":
         if isinstance(value, int):
             return [_signed(value)]
         if wire == LENGTH:
-            found: list[Value] = []
+            numbers: list[Value] = []
             at = 0
             while at < len(value):
                 number, at = _varint(value, at)
-                found.append(_signed(number))
-            return found
+                numbers.append(_signed(number))
+            return numbers
     elif isinstance(value, memoryview) and wire in (FIXED32, LENGTH) and len(value) % 4 == 0:
         return [number for (number,) in struct.iter_unpack("<f", value)]
     raise WireError(f"holds wire type {wire} in {field.name}")
@@ -127,27 +127,27 @@ def read_message(data: memoryview, spec: Spec, limit: int) -> dict[str, list[Val
 
     Args:
         data: its bytes.
-        spec: the fields it may have.
-        limit: the most values of one field.
+        spec: its allowed fields.
+        limit: maximum number of values per field.
 
     Returns:
-        Each field's values, in order; a field that is not there is absent. Messages inside are views of their bytes.
+        Values of each field present, in order. Nested messages are views of their bytes.
 
     Raises:
-        WireError: it is damaged, holds what ``spec`` lacks, or more than ``limit``.
+        WireError: damaged, a field not in ``spec``, or more values than ``limit``.
     """
-    found: dict[str, list[Value]] = {}
+    fields: dict[str, list[Value]] = {}
     for number, wire, value in raw_fields(data):
         field = spec.get(number)
         if not isinstance(field, Field):
             raise WireError(f"holds {field or f'an unknown field ({number})'}")
-        values = found.setdefault(field.name, [])
+        values = fields.setdefault(field.name, [])
         if field.kind in ("ints", "floats"):
             values.extend(_packed(field, wire, value))
-        elif values and not field.many:
+        elif values and not field.repeated:
             raise WireError(f"holds two of {field.name}")
         else:
             values.append(_single(field, wire, value))
         if len(values) > limit:
             raise WireError(f"holds more than {limit:,} of {field.name}")
-    return found
+    return fields

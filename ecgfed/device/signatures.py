@@ -79,17 +79,17 @@ def _private_key(path: Path, option: str = "--sign ") -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     option, expected = f"{option}{path}", "an Ed25519 private key in PEM (PKCS 8), without a passphrase"
-    made = "make one with 'ecgfed keys new NAME'"
+    action = "make one with 'ecgfed keys new NAME'"
     data = read_bounded(path, MOST_KEY_BYTES, OptionError, option)
     try:
         key = load_pem_private_key(data, password=None)
     except TypeError:
-        raise OptionError(option, "is locked by a passphrase", expected, made) from None
+        raise OptionError(option, "is locked by a passphrase", expected, action) from None
     except Exception:  # the package raises ValueError and kinds of its own
-        found = "is a public key" if b"PUBLIC KEY" in data else "holds no private key"
-        raise OptionError(option, found, expected, made) from None
+        problem = "is a public key" if b"PUBLIC KEY" in data else "holds no private key"
+        raise OptionError(option, problem, expected, action) from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise OptionError(option, f"is a key of another kind ({type(key).__name__})", expected, made)
+        raise OptionError(option, f"is a key of another kind ({type(key).__name__})", expected, action)
     return key
 
 
@@ -116,13 +116,11 @@ def trusted_keys(paths: Path | str | Sequence[Path | str]) -> tuple["Ed25519Publ
     files = [paths] if isinstance(paths, str | Path) else list(paths)
     if not files:
         raise OptionError("--trusted", "names no key", "one or more public keys")
-    found = []
+    keys = []
     for file in files:
         option = f"--trusted {file}"
-        found.append(
-            read_public_key(read_bounded(Path(file), MOST_KEY_BYTES, OptionError, option), option, OptionError)
-        )
-    return tuple(found)
+        keys.append(read_public_key(read_bounded(Path(file), MOST_KEY_BYTES, OptionError, option), option, OptionError))
+    return tuple(keys)
 
 
 def check_signature(
@@ -158,8 +156,8 @@ def check_signature(
     try:
         signer.verify(signature, manifest)
     except InvalidSignature:
-        found, expected = "is not the manifest's signature", "that of the key in manifest.pub.pem"
-        raise BundleError(folder / SIGNATURE, found, expected, "ask for the bundle again") from None
+        problem, expected = "is not the manifest's signature", "that of the key in manifest.pub.pem"
+        raise BundleError(folder / SIGNATURE, problem, expected, "ask for the bundle again") from None
     name = fingerprint(signer)
     known = [fingerprint(key) for key in keys or ()]
     if keys is not None and name not in known:
@@ -169,9 +167,9 @@ def check_signature(
 
 def _claimed(pem: bytes) -> str:
     """Return the fingerprint of a public key in PEM without the package: its DER stands between two lines."""
-    found = re.search(rb"-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----", pem)
+    match = re.search(rb"-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----", pem)
     try:
-        der = base64.b64decode(b"".join(found[1].split()) if found else b"", validate=True)
+        der = base64.b64decode(b"".join(match[1].split()) if match else b"", validate=True)
     except ValueError:
         der = b""
     return f"SHA256:{hashlib.sha256(der).hexdigest()}" if der else "unreadable"

@@ -1,4 +1,4 @@
-"""Beats classified while they are recorded: samples in as they come, answers out within seconds."""
+"""Classify beats while they are recorded: samples in, predictions out within seconds."""
 
 import math
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.context import LOOK_AHEAD
 from ecgfed.beats.extract import Windows
 from ecgfed.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, BeatUpdate, Cut
+from ecgfed.deprecation import renamed_fields
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.drift import Drift
 from ecgfed.errors import RecordError
@@ -18,11 +19,11 @@ from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.signal.qrs import DELAY_S, MIN_FS_HZ
 from ecgfed.signal.stream_quality import DECIDED_S
 
-#: The longest gap that a stream passes over, in seconds: a week. More is a wrong clock.
+#: Longest accepted gap in a stream, in seconds: one week. A longer one indicates a wrong clock.
 LONGEST_GAP_S = 7 * 86_400.0
-#: How much of a gap is taken at once.
+#: Length of the parts in which a gap is processed.
 _AT_ONCE_S = 600.0
-#: What a manifest says of how late a stream answers, in seconds after the R peak; docs/stream.md has what was measured.
+#: Latency of a stream for the manifest, in seconds after the R peak; docs/stream.md has measurements.
 LATENCY = {
     "step_s": STEP_S,
     "early_at_most_s": DELAY_S + STEP_S,
@@ -31,25 +32,26 @@ LATENCY = {
 }
 
 
+@renamed_fields("0.3", "0.5", far="out_of_distribution", uncertain="low_confidence")
 @dataclass(frozen=True)
 class StreamBeat:
-    """One beat as a stream tells it.
+    """Prediction of one beat of a stream.
 
     Attributes:
-        sample: its R peak, in samples since the stream's start.
+        sample: sample number of its R peak since the start of the stream.
         time_s: the same in seconds.
         label: the model's class number; ``name`` is the class.
-        name: its class; "" where a symbol overrides it (``override``).
-        probability: of that class; NaN where a symbol overrides it.
-        probabilities: (classes,) float32, of every class.
+        name: its class; "" if overridden (``override``).
+        probability: of that class; NaN if overridden.
+        probabilities: (classes,) float32, of all classes.
         flags: see ``ecgfed.beats.extract``.
-        uncertain: whether its class is not to be relied on.
-        far: whether it looks like none the model was trained on.
-        stage: ``early``, with what was known so far; ``final``, what the whole recording gives; or ``withdrawn``: it
-            was told early and is none.
-        late_s: signal that had come since the R peak when this was said, in seconds.
-        override: the WFDB symbol that stands in place of the class, as of ``Predictions``: ``UNCLASSIFIED`` where the
-            window shows no signal; "" where the class stands.
+        low_confidence: whether its class is unreliable.
+        out_of_distribution: whether it is unlike any training beat.
+        stage: ``early``, from the signal so far; ``final``, as for the whole recording; or ``withdrawn``: reported
+            early, but not a beat after all.
+        late_s: signal received since the R peak when this was reported, in seconds.
+        override: the WFDB symbol that replaces the class, as in ``Predictions``: ``UNCLASSIFIED`` if the window has
+            no signal; "" otherwise.
     """
 
     sample: int
@@ -59,8 +61,8 @@ class StreamBeat:
     probability: float
     probabilities: NDArray[np.float32]
     flags: int
-    uncertain: bool
-    far: bool
+    low_confidence: bool
+    out_of_distribution: bool
     stage: Literal["early", "final", "withdrawn"]
     late_s: float
     override: str = ""
@@ -70,26 +72,26 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
+@renamed_fields("0.3", "0.5", seen="sample_count")
 class StreamClassifier:
-    """Classifies the beats of a recording that comes sample by sample.
+    """Classifies the beats of a recording that arrives in parts.
 
-    What it says in the end is what ``ecgfed predict`` says of the whole recording: the same beats, the same classes,
-    and probabilities that differ by the rounding of float32 (docs/stream.md). It does not depend on how the samples
-    come, and its memory does not grow.
+    Its final predictions equal those of ``ecgfed predict`` for the whole recording: the same beats, the same classes,
+    and probabilities up to float32 rounding (docs/stream.md). They do not depend on how the samples are split, and
+    memory is bounded.
 
     Args:
         classifier: of a bundle (``Bundle.classifier``).
         fs_hz: sampling frequency in Hz, 100 or more.
-        leads: how many leads come; the QRS detector looks at all of them.
-        lead: the lead in use, whose windows are classified.
-        rails_mv: the values in millivolt at which the converter of the lead in use ends, where they are known: what
-            stays there shows no heart. ``predict`` takes the recording's own extremes, which no stream can know.
-        early: tell every beat early too, within some four seconds, with what is known by then: as if the recording
-            ended with the next R peak, or here.
-        drift: what to watch the answers with; None makes one with the usual bounds.
+        leads: number of leads; the QRS detector uses all of them.
+        lead: index of the lead whose windows are classified.
+        rails_mv: limits of the converter of that lead in millivolt, if known: a signal that stays there is saturated.
+            ``predict`` uses the extremes of the recording, which a stream cannot know.
+        early: also report every beat early, within about four seconds, from the signal so far.
+        drift: drift detector; None creates one with default bounds.
 
     Raises:
-        RecordError: a sampling frequency below 100 Hz, or leads that are not there.
+        RecordError: a sampling frequency below 100 Hz, or missing leads.
     """
 
     def __init__(
@@ -117,78 +119,81 @@ class StreamClassifier:
         rr = self.classifier.rr or 1
         self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=self.early)
         self._waiting = np.empty((self.leads, 0))
-        self.seen = 0
+        self.sample_count = 0
 
     @property
     def time_s(self) -> float:
-        """How much signal has come, gaps included, in seconds."""
-        return self.seen / self.fs_hz
+        """Duration of the signal received, including gaps, in seconds."""
+        return self.sample_count / self.fs_hz
 
     def push(self, samples_mv: NDArray[np.floating], *, at_sample: int | None = None) -> list[StreamBeat]:
-        """Take the next samples and return the beats there is something to say of.
+        """Process the next samples and return new predictions.
 
         Args:
-            samples_mv: (samples,) of one lead, or (leads, samples), in millivolt; NaN where there is no sample.
-            at_sample: the recorder's number of the first of them, where it counts: what was left out is a gap.
+            samples_mv: (samples,) of one lead, or (leads, samples), in millivolt; NaN for missing samples.
+            at_sample: sample number of the first of them, if the recorder counts; skipped numbers are a gap.
 
         Raises:
-            RecordError: another shape, whole numbers (an amplifier's steps), or a number that lies behind what has come
-                already, or more than a week ahead. The stream stays as it was.
+            RecordError: unexpected shape, integers (raw units of an amplifier), or a sample number that was already
+                received or is more than a week ahead. The stream is unchanged.
         """
         samples = self._checked(samples_mv)
-        found = []
-        if at_sample is not None and at_sample != self.seen:
-            if not _is_count(at_sample) or at_sample < self.seen:
+        beats = []
+        if at_sample is not None and at_sample != self.sample_count:
+            if not _is_count(at_sample) or at_sample < self.sample_count:
                 raise RecordError(
                     "at_sample",
-                    f"is {at_sample!r:.40}, and {self.seen:,} samples have come",
-                    f"a whole number, {self.seen:,} or more",
+                    f"is {at_sample!r:.40}, and {self.sample_count:,} samples have come",
+                    f"a whole number, {self.sample_count:,} or more",
                     "begin another stream where the recorder's clock was set back",
                 )
-            found = self.gap(at_sample - self.seen)
-        self.seen += samples.shape[1]
-        return found + self._take(samples)
+            beats = self.gap(at_sample - self.sample_count)
+        self.sample_count += samples.shape[1]
+        return beats + self._take(samples)
 
     def gap(self, samples: int) -> list[StreamBeat]:
-        """Say that so many samples were not recorded; returns what ``push`` does.
+        """Report missing samples; returns predictions as ``push`` does.
+
+        Args:
+            samples: number of samples that were not recorded.
 
         Raises:
             RecordError: a negative number, or more than a week.
         """
         if not _is_count(samples) or samples > LONGEST_GAP_S * self.fs_hz:
             raise RecordError("gap", f"of {samples!r:.40} samples", f"0 to {LONGEST_GAP_S / 86_400:g} days")
-        found, left = [], int(samples)
-        while left:
-            some = min(left, round(_AT_ONCE_S * self.fs_hz))
-            self.seen += some
-            found += self._take(np.full((self.leads, some), np.nan))
-            left -= some
-        return found
+        beats, remaining = [], int(samples)
+        while remaining:
+            some = min(remaining, round(_AT_ONCE_S * self.fs_hz))
+            self.sample_count += some
+            beats += self._take(np.full((self.leads, some), np.nan))
+            remaining -= some
+        return beats
 
     def finish(self) -> list[StreamBeat]:
-        """End the recording and return the last beats; the next ``push`` begins another one at sample 0."""
-        found: list[StreamBeat] = []
-        if self.seen:
-            found += self._take(self._waiting[:, :0])  # whole steps that an error left
-            found += self._said(self._beats.look(self._waiting, ended=True))
+        """End the recording and return the last beats; the next ``push`` starts a new one at sample 0."""
+        beats: list[StreamBeat] = []
+        if self.sample_count:
+            beats += self._take(self._waiting[:, :0])  # steps left over after an error
+            beats += self._stream_beats(self._beats.look(self._waiting, ended=True))
         self._begin()
-        return found
+        return beats
 
     def _checked(self, samples_mv: NDArray[np.floating]) -> NDArray[np.float64]:
-        if isinstance(samples_mv, np.ma.MaskedArray):  # what is masked was not recorded
+        if isinstance(samples_mv, np.ma.MaskedArray):  # masked samples were not recorded
             samples_mv = np.ma.filled(samples_mv.astype(np.float64), np.nan)
         samples_mv = np.asarray(samples_mv)
         if samples_mv.size:
             check_millivolt(samples_mv, "samples")
         samples = np.atleast_2d(np.asarray(samples_mv, dtype=np.float64))
         if samples.ndim != 2 or len(samples) != self.leads:
-            wanted = f"({self.leads}, samples)" if self.leads > 1 else "(samples,) of one lead"
-            raise RecordError("samples", f"shape {np.shape(samples_mv)}", wanted)
+            expected = f"({self.leads}, samples)" if self.leads > 1 else "(samples,) of one lead"
+            raise RecordError("samples", f"shape {np.shape(samples_mv)}", expected)
         return samples
 
     def _take(self, samples: NDArray[np.float64]) -> list[StreamBeat]:
-        """Look at the stream at every whole step of it, however the samples come; a long gap passes in leaps."""
-        found: list[StreamBeat] = []
+        """Process the stream in fixed steps, however samples arrive; long gaps are skipped in larger ones."""
+        beats: list[StreamBeat] = []
         data = np.concatenate([self._waiting, samples], axis=1) if self._waiting.shape[1] else samples
         at, step = 0, self._beats.step
         try:
@@ -199,46 +204,51 @@ class StreamClassifier:
                     some = step if np.isfinite(data[:, at : at + leap]).any() else max(leap, step)
                 part = data[:, at : at + some]
                 at += some
-                found += self._said(self._beats.look(part))
-        finally:  # a model that failed costs these beats, and not the numbers of those that follow
+                beats += self._stream_beats(self._beats.look(part))
+        finally:  # if the model fails, these beats are lost, but sample numbers stay correct
             self._waiting = data[:, at:].copy()
-        return found
+        return beats
 
-    def _said(self, told: BeatUpdate) -> list[StreamBeat]:
-        final = self._classified(told.final, told.at, "final")
-        early = self._classified(told.early, told.at, "early")
-        silent = max(told.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)
-        self.drift.quiet(told.at / self.fs_hz, silent / self.fs_hz)
-        gone = [self._withdrawn(sample, told.at) for sample in told.withdrawn.tolist()]
-        return [*gone, *final, *early]
+    def _stream_beats(self, update: BeatUpdate) -> list[StreamBeat]:
+        final = self._classified(update.final, update.at, "final")
+        early = self._classified(update.early, update.at, "early")
+        silent = max(update.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)
+        self.drift.quiet(update.at / self.fs_hz, silent / self.fs_hz)
+        withdrawn = [self._withdrawn(sample, update.at) for sample in update.withdrawn.tolist()]
+        return [*withdrawn, *final, *early]
 
     def _classified(self, cut: Cut, at: int, stage: Literal["early", "final"]) -> list[StreamBeat]:
         if not len(cut.sample):
             return []
         rr = cut.windows.rr_s if self.classifier.rr else cut.windows.rr_s[:, :0]
         windows = cut.windows
-        found = self.classifier.classify(Windows(windows.window_mv, rr, windows.flags, windows.no_signal))
+        predictions = self.classifier.classify(Windows(windows.window_mv, rr, windows.flags, windows.no_signal))
         beats = []
         for number, sample in enumerate(cut.sample.tolist()):
-            label = int(found.label[number])
+            label = int(predictions.label[number])
             beat = StreamBeat(
                 sample,
                 sample / self.fs_hz,
                 label,
-                self.classifier.classes[label] if found.classified[number] else "",
-                float(found.probability[number, label]) if found.classified[number] else math.nan,
-                found.probability[number],
+                self.classifier.classes[label] if predictions.classified[number] else "",
+                float(predictions.probability[number, label]) if predictions.classified[number] else math.nan,
+                predictions.probability[number],
                 int(cut.windows.flags[number]),
-                bool(found.uncertain[number]),
-                bool(found.far[number]),
+                bool(predictions.low_confidence[number]),
+                bool(predictions.out_of_distribution[number]),
                 stage,
                 (at - sample) / self.fs_hz,
-                str(found.override[number]),
+                str(predictions.override[number]),
             )
             beats.append(beat)
             if stage == "final":
                 self.drift.add(
-                    beat.time_s, label, beat.uncertain, beat.far, beat.flags, cut.windows.window_mv[number, 0]
+                    beat.time_s,
+                    label,
+                    beat.low_confidence,
+                    beat.out_of_distribution,
+                    beat.flags,
+                    cut.windows.window_mv[number, 0],
                 )
         return beats
 

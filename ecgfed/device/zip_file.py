@@ -1,8 +1,8 @@
-"""A zip file from a stranger: its directory read and judged before a byte of its contents is.
+"""Strict zip reader for untrusted files: the directory is validated before any contents are read.
 
-Only what a bundle needs is taken: plain files, stored or deflated, each once, side by side, of stated size. Encrypted,
-split and 64-bit archives, links, names that lead elsewhere, files that overlap (a bomb of few bytes), and more than
-anybody's bundle holds are refused in one line. APPNOTE.TXT 6.3.10, sections 4.3.7 to 4.3.16.
+Only what a bundle needs is accepted: plain files, stored or deflated, unique, not overlapping, with declared sizes.
+Encrypted, split and 64-bit archives, links, paths outside the bundle, overlapping files (zip bombs) and oversized
+archives are rejected with a one-line error. APPNOTE.TXT 6.3.10, sections 4.3.7 to 4.3.16.
 """
 
 import os
@@ -16,20 +16,20 @@ from typing import BinaryIO, NoReturn
 from ecgfed.errors import BundleError
 from ecgfed.safe_io import open_regular, path_problem
 
-#: Most files and bytes of a bundle, and of the directory that lists them: 10,000 patients have 1 GB.
+#: Limits for the number of files, bytes of a bundle, and bytes of the directory (10,000 patients take 1 GB).
 MOST_FILES, MOST_BYTES, MOST_DIRECTORY = 100_000, 4 << 30, 32 << 20
-#: No data is packed tighter by deflate (RFC 1951); what claims to be is a bomb.
+#: Maximum compression ratio of deflate (RFC 1951); a higher one indicates a zip bomb.
 MOST_RATIO = 1032
 STORED, DEFLATED = 0, 8
 _END, _ENTRY, _LOCAL = struct.Struct("<4s4H2LH"), struct.Struct("<4s6H3L5H2L"), struct.Struct("<4s5H3L2H")
-#: Flags of an entry that are let through: how hard it was packed, sizes behind the data, a name in UTF-8.
+#: Accepted flags of an entry: compression level, sizes after the data, UTF-8 name.
 _FLAGS = 0b0000_1000_0000_1110
 _AGAIN = "pack it again, or ask for the bundle's folder"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of the archive: where its header begins, how it is packed, its sizes and CRC-32."""
+    """One file of the archive: offset of its header, compression method, sizes and CRC-32."""
 
     name: str
     at: int
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ZipFile:
-    """A zip file whose directory has been judged.
+    """A zip file with a validated directory.
 
     Attributes:
         path: the file.
@@ -51,15 +51,15 @@ class ZipFile:
     path: Path
     entries: dict[str, Entry]
 
-    def read(self, name: str, most: int) -> bytes:
-        """Return one file; raises BundleError where there is none, it is longer than ``most``, or it is damaged."""
+    def read(self, name: str, max_bytes: int) -> bytes:
+        """Return a file's bytes; raises BundleError if it is missing, longer than ``max_bytes``, or damaged."""
         where = self.path / name
         if name not in self.entries:
             raise BundleError(where, "does not exist", action="check the path")
         entry = self.entries[name]
-        if entry.size > most:
+        if entry.size > max_bytes:
             raise BundleError(
-                where, f"has {entry.size:,} bytes", f"at most {most:,}", "check that it is the right file"
+                where, f"has {entry.size:,} bytes", f"at most {max_bytes:,}", "check that it is the right file"
             )
         try:
             with open_regular(self.path) as stream:
@@ -73,7 +73,7 @@ class ZipFile:
 
 
 def read_directory(path: Path) -> ZipFile:
-    """Read and judge a zip file's directory; raises BundleError with one line."""
+    """Read and validate a zip file's directory; raises BundleError."""
     try:
         with open_regular(path) as stream:
             length = os.fstat(stream.fileno()).st_size
@@ -84,27 +84,27 @@ def read_directory(path: Path) -> ZipFile:
             entries = _entries(path, stream.read(size), count)
     except OSError as problem:
         raise BundleError(path, f"cannot be read ({problem.strerror or problem})", "a zip file") from problem
-    _check_places(path, entries, at)
+    _check_overlaps(path, entries, at)
     return ZipFile(path, {entry.name: entry for entry in entries})
 
 
-def _refuse(path: Path, found: str, expected: str = "", action: str = _AGAIN) -> NoReturn:
-    raise BundleError(path, found, expected, action)
+def _refuse(path: Path, problem: str, expected: str = "", action: str = _AGAIN) -> NoReturn:
+    raise BundleError(path, problem, expected, action)
 
 
 def _end(stream: BinaryIO, path: Path, length: int) -> tuple[int, int, int]:
-    """Return count, size and place of the directory, from the record at the file's end."""
+    """Return the entry count, size and offset of the directory, from the end record."""
     tail = min(length, _END.size + 0xFFFF)
     stream.seek(length - tail)
     data = stream.read(tail)
     at = data.rfind(b"PK\x05\x06")
     if at < 0 or at + _END.size > len(data):
         _refuse(path, "is no zip file, or not all of it", "a bundle")
-    _, disk, first_disk, here, count, size, start, comment = _END.unpack_from(data, at)
+    _, disk, first_disk, disk_entries, count, size, start, comment = _END.unpack_from(data, at)
     end = length - tail + at
-    if 0xFFFF in (disk, first_disk, here, count) or 0xFFFFFFFF in (size, start):
+    if 0xFFFF in (disk, first_disk, disk_entries, count) or 0xFFFFFFFF in (size, start):
         _refuse(path, "is a zip file of the 64-bit kind", "the plain kind")
-    if disk or first_disk or here != count:
+    if disk or first_disk or disk_entries != count:
         _refuse(path, "is one of several parts of a zip file", "a whole one")
     if at + _END.size + comment != len(data) or start + size != end:
         _refuse(path, "is a zip file with other data before, inside or behind it", "a zip file alone")
@@ -148,7 +148,7 @@ def _entries(path: Path, data: bytes, count: int) -> list[Entry]:
 
 
 def _name(path: Path, raw: bytes, attributes: int) -> str:
-    """Return an entry's name, which stays inside and is no link."""
+    """Return an entry's name; rejects links and paths outside the archive."""
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -161,18 +161,18 @@ def _name(path: Path, raw: bytes, attributes: int) -> str:
     return name
 
 
-def _check_places(path: Path, entries: list[Entry], directory: int) -> None:
-    """Refuse files that lie in one another or in the directory: few bytes that would be read as many."""
+def _check_overlaps(path: Path, entries: list[Entry], directory: int) -> None:
+    """Reject files that overlap each other or the directory, as in a zip bomb."""
     reached = 0
-    for entry in sorted(entries, key=lambda one: one.at):
-        least = entry.at + _LOCAL.size + len(entry.name.encode()) + entry.packed
-        if entry.at < reached or least > directory:
+    for entry in sorted(entries, key=lambda item: item.at):
+        stop = entry.at + _LOCAL.size + len(entry.name.encode()) + entry.packed
+        if entry.at < reached or stop > directory:
             _refuse(path, f"holds {entry.name!r:.100} inside another file", "files side by side")
-        reached = least
+        reached = stop
 
 
 def _packed(stream: BinaryIO, path: Path, entry: Entry) -> bytes:
-    """Return an entry's packed bytes; its own header has to say the directory's name and way of packing."""
+    """Return an entry's compressed bytes; its local header must match the directory."""
     stream.seek(entry.at)
     head = stream.read(_LOCAL.size)
     if len(head) < _LOCAL.size or head[:4] != b"PK\x03\x04":
@@ -189,7 +189,7 @@ def _packed(stream: BinaryIO, path: Path, entry: Entry) -> bytes:
 
 
 def _inflated(where: Path, packed: bytes, size: int) -> bytes:
-    """Unpack into no more than the stated size."""
+    """Decompress to exactly the declared size."""
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         data = unpacker.decompress(packed, size + 1)

@@ -1,7 +1,7 @@
-"""Accuracies of federated and personal models, and how evenly a score is spread over patients.
+"""Accuracies of federated and personal models, and the distribution of a score over patients.
 
-All from confusion matrices (rows truth, columns prediction). The split forms need each patient's own test beats, the
-re-weighted forms the whole pool and the patient's class mix.
+Computed from confusion matrices (rows truth, columns prediction): the split form on each patient's test beats, the
+re-weighted forms on the pool with the patient's class distribution.
 """
 
 from collections.abc import Sequence
@@ -14,53 +14,53 @@ Matrix = NDArray[np.int64]
 
 
 def accuracy(matrix: Matrix) -> float:
-    """Share of beats that are right; NaN for an empty matrix."""
+    """Return the fraction of correct beats; NaN for an empty matrix."""
     return float(np.trace(matrix) / matrix.sum()) if matrix.sum() else float("nan")
 
 
 def recall(matrix: Matrix) -> NDArray[np.float64]:
-    """Share of each class's beats that are right (classes,); NaN for a class without beats."""
+    """Return the recall of each class (classes,); NaN for a class without beats."""
     beats = matrix.sum(1)
-    found: NDArray[np.float64] = np.full(len(matrix), np.nan)
-    np.divide(np.diag(matrix), beats, out=found, where=beats > 0)
-    return found
+    recalls: NDArray[np.float64] = np.full(len(matrix), np.nan)
+    np.divide(np.diag(matrix), beats, out=recalls, where=beats > 0)
+    return recalls
 
 
 def even_accuracy(matrix: Matrix) -> float:
-    """Accuracy as if every class in truth had equally many beats: FedABC's measure of client drift (equation 8).
+    """Return the balanced accuracy over true classes: FedABC's measure of client drift (equation 8).
 
-    Low is much drift: local training has forgotten what the other classes look like.
+    Low means strong drift: local training has forgotten other classes.
     """
     return float(np.nanmean(recall(matrix)))
 
 
 def reweighted_accuracy(matrix: Matrix, mix: NDArray[np.floating]) -> float:
-    """Fed-RoD's personal accuracy on a common test set (section 5): sum_i P(y_i) right_i / sum_i P(y_i).
+    """Return Fed-RoD's personal accuracy on a common test set (section 5): sum_i P(y_i) right_i / sum_i P(y_i).
 
     Args:
         matrix: on the common test set.
-        mix: (classes,) the client's class shares P_m(y).
+        mix: (classes,) the client's class distribution P_m(y).
 
     Returns:
-        The accuracy; NaN where the test set has none of the client's classes.
+        The accuracy; NaN if the test set has none of the client's classes.
     """
     of_all = float((mix * matrix.sum(1)).sum())
     return float((mix * np.diag(matrix)).sum()) / of_all if of_all else float("nan")
 
 
 def expected_accuracy(matrix: Matrix, mix: NDArray[np.floating]) -> float:
-    """The same with beats of each class weighted to equal numbers first: the mean of recalls by class mix.
+    """Return the mean recall weighted by the class distribution.
 
-    Equal to ``reweighted_accuracy`` on a test set with equally many beats of every class, for which Fed-RoD states it;
-    on any other it is what that formula means to estimate.
+    Equal to ``reweighted_accuracy`` on a balanced test set, for which Fed-RoD defines it; on others, it is what that
+    formula is meant to estimate.
     """
-    there = matrix.sum(1) > 0
-    total = float(mix[there].sum())
-    return float((mix[there] * recall(matrix)[there]).sum()) / total if total else float("nan")
+    present = matrix.sum(1) > 0
+    total = float(mix[present].sum())
+    return float((mix[present] * recall(matrix)[present]).sum()) / total if total else float("nan")
 
 
 def spread(names: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
-    """How evenly a score is spread over patients.
+    """Return statistics of a score over patients.
 
     Returns:
         ``mean``, ``std`` (population), ``worst_decile`` (mean of the lowest tenth of the patients, at least one),

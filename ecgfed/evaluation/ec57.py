@@ -1,13 +1,13 @@
-"""Beat-by-beat comparison of annotations as ANSI/AAMI EC57 asks for it and WFDB's ``bxb`` does it.
+"""Beat-by-beat comparison of annotations by ANSI/AAMI EC57, compatible with WFDB's ``bxb``.
 
 Source of the rules: ANSI/AAMI EC57:1998/(R)2008, 4.3; WFDB Applications Guide, bxb(1) and sumstats(1),
-https://physionet.org/physiotools/wag/. In our words: beats before 5:00 are for learning and do not count. Both files
-are walked in time. The earlier of the two next beats is paired with the other file's next one when that is no further
-than 150 ms and no other beat of the first file's is nearer to it; otherwise it stays alone, a missed or an extra beat
-(O). Beats between ``[`` and ``]`` (flutter, fibrillation) of the reference are left out, and so are unmatched test
-beats there; how well those stretches were found is counted by episodes (``ec57_flutter``). A beat without a partner in
-the other file's shutdown (a ``~`` with bits 4 and 5 of its subtype set, to the next ``~`` without) is X, and counts
-like O. ``ec57_walk`` has the rules of pairing. Atrial fibrillation and ST are not scored.
+https://physionet.org/physiotools/wag/. Summary: beats before 5:00 are the learning period and are not scored. Both
+files are traversed in time. The earlier of the two next beats is matched with the next beat of the other file if that
+is within 150 ms and no other beat of the first file is nearer to it; otherwise it is unmatched, a missed or an extra
+beat (O). Reference beats between ``[`` and ``]`` (flutter, fibrillation) are excluded, and so are unmatched test beats
+there; these segments are scored by episode (``ec57_flutter``). An unmatched beat during a shutdown of the other file (a
+``~`` with bits 4 and 5 of its subtype set, to the next ``~`` without) is X, and counts like O. ``ec57_walk`` implements
+the matching. Atrial fibrillation and ST are not scored.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ from ecgfed.record.recording import Annotation
 #: Half-width of a match and the end of the learning period, seconds.
 MATCH_S = 0.150
 START_S = 300.0
-#: Rows (reference) and, in small letters, columns (test) of the confusion matrix.
+#: Rows (reference) and, in lower case, columns (test) of the confusion matrix.
 CLASSES = ("N", "S", "V", "F", "Q", "O", "X")
-#: WFDB's beats that MIT-BIH does not use; ``n`` (supraventricular escape) goes where ``e`` and ``j`` go.
+#: WFDB beat symbols that MIT-BIH does not use; ``n`` (supraventricular escape) is mapped like ``e`` and ``j``.
 _RARE = {"B": "N", "r": "V", "?": "Q"}
-#: Which symbol is which AAMI class: de Chazal 2004, or bxb's, with the escape beats e, j and n in S.
+#: Mappings from symbols to AAMI classes: de Chazal 2004, and bxb's, with the escape beats e, j and n in S.
 MAPPINGS: dict[str, dict[str, str]] = {
     "aami5": {**BUILT_IN["aami5"].symbols, **_RARE, "n": "N"},
     "aami5-bxb": {**BUILT_IN["aami5-bxb"].symbols, **_RARE, "n": "S"},
 }
-#: What a mapping does with the beats on which mappings differ, for the line under a table.
+#: Captions about the beats on which the mappings differ.
 MAPPING_WORDS = {
     "aami5": "de Chazal 2004: escape beats e, j, n are N",
     "aami5-bxb": "WFDB's bxb: escape beats e, j, n are S",
@@ -44,17 +44,17 @@ _N, _S, _V, _F, _Q, _O, _X = range(7)
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What the comparison of one record, or the sum over several, found.
+class BeatComparison:
+    """Comparison of one record, or the sum over several.
 
     Attributes:
-        record: its name.
-        counts: (7, 7) int64, reference classes down and test classes across, both in the order of ``CLASSES``.
+        record: name of the record.
+        counts: (7, 7) int64, rows reference and columns test classes, in the order of ``CLASSES``.
         offset_ms: (pairs,) float64, test beat minus reference beat.
-        rr_error_ms: (steps,) float64, reference minus test RR interval at each step where both are defined.
-        shutdown_s: how long the test annotator was shut down, before the start too: ``bxb`` adds these up as it reads.
-        flutter: how well the reference's flutter and fibrillation were found.
-        mapping: which symbol counted as which class, a name from ``MAPPINGS``.
+        rr_error_ms: (steps,) float64, reference minus test RR interval at each step with both defined.
+        shutdown_s: total shutdown of the test annotator, including the learning period, as in ``bxb``.
+        flutter: scores of flutter and fibrillation episodes.
+        mapping: mapping from symbols to classes, a name from ``MAPPINGS``.
     """
 
     record: str
@@ -69,20 +69,20 @@ class Comparison:
     def scores(self) -> dict[str, Fraction]:
         """Sensitivity and positive predictivity of QRS, VEB and SVEB, and the VEB false positive rate.
 
-        EC57 4.3.3, as bxb counts them: every beat counts for QRS. A fusion or unclassifiable beat called V is no false
-        VEB, an unclassifiable one called S no false SVEB, since a reference cannot say what they are; a VEB called F or
-        Q is missed all the same.
+        EC57 4.3.3, as in bxb: every beat counts for QRS. A fusion or unclassifiable beat labelled V is not a false VEB,
+        and an unclassifiable one labelled S not a false SVEB, since their true class is unknown; a VEB labelled F or Q
+        is still missed.
         """
         c = self.counts
-        found, missed = int(c[:5, :5].sum()), int(c[:5, 5:].sum())
+        matched, missed = int(c[:5, :5].sum()), int(c[:5, 5:].sum())
         extra = int(c[5:, :5].sum())
         true_v, true_s = int(c[_V, _V]), int(c[_S, _S])
         false_v = int(c[[_N, _S, _O, _X], _V].sum())
         false_s = int(c[[_N, _V, _F, _O, _X], _S].sum())
         not_v = int(c[[_N, _S, _F, _Q, _O, _X]][:, [_N, _S, _F, _Q]].sum())
         return {
-            "qrs_se": Fraction(found, found + missed),
-            "qrs_ppv": Fraction(found, found + extra),
+            "qrs_se": Fraction(matched, matched + missed),
+            "qrs_ppv": Fraction(matched, matched + extra),
             "veb_se": Fraction(true_v, int(c[_V].sum())),
             "veb_ppv": Fraction(true_v, true_v + false_v),
             "veb_fpr": Fraction(false_v, not_v + false_v),
@@ -92,16 +92,16 @@ class Comparison:
 
     @property
     def missed_in_shutdown(self) -> dict[str, Fraction]:
-        """The reference's beats that fell into the test's shutdown, of all its beats and by class (EC57's table)."""
+        """Reference beats during the test's shutdown, of all beats and by class (EC57's table)."""
         beats = self.counts[:5]
         shares = {"all": Fraction(int(beats[:, _X].sum()), int(beats.sum()))}
         return shares | {CLASSES[i]: Fraction(int(beats[i, _X]), int(beats[i].sum())) for i in (_N, _S, _V, _F)}
 
     @property
     def qrs_f1(self) -> float | None:
-        """Harmonic mean of QRS sensitivity and positive predictivity, percent; EC57 does not ask for it."""
+        """Harmonic mean of QRS sensitivity and positive predictivity, percent; not part of EC57."""
         se, ppv = self.scores["qrs_se"], self.scores["qrs_ppv"]
-        both = se.whole + ppv.whole
+        both = se.total + ppv.total
         return 200 * se.part / both if both else None
 
     @property
@@ -110,7 +110,7 @@ class Comparison:
         return float(np.sqrt(np.mean(self.rr_error_ms**2))) if len(self.rr_error_ms) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return counts, scores (percent, with what they are a share of) and offsets for a script."""
+        """Return counts, scores (percent, with numerator and denominator) and offsets, JSON-ready."""
         offset = self.offset_ms
         return {
             "record": self.record,
@@ -135,36 +135,38 @@ def _rounded(value: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Several records together: gross (of the summed counts) and average (mean of the records that define a score).
+    """Scores over several records: gross (of summed counts) and average (mean over records with a defined score).
 
-    ``sumstats`` prints both; its gross and average SVEB +P leave false SVEBs of fusion beats out, bxb's own does not;
-    here bxb's rule holds throughout.
+    ``sumstats`` prints both; its SVEB +P excludes false SVEBs of fusion beats, unlike bxb. Here, bxb's rule is used.
     """
 
-    gross: Comparison
+    gross: BeatComparison
     average: dict[str, float | None]
 
     def as_json(self) -> dict[str, Any]:
-        """Return both for a script."""
+        """Return both, JSON-ready."""
         return {"gross": self.gross.as_json(), "average": {k: _rounded(v) for k, v in self.average.items()}}
 
 
-def aggregate(comparisons: Sequence[Comparison], name: str = "gross") -> Aggregate:
-    """Sum comparisons up; raises ValueError for none, and for comparisons of several mappings."""
+def aggregate(comparisons: Sequence[BeatComparison], name: str = "gross") -> Aggregate:
+    """Aggregate comparisons; raises ValueError if there are none, or if mappings differ."""
     if not comparisons:
         raise ValueError("no comparison to sum up")
-    if len(mappings := {one.mapping for one in comparisons}) > 1:
+    if len(mappings := {comparison.mapping for comparison in comparisons}) > 1:
         raise ValueError(f"comparisons of several mappings: {', '.join(sorted(mappings))}")
-    gross = Comparison(
+    gross = BeatComparison(
         name,
-        np.sum([one.counts for one in comparisons], axis=0, dtype=np.int64),
-        np.concatenate([one.offset_ms for one in comparisons]),
-        np.concatenate([one.rr_error_ms for one in comparisons]),
-        sum(one.shutdown_s for one in comparisons),
-        sum((one.flutter for one in comparisons), FlutterScores()),
+        np.sum([comparison.counts for comparison in comparisons], axis=0, dtype=np.int64),
+        np.concatenate([comparison.offset_ms for comparison in comparisons]),
+        np.concatenate([comparison.rr_error_ms for comparison in comparisons]),
+        sum(comparison.shutdown_s for comparison in comparisons),
+        sum((comparison.flutter for comparison in comparisons), FlutterScores()),
         comparisons[0].mapping,
     )
-    each = [{k: share.percent for k, share in (one.scores | one.flutter.scores).items()} for one in comparisons]
+    each = [
+        {k: share.percent for k, share in (comparison.scores | comparison.flutter.scores).items()}
+        for comparison in comparisons
+    ]
     average: dict[str, float | None] = {}
     for score in each[0]:
         values = [value for percents in each if (value := percents[score]) is not None]
@@ -182,14 +184,14 @@ def compare(
     start_s: float = START_S,
     match_s: float = MATCH_S,
     record: str = "",
-) -> Comparison:
+) -> BeatComparison:
     """Compare test with reference annotations, beat by beat.
 
     Args:
-        reference: all marks of the reference, beats and others.
-        test: all marks of the annotator under test.
+        reference: all annotations of the reference, beats and others.
+        test: all annotations of the annotator under test.
         fs_hz: sampling frequency of both, Hz.
-        samples: length of the record; without it the comparison ends with the reference's last beat, as bxb's does.
+        samples: length of the record; default: up to the reference's last beat, as in bxb.
         mapping: a name from ``MAPPINGS``.
         start_s: end of the learning period, seconds; EC57 says 300.
         match_s: half-width of a match, seconds; EC57 says 0.150.
@@ -208,16 +210,16 @@ def compare(
     offsets, errors = [], []
     for step in pairs(theirs, ours, start, samples, window):
         cell = _cell(step, theirs, ours)
-        if cell is not None and not cell[0] >= _O <= cell[1]:  # nothing is counted where neither has a beat of a class
+        if cell is not None and not cell[0] >= _O <= cell[1]:  # not counted if neither file has a beat with a class
             counts[cell] += 1
             if max(cell) < _O:
                 offsets.append(ours.at - theirs.at)
-        if theirs.rr and ours.rr:  # bxb takes the interval error at every step, of missed and extra beats too
+        if theirs.rr and ours.rr:  # bxb uses the interval error at every step, including missed and extra beats
             errors.append(theirs.rr - ours.rr)
     open_since = samples - ours.down_since if samples is not None and ours.down_since is not None else 0
     last = samples if samples is not None else max(reference.sample.tolist(), default=0)
     ms = 1000 / fs_hz
-    return Comparison(
+    return BeatComparison(
         record,
         counts,
         np.array(offsets) * ms,
@@ -229,7 +231,7 @@ def compare(
 
 
 def _cell(step: Step, theirs: Walker, ours: Walker) -> tuple[int, int] | None:
-    """Return where in the confusion matrix a step counts, None where it does not."""
+    """Return the cell of the confusion matrix for a step, or None if it is not counted."""
     row = _X if theirs.shutdown.hold(ours.at) else _O
     column = _X if ours.shutdown.hold(theirs.at) else _O
     if step is Step.EXTRA:

@@ -1,8 +1,8 @@
-"""Ventricular flutter and fibrillation, episode by episode, as ANSI/AAMI EC57 asks and WFDB's ``epicmp -V`` counts.
+"""Ventricular flutter and fibrillation by episode, by ANSI/AAMI EC57, compatible with WFDB's ``epicmp -V``.
 
-An episode lasts from ``[`` to the next ``]``, without one to the end of the record. Only the part after the learning
-period counts. An episode of the reference is found where an episode of the test overlaps it, however little; one of
-the test is right where one of the reference overlaps it. Source: app/epicmp.c of the WFDB software.
+An episode lasts from ``[`` to the next ``]``, or to the end of the record. Only the part after the learning period
+counts. A reference episode is detected if any test episode overlaps it; a test episode is correct if any reference
+episode overlaps it. Source: app/epicmp.c of the WFDB software.
 """
 
 from dataclasses import dataclass
@@ -18,46 +18,46 @@ class FlutterScores:
     """Episodes of flutter or fibrillation of one record, or summed over several.
 
     Attributes:
-        episodes: of the reference.
-        found: those of them that an episode of the test overlaps.
-        called: episodes of the test.
-        right: those of them that an episode of the reference overlaps.
-        duration_s: how long the reference's episodes last, seconds.
-        called_s: how long the test's last, seconds.
-        shared_s: how long both last at once, seconds.
+        episodes: number of reference episodes.
+        detected: reference episodes that a test episode overlaps.
+        called: number of test episodes.
+        right: test episodes that a reference episode overlaps.
+        duration_s: total duration of reference episodes, seconds.
+        called_s: total duration of test episodes, seconds.
+        shared_s: total overlap, seconds.
     """
 
     episodes: int = 0
-    found: int = 0
+    detected: int = 0
     called: int = 0
     right: int = 0
     duration_s: float = 0.0
     called_s: float = 0.0
     shared_s: float = 0.0
 
-    def __add__(self, other: "FlutterScores") -> "FlutterScores":
+    def __add__(self, addend: "FlutterScores") -> "FlutterScores":
         return FlutterScores(
-            self.episodes + other.episodes,
-            self.found + other.found,
-            self.called + other.called,
-            self.right + other.right,
-            self.duration_s + other.duration_s,
-            self.called_s + other.called_s,
-            self.shared_s + other.shared_s,
+            self.episodes + addend.episodes,
+            self.detected + addend.detected,
+            self.called + addend.called,
+            self.right + addend.right,
+            self.duration_s + addend.duration_s,
+            self.called_s + addend.called_s,
+            self.shared_s + addend.shared_s,
         )
 
     @property
     def scores(self) -> dict[str, Fraction]:
         """Sensitivity and positive predictivity by episodes and by duration."""
         return {
-            "vf_episode_se": Fraction(self.found, self.episodes),
+            "vf_episode_se": Fraction(self.detected, self.episodes),
             "vf_episode_ppv": Fraction(self.right, self.called),
             "vf_duration_se": Fraction(self.shared_s, self.duration_s),
             "vf_duration_ppv": Fraction(self.shared_s, self.called_s),
         }
 
     def as_json(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores, each with what it is a share of, for a script."""
+        """Return the scores with numerator and denominator, JSON-ready."""
         return {name: share.as_json() for name, share in self.scores.items()}
 
 
@@ -66,23 +66,23 @@ def compare_flutter(reference: Annotation, test: Annotation, start: int, stop: i
     theirs, ours = _episodes(reference, start, stop), _episodes(test, start, stop)
     return FlutterScores(
         len(theirs),
-        sum(_overlap(one, ours) > 0 for one in theirs),
+        sum(_overlap(episode, ours) > 0 for episode in theirs),
         len(ours),
-        sum(_overlap(one, theirs) > 0 for one in ours),
+        sum(_overlap(episode, theirs) > 0 for episode in ours),
         sum(end - begin for begin, end in theirs) / fs_hz,
         sum(end - begin for begin, end in ours) / fs_hz,
-        sum(_overlap(one, ours) for one in theirs) / fs_hz,
+        sum(_overlap(episode, ours) for episode in theirs) / fs_hz,
     )
 
 
 def excludes_nothing(reference: Annotation) -> bool:
-    """Whether a file's last flutter has no end while an earlier one has: ``bxb`` counts the test's beats in it."""
+    """Return whether a file's last flutter has no end but an earlier one does: ``bxb`` counts test beats in it."""
     spans, since = _marked(reference)
     return bool(spans) and since is not None
 
 
 def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
-    """Return the parts of a file's episodes between two samples."""
+    """Return a file's episodes, clipped to an interval."""
     spans, since = _marked(annotation)
     if since is not None:
         spans.append((since, stop))
@@ -90,7 +90,7 @@ def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
 
 
 def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
-    """Return the ended episodes of a file, and when the one began that it does not end."""
+    """Return the complete episodes of a file, and the start of an incomplete one, or None."""
     spans: _Spans = []
     since: int | None = None
     for at, symbol in zip(annotation.sample.tolist(), annotation.symbol.tolist(), strict=True):
@@ -102,5 +102,5 @@ def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
     return spans, since
 
 
-def _overlap(one: tuple[int, int], others: _Spans) -> int:
-    return sum(max(0, min(one[1], end) - max(one[0], begin)) for begin, end in others)
+def _overlap(episode: tuple[int, int], episodes: _Spans) -> int:
+    return sum(max(0, min(episode[1], end) - max(episode[0], begin)) for begin, end in episodes)

@@ -1,24 +1,24 @@
-"""A share of something, as EC57 reports scores: in percent, with what it is a share of."""
+"""A fraction with numerator and denominator, in percent, as EC57 reports scores."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Fraction:
-    """``part`` of ``whole``, beats, episodes or seconds; undefined where the whole is 0."""
+    """``part`` of ``total``, in beats, episodes or seconds; undefined if the total is 0."""
 
     part: float
-    whole: float
+    total: float
 
     @property
     def percent(self) -> float | None:
-        """The share in percent, or None."""
-        return 100 * self.part / self.whole if self.whole else None
+        """The fraction in percent, or None if undefined."""
+        return 100 * self.part / self.total if self.total else None
 
     def as_json(self) -> dict[str, float | None]:
-        """Return the share in percent and what it is a share of, for a script."""
+        """Return percent, numerator and denominator, JSON-ready."""
         percent = None if self.percent is None else round(self.percent, 4)
-        return {"percent": percent, "part": _short(self.part), "whole": _short(self.whole)}
+        return {"percent": percent, "part": _short(self.part), "whole": _short(self.total)}
 
 
 def _short(value: float) -> float:

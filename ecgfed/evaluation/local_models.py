@@ -1,8 +1,7 @@
 """The local models of generic methods as personal models (Fed-RoD, section 3.2).
 
-A method with one model for everybody has, after each client's local training, a model of that client's own. Nobody
-needs to keep them while a run trains: each client takes the final global model through one more round of local work,
-as it would on the day it is given that model.
+A method with a single global model yields a local model for each client after local training. These are not stored
+during training: each client trains the final global model for one more round.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +18,14 @@ from ecgfed.runs.run import Run
 def local_models(
     run: Run, data: TrainingData, state: State, clients: Sequence[int], workers: int
 ) -> Iterator[tuple[int, Pipeline]]:
-    """Yield a client's number and its local model, for clients that have training beats and methods that have such.
+    """Yield number and local model of clients with training beats, for methods with local models.
 
     Args:
         run: a finished run.
         data: the training beats of its cohort.
-        state: its checkpoint; not changed.
+        state: its checkpoint; unchanged.
         clients: client numbers.
-        workers: threads; memory holds twice as many clients' models.
+        workers: threads; twice as many models are in memory.
 
     Raises:
         RunError: a client's training was not finite.
@@ -43,7 +42,7 @@ def local_models(
                 for client in some
             ]
             for client, result in zip(some, engine.run(method, work), strict=True):
-                answer = method.local_model(result.returned)
-                if answer is None:
+                model = method.local_model(result.returned)
+                if model is None:
                     return
-                yield client, answer
+                yield client, model

@@ -1,4 +1,4 @@
-"""Validation scores while a run trains. The test split is never looked at here."""
+"""Validation scores during training; the test split is not used."""
 
 import numpy as np
 
@@ -10,20 +10,20 @@ from ecgfed.federation.data import TrainingData
 from ecgfed.federation.train import Callback, RoundOutcome
 from ecgfed.methods.base import Method
 
-#: In a round's record: classes among the validation beats that the global model never predicts.
+#: Key of a round's record: classes of validation beats that the global model never predicts.
 NEVER_PREDICTED = "never_predicted"
 
 
 class ValidationScores(Callback):
-    """Adds ``valid_T_p`` to every n-th round's record, ``valid_T_g`` and ``never_predicted`` where one model is global.
+    """Adds ``valid_T_p`` to every n-th round's record, and with a global model ``valid_T_g`` and ``never_predicted``.
 
-    The ensemble of all personal models is left to ``ecgfed evaluate``: scoring it costs clients times pool.
+    The ensemble of all personal models is scored by ``ecgfed evaluate`` only, because it costs clients times pool.
 
     Args:
         method: the method.
         cohort: the cohort.
         data: its windows and RR features.
-        every: score each n-th round, and the last; 0 never.
+        every: score every n-th round, and the last; 0: never.
         workers: threads.
     """
 
@@ -32,7 +32,7 @@ class ValidationScores(Callback):
         self.pool = cohort.pool(VALID)
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Score the state after this round, when it is its turn."""
+        """Score the state after this round, if due."""
         due = self.every and (outcome.state.round % self.every == 0 or outcome.last)
         if not due or not len(self.pool):
             return
@@ -47,14 +47,14 @@ class ValidationScores(Callback):
             outcome.record[NEVER_PREDICTED] = [self.cohort.classes[i] for i in np.flatnonzero(never)]
         scores = []
         for client in self.cohort.federation:
-            own = owner == client.index
-            if not own.any() or client.index not in state.kept:
+            mine = owner == client.index
+            if not mine.any() or client.index not in state.client_states:
                 continue
-            personal = method.personal_model(state.server, state.kept[client.index])
+            personal = method.personal_model(state.server, state.client_states[client.index])
             if all(part.shared for part in personal.stages):
-                labels = pooled.labels(personal)[own]
+                labels = pooled.labels(personal)[mine]
             else:
-                labels = Predictor(method.net, self.data, self.pool[own], 1).labels(personal)
-            scores.append(macro_f1(confusion(truth[own], labels, classes)))
+                labels = Predictor(method.net, self.data, self.pool[mine], 1).labels(personal)
+            scores.append(macro_f1(confusion(truth[mine], labels, classes)))
         if scores:
             outcome.record["valid_T_p"] = float(np.mean(scores))

@@ -1,4 +1,4 @@
-"""Class probabilities of an answer over many beats."""
+"""Class probabilities of models over many beats."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from ecgfed.methods.models import Model, Pipeline
 from ecgfed.nets.net import Inputs, Net
 
 BATCH = 512
-#: What a predictor remembers: all clients' answers on MIT-BIH's pool take 30 MB.
-REMEMBERED = 128 << 20
+#: Cache size of a predictor: predictions of all clients on MIT-BIH's pool take 30 MB.
+CACHE_BYTES = 128 << 20
 
 
 def chain_logits(net: Net, chain: Pipeline, inputs: Inputs) -> torch.Tensor:
@@ -45,21 +45,21 @@ def _chain_probabilities(net: Net, chain: Pipeline, inputs: Inputs) -> NDArray[n
 
 
 class Predictor:
-    """Predicts with several threads, one torch thread each; remembers what it has lately predicted for a chain.
+    """Predicts with several threads, one torch thread each; caches recent predictions.
 
     Args:
         net: the net's functions.
         data: windows and RR features (``TrainingData`` of the cohort).
         rows: (beats,) the rows to predict.
         workers: threads.
-        memory_bytes: what may be remembered; clients by the thousand must not add up.
+        memory_bytes: cache size, which bounds memory for thousands of clients.
     """
 
     def __init__(
-        self, net: Net, data: TrainingData, rows: NDArray[np.int64], workers: int, memory_bytes: int = REMEMBERED
+        self, net: Net, data: TrainingData, rows: NDArray[np.int64], workers: int, memory_bytes: int = CACHE_BYTES
     ) -> None:
         self.net, self.data, self.rows, self.workers, self.memory_bytes = net, data, rows, workers, memory_bytes
-        # a chain's identity -> (the chain, held so that the identity stays its own; what it predicts; bytes of both)
+        # identity of a chain -> (the chain, referenced so that its identity stays unique; predictions; bytes of both)
         self._known: OrderedDict[tuple[tuple[int, ...], ...], tuple[Pipeline, NDArray[np.float32], int]] = OrderedDict()
         self._held = 0
 
@@ -67,18 +67,18 @@ class Predictor:
         for start in range(0, len(self.rows), BATCH):
             yield self.rows[start : start + BATCH]
 
-    def probabilities(self, answer: Model) -> NDArray[np.float32]:
-        """Return (beats, classes) float32 probabilities in the order of ``rows``; raises RunError where one is none."""
-        if isinstance(answer, Pipeline):
-            return self._of_chain(answer)
+    def probabilities(self, model: Model) -> NDArray[np.float32]:
+        """Return (beats, classes) float32 probabilities in the order of ``rows``; raises RunError if not finite."""
+        if isinstance(model, Pipeline):
+            return self._of_chain(model)
         total = np.zeros((len(self.rows), self.net.spec.classes), dtype=np.float64)
-        for member in answer.members:
+        for member in model.members:
             total += self._of_chain(member)
-        return (total / len(answer.members)).astype(np.float32)
+        return (total / len(model.members)).astype(np.float32)
 
-    def labels(self, answer: Model) -> NDArray[np.int64]:
+    def labels(self, model: Model) -> NDArray[np.int64]:
         """Return the most probable class (beats,) in the order of ``rows``."""
-        return np.asarray(self.probabilities(answer).argmax(1), dtype=np.int64)
+        return np.asarray(self.probabilities(model).argmax(1), dtype=np.int64)
 
     def _of_chain(self, chain: Pipeline) -> NDArray[np.float32]:
         key = tuple(part.identity for part in chain.stages)
@@ -89,20 +89,20 @@ class Predictor:
         def predict(rows: NDArray[np.int64]) -> NDArray[np.float32]:
             return _chain_probabilities(self.net, chain, self.data.batch(rows).inputs)
 
-        # One worker is a pool too: on the caller's thread, torch's own threads would change the sums.
+        # Use a pool for one worker too: on the caller's thread, torch's threads would change sums.
         with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             parts = list(pool.map(predict, self._chunks()))
-        found = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
-        if not np.isfinite(found).all():  # argmax would take NaN for the first class, and score it
+        probabilities = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
+        if not np.isfinite(probabilities).all():  # argmax would treat NaN as the first class
             raise RunError(
                 "the trained model",
                 "answers with probabilities that are not finite",
                 "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
             )
-        size = found.nbytes + sum(tree_bytes(part.params) for part in chain.stages)
-        self._known[key] = (chain, found, size)
+        size = probabilities.nbytes + sum(tree_bytes(part.params) for part in chain.stages)
+        self._known[key] = (chain, probabilities, size)
         self._held += size
         while self._held > self.memory_bytes and len(self._known) > 1:
             self._held -= self._known.popitem(last=False)[1][2]
-        return found
+        return probabilities

@@ -1,4 +1,4 @@
-"""Scores of a run, or of the same run with several seeds, as a thing to hold: to print, to show, to write down."""
+"""Scores of a run, or of the same run with several seeds."""
 
 import html
 import statistics
@@ -10,7 +10,7 @@ from ecgfed.text import count_of
 
 #: The four scenarios of the GRP-FED paper, section 4.1.
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
-#: What each scenario asks, for a table's reader.
+#: Descriptions of the scenarios.
 QUESTIONS = {
     "T_g": "one model for everybody, on everybody's beats",
     "T_p": "each patient's model, on that patient's beats",
@@ -23,10 +23,10 @@ WEAK_F1 = 0.5
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """What ``evaluate`` found, with one seed or with several.
+    """Scores of ``evaluate``, with one or several seeds.
 
     Attributes:
-        results: one JSON-ready result a seed, see ``ecgfed.evaluation.scenarios.evaluate``; each also says ``run``,
+        results: one JSON-ready result per seed, see ``ecgfed.evaluation.scenarios.evaluate``, with additional ``run``,
             ``method``, ``split``, ``round``, ``protocol`` and ``leave_out``.
     """
 
@@ -47,7 +47,7 @@ class Scores:
 
     @property
     def T_g(self) -> float:  # noqa: N802 (the paper's name)
-        """Macro-F1 of the global answer on the pool of all patients' beats; mean over seeds, as are the next."""
+        """Macro-F1 of the global model on the pool of all patients' beats; mean over seeds, as below."""
         return self.mean("T_g")
 
     @property
@@ -66,15 +66,15 @@ class Scores:
         return self.mean("T_l")
 
     def each(self, *path: str) -> list[float]:
-        """Return a score of every seed: ``each("scores_truth", "T_g")``; one name alone is a scenario's."""
+        """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario."""
         keys = ("scores", *path) if len(path) == 1 else path
-        found = []
+        values = []
         for result in self.results:
             value: Any = result
             for key in keys:
                 value = value[key]
-            found.append(float(value))
-        return found
+            values.append(float(value))
+        return values
 
     def mean(self, *path: str) -> float:
         """Return the mean over seeds of a score, see ``each``."""
@@ -82,15 +82,15 @@ class Scores:
 
     def std(self, *path: str) -> float:
         """Return the standard deviation over seeds (n - 1) of a score, see ``each``; 0 with one seed."""
-        found = self.each(*path)
-        return statistics.stdev(found) if len(found) > 1 else 0.0
+        values = self.each(*path)
+        return statistics.stdev(values) if len(values) > 1 else 0.0
 
     def written(self, *path: str) -> str:
-        """Return a score as it is written: ``0.841``, with several seeds ``0.855 ± 0.015``."""
+        """Return a score as text: ``0.841``, with several seeds ``0.855 ± 0.015``."""
         return with_spread(self.each(*path))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result, JSON-ready; of several seeds their results, and means and deviations of the scenarios."""
+        """Return the result, JSON-ready; for several seeds, all results, and means and deviations of the scenarios."""
         if len(self.results) == 1:
             return dict(self.results[0])
         return {
@@ -102,17 +102,20 @@ class Scores:
         }
 
     def rows(self, table: str, key: str, *names: str) -> list[tuple[str, list[list[float | None]]]]:
-        """Return a table of every seed row by row: ``rows("per_class", "class", "f1")``.
+        """Return the rows of a table over seeds: ``rows("per_class", "class", "f1")``.
 
         Returns:
-            Each row's ``key``, and for each name its value with every seed that has the row.
+            For each row its ``key``, and for each name its values over seeds with that row.
         """
         order = [str(row[key]) for row in self.results[0][table]]
         by_key = [{str(row[key]): row for row in result[table]} for result in self.results]
-        return [(one, [[rows[one].get(name) for rows in by_key if one in rows] for name in names]) for one in order]
+        return [
+            (row_key, [[rows[row_key].get(name) for rows in by_key if row_key in rows] for name in names])
+            for row_key in order
+        ]
 
     def sentences(self) -> tuple[str, str, str]:
-        """Say in three sentences what the scores say."""
+        """Summarise the scores in three sentences."""
         first = self.results[0]
         what = "test" if self.split == "test" else "validation"
         seeds = f" (mean of {len(self.results)} seeds)" if len(self.results) > 1 else ""
@@ -120,16 +123,16 @@ class Scores:
         return (
             f"On {count_of(first['beats'], f'{what} {image}')} of {count_of(first['patients'], 'client')}, one model "
             f"for everybody reaches a macro-F1 of {self.T_g:.2f}{seeds}{self._weak_classes()}.",
-            self._own(image),
+            self._personal_sentence(image),
             self._worst(),
         )
 
-    def _alike(self) -> bool:
-        """Whether clients answer as the model for everybody does, as those of methods without personal models."""
+    def _all_global(self) -> bool:
+        """Return whether all clients use the global model, as in methods without personal models."""
         return self.T_p == self.mean("T_p_global") and self.T_r == self.T_g
 
-    def _own(self, image: str) -> str:
-        if self._alike():
+    def _personal_sentence(self, image: str) -> str:
+        if self._all_global():
             same = "mean over clients; their own answers are the same"
             return f"On each client's own {image}s it reaches {self.T_p:.2f}, {same}."
         return (
@@ -139,10 +142,10 @@ class Scores:
 
     def _weak_classes(self) -> str:
         weak = []
-        for name, (f1, found) in self.rows("per_class", "class", "f1", "beats"):
-            there = [value for value, count in zip(f1, found, strict=True) if value is not None and count]
-            if there and statistics.fmean(there) < WEAK_F1:
-                weak.append(f"{name} {statistics.fmean(there):.2f}")
+        for name, (f1, counts) in self.rows("per_class", "class", "f1", "beats"):
+            values = [value for value, count in zip(f1, counts, strict=True) if value is not None and count]
+            if values and statistics.fmean(values) < WEAK_F1:
+                weak.append(f"{name} {statistics.fmean(values):.2f}")
         return f"; weak classes: {', '.join(weak)}" if weak else ""
 
     def _gain(self) -> str:
@@ -153,8 +156,8 @@ class Scores:
 
     def _worst(self) -> str:
         served = [
-            (statistics.fmean([value for value in own if value is not None]), name)
-            for name, (own,) in self.rows("per_patient", "client", "personal_f1")
+            (statistics.fmean([value for value in f1 if value is not None]), name)
+            for name, (f1,) in self.rows("per_patient", "client", "personal_f1")
         ]
         worst, name = min(served)
         below = sum(value < WEAK_F1 for value, _ in served)
@@ -162,7 +165,7 @@ class Scores:
             return f"Every client is served alike, with {worst:.2f}."
         return (
             f"Served worst is {name}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
-            f"{WEAK_F1:g}{'' if self._alike() else ' with their own model'}."
+            f"{WEAK_F1:g}{'' if self._all_global() else ' with their own model'}."
         )
 
     def _repr_html_(self) -> str:
@@ -178,14 +181,14 @@ class Scores:
 
 
 def with_spread(values: Sequence[float | None], digits: int = 3) -> str:
-    """Write values of several seeds as mean and standard deviation; ``-`` where there is none."""
-    there = [value for value in values if value is not None]
-    if not there:
+    """Format values of several seeds as mean and standard deviation; ``-`` without values."""
+    defined = [value for value in values if value is not None]
+    if not defined:
         return "-"
-    mean = f"{statistics.fmean(there):.{digits}f}"
-    same_count = digits == 0 and len(set(there)) == 1  # the same beats are scored with every seed
+    mean = f"{statistics.fmean(defined):.{digits}f}"
+    same_count = digits == 0 and len(set(defined)) == 1  # the number of beats is the same with every seed
     return (
         mean
         if len(values) == 1 or same_count
-        else f"{mean} ± {statistics.stdev(there) if len(there) > 1 else 0:.{digits}f}"
+        else f"{mean} ± {statistics.stdev(defined) if len(defined) > 1 else 0:.{digits}f}"
     )

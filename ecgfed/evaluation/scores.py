@@ -1,7 +1,7 @@
-"""Scores from a confusion matrix. Two conventions of macro-F1, both always reported.
+"""Scores from a confusion matrix, with two conventions of macro-F1 that are both reported.
 
-``any``: the mean over classes in truth or prediction (scikit-learn's default, our headline); ``truth``: the mean over
-classes in truth. A class that was predicted but is not there counts as 0 in the first and not at all in the second.
+``any``: mean over classes in truth or prediction (scikit-learn's default, our headline); ``truth``: mean over true
+classes only. A predicted class without true beats counts as 0 in the first and is ignored in the second.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ def confusion(truth: NDArray[np.integer], predicted: NDArray[np.integer], classe
 
 
 def f1_per_class(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
-    """F1 = 2 TP / (2 TP + FP + FN) of each class; 0 where the class is in neither truth nor prediction."""
+    """Return F1 = 2 TP / (2 TP + FP + FN) of each class; 0 if it is in neither truth nor prediction."""
     hit = np.diag(matrix).astype(np.float64)
     both = matrix.sum(0) + matrix.sum(1)
     f1: NDArray[np.float64] = np.divide(2 * hit, both, out=np.zeros_like(hit), where=both > 0)
@@ -28,10 +28,10 @@ def f1_per_class(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def macro_f1(matrix: NDArray[np.int64], convention: str = "any") -> float:
     """Mean F1 over the classes of a convention; NaN for an empty matrix."""
-    there = matrix.sum(1) > 0
+    included = matrix.sum(1) > 0
     if convention == "any":
-        there |= matrix.sum(0) > 0
-    return float(f1_per_class(matrix)[there].mean()) if there.any() else float("nan")
+        included |= matrix.sum(0) > 0
+    return float(f1_per_class(matrix)[included].mean()) if included.any() else float("nan")
 
 
 def harmonic_mean(a: float, b: float) -> float:

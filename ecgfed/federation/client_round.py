@@ -1,4 +1,4 @@
-"""One client's round, from what the server sent to what goes back: the meaning that every engine keeps."""
+"""One client's round, from the server's message to the reply: the reference that every engine must match."""
 
 import math
 from collections.abc import Sequence
@@ -15,42 +15,42 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import ClientInfo, Method, Tree
 
-#: Beats of a survey's batch; no gradient is kept, so they may be many.
+#: Batch size of a survey; large, because it needs no gradients.
 SURVEY_BATCH = 512
-#: The golden ratio's fraction: its multiples leave no gap on the circle for long.
+#: Fractional part of the golden ratio: its multiples cover the circle evenly.
 GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
 class ClientWork:
-    """One client's part of a round.
+    """Input of one client in a round.
 
     Attributes:
         info: the client and its round.
-        shared: what the server sent it; clients that get the same have the same tensors.
-        kept: what it kept from its last round.
-        seen: beats it has used in earlier rounds.
+        shared: sent by the server; clients that receive the same share the tensors.
+        client_state: its state after its last round.
+        beats_used: beats it used in earlier rounds.
     """
 
     info: ClientInfo
     shared: Tree
-    kept: Tree
-    seen: int
+    client_state: Tree
+    beats_used: int
 
 
 @dataclass(frozen=True)
 class ClientResult:
-    """What one client's round gave.
+    """Result of one client's round.
 
     Attributes:
-        returned: what goes to the server.
-        kept: what stays.
-        losses: means over the local steps.
+        returned: sent to the server.
+        client_state: stored on the client.
+        losses: mean over the local steps.
         examples: beats or images used in this round.
     """
 
     returned: Tree
-    kept: Tree
+    client_state: Tree
     losses: dict[str, float]
     examples: int
 
@@ -59,7 +59,7 @@ class ClientEngine(Protocol):
     """Runs the clients of a round; results come in the order of ``work``."""
 
     def run(self, method: Method, work: Sequence[ClientWork]) -> "Sequence[ClientResult | None]":
-        """Run all clients of a round; None stands for one that could not be reached: it takes no part in it."""
+        """Run all clients of a round; None for a client that could not be reached and does not take part."""
 
 
 def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
@@ -70,11 +70,11 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
     """
     work = prepared(method, data, work)
     info = work.info
-    state = method.init_round(work.shared, work.kept, info)
+    state = method.init_round(work.shared, work.client_state, info)
     zero = torch.zeros((), dtype=torch.float64)
     sums: dict[str, torch.Tensor] = {}
     beats = 0
-    batches = local_batches(data, plan, info.index, work.seen, method.requirements.batches_per_step)
+    batches = local_batches(data, plan, info.index, work.beats_used, method.requirements.batches_per_step)
     for t, group in enumerate(batches):
         state, losses = method.step(state, group, t)
         beats += sum(len(batch.label) for batch in group)
@@ -85,13 +85,13 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
 
 
 def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch.device | None = None) -> ClientWork:
-    """Return the work with what the method asks for before ``init_round``: its pre-round metrics, the validation beats.
+    """Return the work with what the method requires before ``init_round``: its pre-round metrics and validation beats.
 
     Args:
         method: the federated method.
         data: the training beats.
-        work: the client and its round, what the server sent it on ``device``.
-        device: where the survey runs and the beats are put; default the CPU.
+        work: the client and its round, with the server's message on ``device``.
+        device: for the survey and the beats; default the CPU.
     """
     info = work.info
     if method.requirements.validation and info.index in data.valid_rows:
@@ -110,15 +110,15 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
     return replace(work, info=info)
 
 
-def surveyed_rows(rows: NDArray[np.int64], most: int, round_number: int) -> NDArray[np.int64]:
-    """Return the rows of a round's survey: all, or ``most`` of them, evenly spread in time.
+def surveyed_rows(rows: NDArray[np.int64], limit: int, round_number: int) -> NDArray[np.int64]:
+    """Return the rows of a round's survey: all, or ``limit`` of them, evenly spaced in time.
 
-    Where they begin moves on with the golden ratio, so that a few rounds see every stretch of the recording.
+    Their offset advances by the golden ratio each round, so that a few rounds cover every part of the recording.
     """
-    if not most or len(rows) <= most:
+    if not limit or len(rows) <= limit:
         return rows
     begin = round_number * GOLDEN % 1.0
-    return rows[((np.arange(most) + begin) * (len(rows) / most)).astype(np.int64)]
+    return rows[((np.arange(limit) + begin) * (len(rows) / limit)).astype(np.int64)]
 
 
 def close_client(
@@ -130,18 +130,20 @@ def close_client(
     means: dict[str, float],
     beats: int,
 ) -> ClientResult:
-    """End a client's round with ``finish_round``.
+    """Finish a client's round with ``finish_round``.
 
     Raises:
         DivergedError: a loss or a parameter that is not finite, naming the client, the round and the beats that caused
             it.
     """
     info = work.info
-    returned, kept = method.finish_round(state, info)
-    leaves = [value for value in flatten({"returned": returned, "kept": kept}).values() if value.is_floating_point()]
+    returned, client_state = method.finish_round(state, info)
+    leaves = [
+        value for value in flatten({"returned": returned, "kept": client_state}).values() if value.is_floating_point()
+    ]
     lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
     for name, mean in {**means, "the model": float(lengths.sum())}.items():
         if not math.isfinite(mean):
             info = prepared(method, data, work).info
-            raise diverged(method, data, plan, info, (work.shared, work.kept), work.seen, (name, mean))
-    return ClientResult(returned, kept, means, beats)
+            raise diverged(method, data, plan, info, (work.shared, work.client_state), work.beats_used, (name, mean))
+    return ClientResult(returned, client_state, means, beats)

@@ -1,4 +1,4 @@
-"""A client's training beats as batches: shuffled from a seed, the same whoever asks and however often."""
+"""A client's training beats as batches: shuffled from a seed, deterministic."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from ecgfed.nets.net import Inputs
 
 @dataclass(frozen=True)
 class BeatTimes:
-    """Which recording each row of a cohort is of, and where in it: for messages.
+    """Recording and position of each row of a cohort, for messages.
 
     Attributes:
         record: (N,) number of the recording.
@@ -34,11 +34,11 @@ class BeatTimes:
     fs_hz: tuple[float, ...]
 
     def seconds(self, rows: NDArray[np.int64]) -> dict[str, list[float]]:
-        """Return the R peaks of some rows in seconds, by the name of the recording."""
-        found: dict[str, list[float]] = {}
+        """Return the R peak times of rows in seconds, by recording name."""
+        seconds_by_record: dict[str, list[float]] = {}
         for number, sample in zip(self.record[rows].tolist(), self.sample[rows].tolist(), strict=True):
-            found.setdefault(self.names[number], []).append(sample / self.fs_hz[number])
-        return found
+            seconds_by_record.setdefault(self.names[number], []).append(sample / self.fs_hz[number])
+        return seconds_by_record
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TrainingData:
         classes: number of classes.
         ids: client number -> the client's id, for messages.
         valid_rows: client number -> rows of its validation beats; clients without any are absent.
-        times: where each row lies in its recording; None where nobody says so.
+        times: recording and position of each row; None if unknown.
     """
 
     clients: NDArray[np.int64]
@@ -84,19 +84,19 @@ class TrainingData:
 
 
 def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> TrainingData:
-    """Return the training beats of a cohort's clients; held-out clients and clients without any take no part.
+    """Return the training beats of a cohort's clients; without held-out clients and clients that have none.
 
     Args:
         cohort: the cohort.
         rr: whether the net takes RR features.
-        leave_out: training beats that take no part, as in ``TrainPlan``, beside those whose window holds nothing;
-            these are no validation beats either.
+        leave_out: training beats to exclude, as in ``TrainPlan``, besides those with an empty window;
+            the latter are excluded from validation too.
 
     Raises:
         CohortError: no client has a training beat.
     """
     rows = {client.index: cohort.usable(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
-    rows = {index: own for index, own in rows.items() if len(own)}
+    rows = {index: client_rows for index, client_rows in rows.items() if len(client_rows)}
     if not rows:
         raise CohortError(cohort.path, "no client has a training beat", action="prepare it from more recordings")
     return TrainingData(
@@ -107,13 +107,15 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
         label=cohort.label,
         classes=len(cohort.classes),
         ids={client.index: client.id for client in cohort.federation},
-        valid_rows={c.index: own for c in cohort.federation if len(own := cohort.usable(cohort.rows(c, VALID)))},
+        valid_rows={
+            c.index: client_rows for c in cohort.federation if len(client_rows := cohort.usable(cohort.rows(c, VALID)))
+        },
         times=_times(cohort),
     )
 
 
 def excluded_beats(cohort: Cohort, leave_out: str) -> Exclusions:
-    """Count the training beats of a cohort's clients that ``training_data`` leaves out, by reason."""
+    """Count the training beats of a cohort's clients that ``training_data`` excludes, by reason."""
     return cohort.exclusions(cohort.pool(TRAIN), leave_out, "training beat")
 
 
@@ -121,15 +123,15 @@ def _times(cohort: Cohort) -> BeatTimes | None:
     if cohort.modality == "image":
         return None
     records = cohort.meta["records"]
-    names, fs_hz = tuple(str(one["name"]) for one in records), tuple(float(one["fs_hz"]) for one in records)
+    names, fs_hz = tuple(str(record["name"]) for record in records), tuple(float(record["fs_hz"]) for record in records)
     return BeatTimes(cohort.record, cohort.sample, names, fs_hz)
 
 
 @lru_cache(maxsize=256)
 def epoch_order(seed: int, client: int, epoch: int, count: int) -> NDArray[np.int64]:
-    """The order of a client's beats in epoch e, (count,); it depends on seed, client and e only. Not to be changed.
+    """Return the order of a client's beats in an epoch, (count,); it depends on seed, client and epoch. Read-only.
 
-    The last ones are remembered: short rounds ask for the same epoch's order many times.
+    Cached, because short rounds need the same epoch's order many times.
     """
     return np.random.default_rng([seed, 2, client, epoch]).permutation(count)
 
@@ -145,18 +147,18 @@ def _positions(seed: int, client: int, count: int, start: int, length: int) -> N
 
 
 def local_rows(
-    data: TrainingData, plan: TrainPlan, client: int, seen: int, per_step: int
+    data: TrainingData, plan: TrainPlan, client: int, beats_used: int, per_step: int
 ) -> Iterator[tuple[NDArray[np.int64], ...]]:
     """Yield the rows of the batches of each local step of one client's round.
 
-    A client's beats form an endless stream of shuffled epochs, and a round goes on where the last one ended. Counted in
-    epochs, batches end with the epoch and its last one may be short; counted in steps, every batch is full.
+    A client's beats form an endless stream of shuffled epochs, and a round continues where the last one ended. With
+    ``local_epochs``, the last batch of an epoch may be short; with ``local_steps``, every batch is full.
 
     Args:
         data: the training beats.
         plan: local work, batch size, seed.
         client: client number.
-        seen: beats of the stream the client has used in earlier rounds.
+        beats_used: beats of the stream the client has used in earlier rounds.
         per_step: batches of a step.
     """
     rows = data.rows[client]
@@ -166,16 +168,16 @@ def local_rows(
         for _ in range(per_step):
             length = min(plan.batch_size, count)
             if plan.local_steps is None:
-                length = min(length, count - seen % count)
-            group.append(rows[_positions(plan.seed, client, count, seen, length)])
-            seen += length
+                length = min(length, count - beats_used % count)
+            group.append(rows[_positions(plan.seed, client, count, beats_used, length)])
+            beats_used += length
         yield tuple(group)
 
 
 def local_batches(
-    data: TrainingData, plan: TrainPlan, client: int, seen: int, per_step: int
+    data: TrainingData, plan: TrainPlan, client: int, beats_used: int, per_step: int
 ) -> Iterator[tuple[Batch, ...]]:
     """Yield the batches of each local step of one client's round: ``local_rows``, gathered."""
     counts = data.class_counts(client)
-    for group in local_rows(data, plan, client, seen, per_step):
+    for group in local_rows(data, plan, client, beats_used, per_step):
         yield tuple(replace(data.batch(rows), counts=counts) for rows in group)

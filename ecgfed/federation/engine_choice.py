@@ -1,4 +1,4 @@
-"""Which engine runs the clients: by device and by what was asked for."""
+"""Choose the engine that runs the clients."""
 
 import torch
 
@@ -8,39 +8,39 @@ from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan, available_cores
 from ecgfed.federation.threads import ThreadEngine
 
-#: With batches under this and this many clients, the calls cost a thread as much as the arithmetic.
+#: For smaller batches and at least this many clients, call overhead in a thread equals the arithmetic.
 LARGE_BATCH, MANY_CLIENTS = 32, 8
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 
 
 def choose_device(device: str) -> str:
-    """Return ``cpu`` or ``cuda``; ``auto`` takes a GPU where there is one.
+    """Return ``cpu`` or ``cuda``; ``auto`` takes a GPU if there is one.
 
     Raises:
-        OptionError: an unknown name, or no GPU where one was asked for.
+        OptionError: an unknown name, or ``cuda`` without a GPU.
     """
     if device not in DEVICES:
         raise OptionError("--device", f"{device!r}", "auto, cpu or cuda")
-    there = torch.cuda.is_available()
-    if device == "cuda" and not there:
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
         raise OptionError("--device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")
-    return "cuda" if there and device != "cpu" else "cpu"
+    return "cuda" if has_gpu and device != "cpu" else "cpu"
 
 
 def choose_engine(
     device: str, engine: str, slots: int | None, batch_size: int = LARGE_BATCH, clients: int = 1
 ) -> tuple[str, str]:
-    """Return the device (``cpu`` or ``cuda``) and the engine (``threads`` or ``batched``) that a wish comes to.
+    """Return the device (``cpu`` or ``cuda``) and the engine (``threads`` or ``batched``) for these options.
 
     Args:
         device: ``auto``, ``cpu`` or ``cuda``.
         engine: ``auto``, ``threads`` (CPU only) or ``batched``.
-        slots: clients in flight of the batched engine, or None.
-        batch_size: of local training; ``auto`` takes many clients at once on a CPU too where batches are small
-        clients: and this many take part in a round.
+        slots: clients per stack of the batched engine, or None.
+        batch_size: of local training; ``auto`` chooses the batched engine on a CPU for small batches and many clients.
+        clients: participants per round.
 
     Raises:
-        OptionError: an unknown name, or things that do not go together.
+        OptionError: an unknown name, or options that exclude each other.
     """
     chosen = choose_device(device)
     if engine not in ENGINES:
@@ -65,18 +65,18 @@ def open_engine(
     workers: int | None = None,
     slots: int | None = None,
 ) -> ThreadEngine | BatchedEngine:
-    """Make the engine of a run: many clients at once on a GPU or where batches are small, else a client a thread.
+    """Return the engine of a run: batched on a GPU or for small batches, otherwise one client per thread.
 
     Args:
         data: the training beats.
         plan: local work, batch size, seed.
         device: as in ``choose_engine``.
         engine: as in ``choose_engine``.
-        workers: threads; default one a core.
-        slots: clients in flight of the batched engine.
+        workers: threads; default one per core.
+        slots: clients per stack of the batched engine.
 
     Raises:
-        OptionError: an unknown name, or things that do not go together.
+        OptionError: an unknown name, or options that exclude each other.
     """
     chosen, kind = choose_engine(device, engine, slots, plan.batch_size, plan.clients_per_round or len(data.clients))
     if kind == "batched":

@@ -1,4 +1,4 @@
-"""How long a run will take, from its first rounds."""
+"""Estimate the remaining time of a run from its first rounds."""
 
 from collections.abc import Callable
 
@@ -6,28 +6,28 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.methods.base import Batch, ClientInfo, Method
 from ecgfed.nets.net import Inputs
 
-#: The arithmetic of a step is looked at so many times over a run: methods have phases.
+#: Number of points of a run at which the operations of a step are counted: methods have phases.
 POINTS = 20
 
 
-@one_torch_thread()
+@single_torch_thread()
 def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tuple[int, ...]:
     """Return the floating point operations of one client's step at ``POINTS`` evenly spaced moments of a run.
 
-    Nothing is trained: the first client's step on empty inputs is counted. A method whose personal models begin late
-    shows here how much dearer its last rounds are.
+    Nothing is trained: the first client's step on empty inputs is counted. This reveals how much more expensive the
+    last rounds are for a method whose personal models start late.
     """
     client = int(data.clients[0])
     counts = data.class_counts(client)
     initial = method.net.initial(plan.seed)
-    server, kept = method.server_start(initial), method.client_start(initial)
+    server, client_state = method.server_start(initial), method.client_start(initial)
     batch = _empty(method, min(plan.batch_size, len(data.rows[client])), counts)
-    found: list[int] = []
+    operations: list[int] = []
     for point in range(POINTS):
         progress = point / POINTS
         info = ClientInfo(
@@ -39,11 +39,11 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
             progress,
             pre_round_metrics={"loss": torch.ones((), dtype=torch.float64)},
         )
-        state = method.init_round(method.server_message(server, client), kept, info)
+        state = method.init_round(method.server_message(server, client), client_state, info)
         with FlopCounterMode(display=False) as counter:
             method.step(state, [batch] * method.requirements.batches_per_step, 0)
-        found.append(counter.get_total_flops())
-    return tuple(found)
+        operations.append(counter.get_total_flops())
+    return tuple(operations)
 
 
 def _empty(method: Method, size: int, counts: torch.Tensor) -> Batch:
@@ -55,19 +55,21 @@ def _empty(method: Method, size: int, counts: torch.Tensor) -> Batch:
     return Batch(inputs, torch.zeros(size, dtype=torch.int64), counts)
 
 
-def seconds_left(arithmetic: tuple[int, ...], rounds: int, done: int, seconds_a_round: float, since: int = 0) -> float:
-    """Return the seconds that rounds ``done + 1`` to ``rounds`` will take.
+def remaining_seconds(
+    arithmetic: tuple[int, ...], rounds: int, finished: int, seconds_a_round: float, since: int = 0
+) -> float:
+    """Return the expected seconds for rounds ``finished + 1`` to ``rounds``.
 
     Args:
         arithmetic: as ``step_arithmetic`` returns it.
-        rounds: of the run.
-        done: finished rounds.
-        seconds_a_round: of the rounds timed, ``since + 1`` to ``done``.
+        rounds: planned rounds of the run.
+        finished: finished rounds.
+        seconds_a_round: of the rounds timed, ``since + 1`` to ``finished``.
         since: see there.
     """
     cost: Callable[[int], int] = lambda number: arithmetic[min(POINTS - 1, (number - 1) * POINTS // rounds)]  # noqa: E731
-    timed = [cost(number) for number in range(since + 1, done + 1)]
+    timed = [cost(number) for number in range(since + 1, finished + 1)]
     if not timed:
         return 0.0
     usual = max(1.0, sum(timed) / len(timed))
-    return seconds_a_round * sum(cost(number) for number in range(done + 1, rounds + 1)) / usual
+    return seconds_a_round * sum(cost(number) for number in range(finished + 1, rounds + 1)) / usual

@@ -1,4 +1,4 @@
-"""Keep freed memory in the process: a step's tensors come and go by the megabyte, thousands of times a minute."""
+"""Keep freed memory in the process: every step allocates and frees megabytes of tensors."""
 
 import ctypes
 import sys
@@ -10,13 +10,13 @@ MIB = 1 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc's malloc not to hand memory back to the system after every free; holds for the whole process.
+    """Stop glibc's malloc from returning memory to the system after every free, for the whole process.
 
-    Otherwise each step pays for fresh pages, a fifth to a third of its time with the reference net
-    (benchmarks/throughput). Up to 256 MiB an arena stay with the process.
+    Page faults otherwise cost a fifth to a third of each step with the reference net (benchmarks/throughput). Up to
+    256 MiB per arena stay allocated.
 
     Returns:
-        Whether it took effect; other systems' allocators are left alone.
+        Whether it took effect; other systems' allocators are not changed.
     """
     if not sys.platform.startswith("linux"):
         return False

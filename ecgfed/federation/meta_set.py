@@ -9,15 +9,15 @@ from ecgfed.methods.meta_balance import MetaBalanced
 
 
 def with_meta_set(method: Method, data: TrainingData, seed: int) -> Method:
-    """Return what the engine runs: the method itself or, with ``risk=meta-bsm``, the hooks that learn the risk.
+    """Return the method, or with ``risk=meta-bsm`` the method wrapped so that it learns the risk.
 
     Args:
         method: the federated method.
         data: the clients' beats.
-        seed: of the run; it decides which beats are taken.
+        seed: of the run; determines which beats are drawn.
 
     Raises:
-        CohortError: there is no validation beat.
+        CohortError: there are no validation beats.
     """
     if getattr(method.settings, "risk", "ce") != "meta-bsm":
         return method
@@ -25,7 +25,7 @@ def with_meta_set(method: Method, data: TrainingData, seed: int) -> Method:
 
 
 def meta_set(data: TrainingData, each: int, seed: int) -> Batch:
-    """Draw ``each`` validation beats of every class from all clients together, or as many as there are."""
+    """Draw ``each`` validation beats of every class from all clients together, or all if there are fewer."""
     rows = np.concatenate([np.empty(0, np.int64), *(data.valid_rows[client] for client in sorted(data.valid_rows))])
     if not len(rows):
         raise CohortError(

@@ -1,4 +1,4 @@
-"""What a training run does, in numbers: rounds, local work, participants, seeds."""
+"""The plan of a training run: rounds, local work, participants, seeds."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,26 +14,26 @@ from ecgfed.privacy.noise import SERVER, Privacy
 from ecgfed.privacy.robust import MEAN, Aggregation
 from ecgfed.text import count_of
 
-#: A training of more passes would not end.
-MOST_PASSES = 1e6
-#: More rounds, steps or beats than any machine gets through: a slip of the keyboard is no training without an end.
+#: Upper limit for passes over the training beats.
+MAX_PASSES = 1e6
+#: Upper limit for rounds, steps and beats, against typing errors.
 MOST_COUNT = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class TrainPlan:
-    """How many rounds of how much local work by whom.
+    """Rounds, local work and participants of a training run.
 
     Attributes:
         rounds: communication rounds T.
         local_epochs: passes over a client's training beats in a round (R), or None when steps are counted.
         local_steps: optimizer steps of a client in a round, or None when epochs are counted.
         clients_per_round: participants m, or None for all clients.
-        batch_size: beats of a step; a client with fewer takes what it has.
-        seed: decides initial parameters, order of beats and participants.
-        leave_out: training beats that take no part, one of ``LEAVE_OUT``: ``nothing`` or ``poor-quality``.
-        aggregation: what stands in for the weighted mean (``ecgfed.privacy.robust.Aggregation``).
-        dp_clip: longest update of a patient, L2; 0 is no differential privacy (``ecgfed.privacy.noise.Privacy``).
+        batch_size: beats per step; a client with fewer uses all of them.
+        seed: of the initial parameters, the order of beats and the choice of participants.
+        leave_out: training beats to exclude: ``nothing`` or ``poor-quality`` (``LEAVE_OUT``).
+        aggregation: robust replacement of the weighted mean (``ecgfed.privacy.robust.Aggregation``).
+        dp_clip: maximum L2 norm of a patient's update; 0: no differential privacy (``ecgfed.privacy.noise.Privacy``).
         dp_noise: the noise's standard deviation over ``dp_clip``.
         dp_at: where it is added: ``server``, ``patient`` or ``site``.
     """
@@ -75,12 +75,12 @@ class TrainPlan:
 
     @property
     def privacy(self) -> Privacy:
-        """What ``dp_clip``, ``dp_noise`` and ``dp_at`` ask for; raises OptionError where they cannot be."""
+        """The privacy settings of ``dp_clip``, ``dp_noise`` and ``dp_at``; raises OptionError if they are invalid."""
         return Privacy(self.dp_clip, self.dp_noise, self.dp_at)
 
     @property
     def without_privacy(self) -> "TrainPlan":
-        """The plan with the plain mean and no noise: what travels and what it costs does not depend on them."""
+        """The plan with the plain mean and no noise, which communication and cost do not depend on."""
         return replace(self, aggregation=MEAN, dp_clip=0.0, dp_noise=0.0, dp_at=SERVER)
 
     def steps_for(self, train_examples: int) -> int:
@@ -90,7 +90,7 @@ class TrainPlan:
         return int(self.local_epochs or 0) * math.ceil(train_examples / self.batch_size)
 
     def examples_for(self, train_examples: int) -> int:
-        """Return the beats a client goes through in a round (one batch a step)."""
+        """Return the beats a client uses in a round (one batch per step)."""
         if self.local_steps is not None:
             return self.local_steps * min(self.batch_size, train_examples)
         return int(self.local_epochs or 0) * train_examples
@@ -99,7 +99,7 @@ class TrainPlan:
         """Return the rounds after which clients have gone through all training beats ``passes`` times on average.
 
         Args:
-            passes: how often.
+            passes: passes over all training beats, on average.
             train_examples: (M,) each client's training beats.
             per_step: batches that the method reads in a step (``Requirements.batches_per_step``).
         """
@@ -109,28 +109,32 @@ class TrainPlan:
         return max(1, round(passes * int(train_examples.sum()) / per_round))
 
     def with_passes(self, passes: float, train_examples: NDArray[np.int64], per_step: int = 1) -> "TrainPlan":
-        """Return the plan with as many rounds as ``rounds_for_passes`` says."""
+        """Return the plan with ``rounds_for_passes`` rounds."""
         return replace(self, rounds=self.rounds_for_passes(passes, train_examples, per_step))
 
 
 def check_passes(passes: float) -> float:
-    """Return the passes; raises OptionError unless they are a finite number above 0 that rounds can be counted for."""
-    if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 < passes < MOST_PASSES:
-        raise OptionError("--passes", f"{passes!r}", f"above 0 and below {MOST_PASSES:g}")
+    """Return the passes; raises OptionError unless they are above 0 and below ``MAX_PASSES``."""
+    if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 < passes < MAX_PASSES:
+        raise OptionError("--passes", f"{passes!r}", f"above 0 and below {MAX_PASSES:g}")
     return passes
 
 
-def check_needs(needs: Requirements, plan: TrainPlan, clients: int) -> None:
-    """Raise OptionError where a plan is not one the method is defined for.
+def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> None:
+    """Raise OptionError if the method is not defined for the plan.
 
     Args:
-        needs: the method's.
-        plan: the run's.
-        clients: clients of the federation.
+        needs: requirements of the method.
+        plan: of the run.
+        clients: number of clients in the federation.
     """
     if needs.single_step and plan.local_steps != 1:
-        asked = count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
-        raise OptionError("--local-steps", asked, "1 with this method", "see 'ecgfed methods' for its form with more")
+        requested = (
+            count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
+        )
+        raise OptionError(
+            "--local-steps", requested, "1 with this method", "see 'ecgfed methods' for its form with more"
+        )
     if needs.all_clients and plan.clients_per_round not in (None, clients):
         raise OptionError(
             "--clients-per-round", f"{plan.clients_per_round}", f"all {clients} with this method", "leave it out"
@@ -143,13 +147,13 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
     Args:
         plan: m and the seed.
         clients: (M,) client numbers.
-        round_number: from 1 on; the choice depends on it and the seed only, so a resumed run chooses the same.
+        round_number: from 1; the choice depends only on it and the seed, so a resumed run chooses the same.
 
     Returns:
         (m,) client numbers in increasing order.
 
     Raises:
-        OptionError: more clients a round than there are.
+        OptionError: more clients per round than there are.
     """
     m = plan.clients_per_round
     if m is None:
@@ -161,7 +165,7 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
 
 
 def worker_count(workers: int | None) -> int:
-    """Return how many workers there shall be: one a core where nobody says; raises OptionError below 1."""
+    """Return the number of workers, by default one per core; raises OptionError below 1."""
     if workers is None:
         return available_cores()
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:

@@ -1,4 +1,4 @@
-"""How far a session is and how fast, told after every round."""
+"""Report progress and speed after every round."""
 
 import time
 from collections import deque
@@ -11,59 +11,63 @@ from ecgfed.federation.train import Callback, RoundOutcome
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a session is, and how fast.
+class TrainingProgress:
+    """Progress and speed of a training session.
 
     Attributes:
         round: finished rounds of the run.
         rounds: planned rounds of the run.
         rounds_per_s: over the last rounds of this session.
-        samples_per_s: training beats a second over the same rounds.
-        left_s: time the rounds that are left will take at that speed.
+        samples_per_s: training beats per second over the same rounds.
+        remaining_s: expected time for the remaining rounds at that speed.
         record: the round's line in the history.
-        timed: rounds that the speed is taken over.
+        timed: rounds that the speed is averaged over.
     """
 
     round: int
     rounds: int
     rounds_per_s: float
     samples_per_s: float
-    left_s: float
+    remaining_s: float
     record: dict[str, Any]
     timed: int = 1
 
 
-class ReportProgress(Callback):
-    """Tells somebody after every round how far the run is and how fast.
+class ProgressCallback(Callback):
+    """Calls a function with the progress after every round.
 
     Args:
         rounds: planned rounds of the run.
-        tell: told.
-        window: rounds that the speed is taken over.
-        clock: seconds from any moment on.
+        on_progress: called with the progress.
+        window: rounds that the speed is averaged over.
+        clock: monotonic time in seconds.
     """
 
     def __init__(
         self,
         rounds: int,
-        tell: Callable[[Progress], None],
+        on_progress: Callable[[TrainingProgress], None],
         window: int = 20,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.rounds, self.tell, self.clock = rounds, tell, clock
+        self.rounds, self.on_progress, self.clock = rounds, on_progress, clock
         # (when, beats of the session so far), the first from before the window's first round
         self._marks: deque[tuple[float, int]] = deque(maxlen=window + 1)
 
     def on_start(self, state: State) -> None:
-        """Begin to take the time."""
+        """Start the clock."""
         self._marks.clear()
         self._marks.append((self.clock(), 0))
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Tell."""
+        """Report the progress."""
         self._marks.append((self.clock(), self._marks[-1][1] + outcome.examples))
         (since, before), (now, beats) = self._marks[0], self._marks[-1]
         elapsed = max(now - since, 1e-9)
-        timed, done = len(self._marks) - 1, outcome.state.round
-        speed, left_s = timed / elapsed, (self.rounds - done) * elapsed / timed
-        self.tell(Progress(done, self.rounds, speed, (beats - before) / elapsed, left_s, outcome.record, timed))
+        timed, finished = len(self._marks) - 1, outcome.state.round
+        speed, remaining_s = timed / elapsed, (self.rounds - finished) * elapsed / timed
+        self.on_progress(
+            TrainingProgress(
+                finished, self.rounds, speed, (beats - before) / elapsed, remaining_s, outcome.record, timed
+            )
+        )

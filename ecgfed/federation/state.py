@@ -1,4 +1,4 @@
-"""Where a training stands between two rounds."""
+"""State of a training run between two rounds."""
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from ecgfed.methods.base import Tree
 
 @dataclass
 class State:
-    """A run after some round.
+    """State of a run after a round.
 
     Attributes:
         round: finished rounds.
         server: the server's state.
-        kept: client number -> what it keeps; clients that never took part are absent. In a run with checkpoints a
-            ``KeptStates``, which reads a client's file when it is asked for.
-        seen: client number -> beats used so far.
+        client_states: client number -> its state; clients that never took part are absent. In a run with checkpoints,
+            a ``ClientStates``, which reads a client's file on access.
+        beats_used: client number -> number of beats used so far.
     """
 
     round: int
     server: Tree
-    kept: MutableMapping[int, Tree] = field(default_factory=dict)
-    seen: dict[int, int] = field(default_factory=dict)
+    client_states: MutableMapping[int, Tree] = field(default_factory=dict)
+    beats_used: dict[int, int] = field(default_factory=dict)

@@ -155,7 +155,7 @@ def _trial(
     for number in rounds:
         state.round = number - 1
         train(method, data, plan, _Steps(data, plan), state, should_stop=lambda: True)
-        kept += [_structure(tree) for tree in state.kept.values()]
+        kept += [_structure(tree) for tree in state.client_states.values()]
         server |= {_general(path): form for path, form in _structure(state.server).items()}
     return kept, server
 
@@ -171,8 +171,10 @@ class _Steps:
         return [self._run(method, prepared(method, self.data, one)) for one in work]
 
     def _run(self, method: Method, work: ClientWork) -> ClientResult:
-        state, means = method.init_round(work.shared, work.kept, work.info), {"loss": 0.0}
-        batches = local_batches(self.data, self.plan, work.info.index, work.seen, method.requirements.batches_per_step)
+        state, means = method.init_round(work.shared, work.client_state, work.info), {"loss": 0.0}
+        batches = local_batches(
+            self.data, self.plan, work.info.index, work.beats_used, method.requirements.batches_per_step
+        )
         for t, group in enumerate(batches):
             state, losses = method.step(state, group, t)
             means |= dict.fromkeys(losses, 0.0)

@@ -1,8 +1,8 @@
-"""The engine for a CPU: worker threads, a client each.
+"""The engine for a CPU: worker threads, one client per thread.
 
-torch releases the interpreter lock inside its kernels, so one thread a core with one torch thread each keeps the
-cores busy without copies between processes. A client's arithmetic does not depend on the thread it runs in, hence the
-same bits whatever the number of workers.
+torch releases the interpreter lock inside its kernels, so one thread per core with one torch thread each keeps
+the cores busy without copies between processes. A client's arithmetic does not depend on the thread it runs in, so
+results are bit-identical for any number of workers.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class ThreadEngine:
         self._pool.shutdown(cancel_futures=True)
 
     def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
-        """Run all clients, those with most steps first so that no core waits long at the end."""
+        """Run all clients, those with most steps first, so that no core idles for long at the end."""
         order = sorted(range(len(work)), key=lambda i: -work[i].info.steps)
         run: Callable[[int], ClientResult] = lambda i: run_client(method, self.data, self.plan, work[i])  # noqa: E731
         futures = {i: self._pool.submit(run, i) for i in order}

@@ -1,4 +1,4 @@
-"""The loop over rounds: choose participants, run them, aggregate, tell the callbacks."""
+"""The training loop: select participants, run them, aggregate, call the callbacks."""
 
 import math
 from collections import Counter
@@ -12,8 +12,8 @@ import torch
 from ecgfed.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.meta_set import with_meta_set
-from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.federation.plan import TrainPlan, check_needs, participants
+from ecgfed.federation.plan import TrainPlan, check_requirements, participants
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.federation.trees import stack
 from ecgfed.federation.updates import check_combining, combined, spent
@@ -24,15 +24,15 @@ from ecgfed.privacy.noise import SITE
 
 @dataclass
 class RoundOutcome:
-    """What callbacks learn of a round.
+    """Outcome of a round, passed to callbacks.
 
     Attributes:
-        state: the run after it.
-        changed: clients whose kept state is new.
+        state: the state after the round.
+        changed: clients whose state has changed.
         record: the round's line in the history, JSON-ready; callbacks may add to it.
-        examples: training beats or images the participants went through.
+        examples: training beats or images that the participants used.
         last: whether this was the run's last round.
-        stopping: whether this session ends here because it was asked to, before the run's last round.
+        stopping: whether the session stops here on request, before the run's last round.
     """
 
     state: State
@@ -44,19 +44,19 @@ class RoundOutcome:
 
 
 class Callback:
-    """Something that watches a run. Callbacks are called in the order given."""
+    """Base class of callbacks; they are called in the order they are passed."""
 
     def on_start(self, state: State) -> None:
-        """Learn of the state before the first round of this session."""
+        """Called before the first round of the session."""
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round."""
+        """Called after every round."""
 
     def on_end(self, state: State) -> None:
-        """Learn of the state after the session's last round."""
+        """Called after the last round of the session."""
 
     def on_failure(self, state: State) -> None:
-        """Learn that an error, or Ctrl-C, ended the session instead; finish what was begun, and raise nothing."""
+        """Called instead of ``on_end`` if an error or Ctrl-C ended the session; must not raise."""
 
 
 def initial_state(method: Method, plan: TrainPlan) -> State:
@@ -64,7 +64,7 @@ def initial_state(method: Method, plan: TrainPlan) -> State:
     return State(0, method.server_start(method.net.initial(plan.seed)))
 
 
-@one_torch_thread()
+@single_torch_thread()
 def train(
     method: Method,
     data: TrainingData,
@@ -75,26 +75,26 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     secret: bytes = b"",
 ) -> State:
-    """Run the rounds that are left.
+    """Run the remaining rounds.
 
     Args:
         method: the federated method.
         data: the clients' training beats.
         plan: rounds, local work, seeds.
         engine: runs the clients.
-        state: where to go on; changed in place.
-        callbacks: told of every round.
-        should_stop: asked after every round; True ends the session there.
-        secret: of the noise, where the plan has the server add some; nobody who sees the models may know it.
+        state: the state to continue from; changed in place.
+        callbacks: called after every round.
+        should_stop: called after every round; True ends the session.
+        secret: seed of the noise if the server adds any; must be kept from everybody who sees the models.
 
     Returns:
         The state after the session's last round.
 
     Raises:
-        RunError: a client's loss was not finite, or what it keeps cannot be read.
+        RunError: a client's loss was not finite, or its state cannot be read.
         StorageError: a callback could not write.
     """
-    check_needs(method.requirements, plan, len(data.clients))
+    check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     session = _Session(method, data, plan, engine, secret, state.round)
     try:
@@ -116,71 +116,71 @@ def train(
 
 
 class _Session:
-    """What stays the same from round to round."""
+    """Everything that does not change between rounds."""
 
     def __init__(
-        self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, secret: bytes, done: int
+        self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, secret: bytes, finished: int
     ) -> None:
         self.method, self.data, self.plan, self.engine, self.secret = method, data, plan, engine, secret
-        #: what runs in the method's place; what travels, and its card, are the method's
+        #: the hooks that run; what is sent, and the card, are those of the method
         self.runs = with_meta_set(method, data, plan.seed)
         self.initial = method.net.initial(plan.seed)
         self.train_examples = dict(zip(data.clients.tolist(), data.train_examples.tolist(), strict=True))
         self.total = sum(self.train_examples.values())
-        #: in how many rounds each client was asked, which epsilon depends on
+        #: number of rounds each client was selected for, which epsilon depends on
         self.charged: Counter[int] = Counter()
-        for number in range(1, done + 1 if plan.privacy.on else 1):
+        for number in range(1, finished + 1 if plan.privacy.on else 1):
             self._charge(number)
 
     def _charge(self, number: int) -> None:
         self.charged.update(participants(self.plan, self.data.clients, number).tolist())
 
     def run_round(self, state: State) -> RoundOutcome:
-        """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
+        """Run the next round; ``state`` is changed in place. Only participants are held in memory."""
         number, progress = state.round + 1, state.round / self.plan.rounds
-        asked = [int(client) for client in participants(self.plan, self.data.clients, number)]
+        selected = [int(client) for client in participants(self.plan, self.data.clients, number)]
         work = [
             client_work(
                 self.runs, self.data, self.plan, state, client, initial=self.initial, number=number, progress=progress
             )
-            for client in asked
+            for client in selected
         ]
-        came = list(zip(asked, work, self.engine.run(self.runs, work), strict=True))
-        took_part = [(client, one.shared, result) for client, one, result in came if result is not None]
+        replies = list(zip(selected, work, self.engine.run(self.runs, work), strict=True))
+        took_part = [(client, task.shared, result) for client, task, result in replies if result is not None]
         chosen = [client for client, _, _ in took_part]
         sent = [shared for _, shared, _ in took_part]
         results = [result for _, _, result in took_part]
-        del work, came, took_part
+        del work, replies, took_part
         returned = self._returned(chosen, results, sent, number, progress)
         del sent
         state.server = self.runs.aggregate(state.server, returned)
         for client, result in zip(chosen, results, strict=True):
-            state.kept[client] = result.kept
-            state.seen[client] = state.seen.get(client, 0) + result.examples
+            state.client_states[client] = result.client_state
+            state.beats_used[client] = state.beats_used.get(client, 0) + result.examples
         state.round = number
         record = _record(self.runs, state, chosen, results, self.total) | self._epsilon(number)
         beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
     def _epsilon(self, number: int) -> dict[str, float]:
-        """What the round's line says of differential privacy: epsilon so far, of who was asked most often.
+        """Return epsilon so far, of the client selected most often, for the round's line in the history.
 
-        Who was asked is charged, also where its update came too late to be used: it may have been seen.
+        Every selected client is charged, even if its update arrived too late to be used: it may have been observed.
         """
         if not self.plan.privacy.on:
             return {}
         self._charge(number)
         # a site takes part when one of its patients does
-        most = number if self.plan.dp_at == SITE else max(self.charged.values())
-        epsilon = spent(self.plan, most)
+        participations = number if self.plan.dp_at == SITE else max(self.charged.values())
+        epsilon = spent(self.plan, participations)
         return {} if epsilon is None or math.isinf(epsilon) else {"epsilon": epsilon}
 
     def _returned(
         self, chosen: list[int], results: list[ClientResult], sent: list[Tree], number: int, progress: float
     ) -> Returned:
-        came = stack([result.returned for result in results])
+        stacked = stack([result.returned for result in results])
         return Returned(
-            tree=combined(self.method, self.plan, sent, came, number, self.secret),
+            tree=combined(self.method, self.plan, sent, stacked, number, self.secret),
             losses={
                 name: torch.tensor([result.losses[name] for result in results], dtype=torch.float64)
                 for name in results[0].losses
@@ -205,7 +205,7 @@ def client_work(
     number: int,
     progress: float,
 ) -> ClientWork:
-    """Return one client's part of round ``number``: what the server sends it, and what it kept or begins with.
+    """Return one client's input for round ``number``: what the server sends it, and its state.
 
     Args:
         method: the federated method.
@@ -214,21 +214,21 @@ def client_work(
         state: the run before the round.
         client: client number.
         initial: the run's first parameters.
-        number: the round, from 1 on.
-        progress: share of the run's rounds that are over.
+        number: the round, from 1.
+        progress: fraction of the run's rounds that are finished.
     """
     beats = len(data.rows[client])
     steps = plan.steps_for(beats)
     info = ClientInfo(client, number, beats, data.class_counts(client), steps, progress, seed=plan.seed)
-    kept = state.kept[client] if client in state.kept else method.client_start(initial)
-    return ClientWork(info, method.server_message(state.server, client), kept, state.seen.get(client, 0))
+    client_state = state.client_states[client] if client in state.client_states else method.client_start(initial)
+    return ClientWork(info, method.server_message(state.server, client), client_state, state.beats_used.get(client, 0))
 
 
 def _record(method: Method, state: State, chosen: list[int], results: list[ClientResult], total: int) -> dict[str, Any]:
     losses = np.array([result.losses["loss"] for result in results])
     return {
         "round": state.round,
-        "passes": sum(state.seen.values()) / total,
+        "passes": sum(state.beats_used.values()) / total,
         "loss_mean": float(losses.mean()),
         "loss_max": float(losses.max()),
         "worst_client": chosen[int(losses.argmax())],

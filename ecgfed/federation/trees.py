@@ -22,7 +22,7 @@ def flatten(tree: Tree, prefix: str = "") -> dict[str, torch.Tensor]:
 
 
 def unflatten(flat: dict[str, torch.Tensor]) -> Tree:
-    """Return the tree that ``flatten`` took apart (empty branches are not kept)."""
+    """Return the tree of flattened leaves (empty branches are lost)."""
     tree: dict[str, Any] = {}
     for path, value in flat.items():
         *branches, leaf = path.split(_SEPARATOR)
@@ -34,18 +34,18 @@ def unflatten(flat: dict[str, torch.Tensor]) -> Tree:
 
 
 def stack(trees: Sequence[Tree]) -> Tree:
-    """Stack trees of one shape along a new first axis."""
+    """Stack trees of equal structure along a new first axis."""
     flat = [flatten(tree) for tree in trees]
-    return unflatten({path: torch.stack([one[path] for one in flat]) for path in flat[0]})
+    return unflatten({path: torch.stack([leaves[path] for leaves in flat]) for path in flat[0]})
 
 
 def tree_bytes(tree: Tree) -> int:
-    """Return how many bytes a tree's leaves hold."""
+    """Return the total size of a tree's leaves in bytes."""
     return sum(value.numel() * value.element_size() for value in flatten(tree).values())
 
 
-def own_memory(tree: Tree) -> Tree:
-    """Return the tree with leaves that hold no more memory than their own: a slice of a stack would keep it all."""
+def compact_storage(tree: Tree) -> Tree:
+    """Return the tree with leaves that are slices of a larger tensor copied, so that the large one can be freed."""
     return unflatten(
         {
             path: value.clone() if value.untyped_storage().nbytes() > value.numel() * value.element_size() else value

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.windows import WINDOW_SAMPLES
 from ecgfed.bundles.quantise import Int8Layer
-from ecgfed.device.certainty import Certainty
+from ecgfed.device.calibration import Calibration
 from ecgfed.errors import BundleError
 from ecgfed.mcu.c_text import c_array, c_comment, c_float, c_string
 from ecgfed.nets.layers import NORM_EPS
@@ -46,7 +46,7 @@ def quantized_prototypes(prototypes: tuple[NDArray[np.float32], float] | None) -
     """Quantize prototypes (prototypes, 64) to int16, each with its own scale; None if there are none.
 
     Args:
-        prototypes: prototypes and threshold, from ``typical_shapes``.
+        prototypes: prototypes and threshold, from ``prototype_shapes``.
 
     Raises:
         BundleError: another shape, or values that are not finite.
@@ -81,7 +81,7 @@ class McuModel:
     layers: Mapping[str, Int8Layer]
     norms: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
     classes: tuple[str, ...]
-    certainty: Certainty
+    certainty: Calibration
     prototypes: Prototypes | None
     metadata: Mapping[str, str]
 
@@ -112,7 +112,7 @@ def make_model(
     params: Params,
     layers: Sequence[Int8Layer],
     classes: tuple[str, ...],
-    certainty: Certainty,
+    certainty: Calibration,
     prototypes: Prototypes | None,
     metadata: Mapping[str, str],
 ) -> McuModel:

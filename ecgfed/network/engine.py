@@ -85,7 +85,7 @@ class NetworkEngine:
 
         per_step = method.requirements.batches_per_step
         beats = {
-            client.info.index: expected_beats(self.plan, client.info.train_examples, client.seen, per_step)
+            client.info.index: expected_beats(self.plan, client.info.train_examples, client.beats_used, per_step)
             for client in work
         }
 

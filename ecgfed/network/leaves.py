@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ecgfed.federation.card_check import entry_of
+from ecgfed.federation.communication_audit import entry_of
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.communication import ALWAYS_SENT

@@ -23,7 +23,7 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
+from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_passes, check_requirements, participants
 from ecgfed.federation.updates import check_combining
 from ecgfed.files import create_folder, read_json, write_json
 from ecgfed.methods.base import Method
@@ -222,7 +222,7 @@ def build_method_and_plan(config: FederationConfig, roster: Roster) -> tuple[Met
     if config.rounds is None:
         passes = recipe["passes"] if config.passes is None else config.passes
         plan = plan.with_passes(passes, data.train_examples, method.requirements.batches_per_step)
-    check_needs(method.requirements, plan, len(data.clients))
+    check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
 

@@ -11,7 +11,7 @@ from flwr.app import RecordDict
 from ecgfed.errors import OptionError, RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.federation.updates import in_words, spent_in_words
+from ecgfed.federation.updates import describe_aggregation, describe_privacy_spent
 from ecgfed.files import read_json, write_json, write_text
 from ecgfed.locks import locked
 from ecgfed.methods.registry import method_by_name
@@ -139,7 +139,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
         run_text = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
         sites_text = count_of(len(roster.sites), "site")
         log(f"{run_text}, {count_of(len(data.clients), 'patient')} at {sites_text} ({roster.describe()})")
-        for line in (*roster.warnings(), *in_words(run.plan)):
+        for line in (*roster.warnings(), *describe_aggregation(run.plan)):
             log(line)
         if state.round:
             log(f"resuming after round {state.round}")
@@ -265,7 +265,7 @@ def _end(
         log(f"site {names[node]}: {count_of(scored.patients, 'patient')}, {scores_in_words(scored.as_json())}")
     for node, reason in replies.missing.items():
         log(f"site {names[node]} {reason}: it has no result yet; run the same command to send it again")
-    for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
+    for line in describe_privacy_spent(run.plan, run.last_record().get("epsilon")):
         log(line)
     if leaves := engine.round_leaves or _previous_leaves(folder):
         leaves = [*leaves, *leaves_of_end(run.method, state.server)]

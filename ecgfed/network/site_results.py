@@ -188,8 +188,10 @@ def write_result(
         EcgfedError: the folder exists, or cannot be written.
     """
     state, cohort, first = site_run.state(), site_run.cohort, site_run.run_spec.first
-    client_states = {site.index_of(client, first): (state.round, state.kept[client]) for client in state.kept}
-    beats_used = {site.index_of(client, first): count for client, count in state.seen.items()}
+    client_states = {
+        site.index_of(client, first): (state.round, state.client_states[client]) for client in state.client_states
+    }
+    beats_used = {site.index_of(client, first): count for client, count in state.beats_used.items()}
     history = (site_run.folder / HISTORY).read_text() if (site_run.folder / HISTORY).is_file() else ""
     with replacing_folder(site.path / name) as partial:
         run = create_run(partial, cohort, site_run.method, site_run.plan, {"device": "cpu", "engine": "flower"})

@@ -19,8 +19,8 @@ from torch import Tensor
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.federation.plan import available_cores, check_needs
+from ecgfed.federation.plan import available_cores, check_requirements
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
@@ -119,7 +119,7 @@ class SiteRun:
         spec = self.method.net.spec
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=run_spec.first)
         try:
-            check_needs(self.method.requirements, self.plan, run_spec.federation)
+            check_requirements(self.method.requirements, self.plan, run_spec.federation)
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
@@ -228,7 +228,7 @@ class SiteRun:
         self._save(state, request, results, reply)
         return reply
 
-    @one_torch_thread()
+    @single_torch_thread()
     def _train(self, state: State, request: RoundRequest) -> list[ClientResult]:
         progress = (request.round - 1) / self.plan.rounds
         work = []
@@ -243,8 +243,10 @@ class SiteRun:
                 progress,
                 seed=self.plan.seed,
             )
-            client_state = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
-            work.append(ClientWork(info, shared, client_state, state.seen.get(client, 0)))
+            client_state = (
+                state.client_states[client] if client in state.client_states else self.method.client_start(self.initial)
+            )
+            work.append(ClientWork(info, shared, client_state, state.beats_used.get(client, 0)))
         try:
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
                 secret = self._secret(request)
@@ -270,26 +272,28 @@ class SiteRun:
         """Write the pending round, the clients' state and the reply, beside the committed one; raises StorageError."""
         self.pending.attach(State(0, {}))
         pairs = list(zip(request.clients, results, strict=True))
-        client_states = {client: (request.round, result.kept) for client, result in pairs}
-        beats_used = {client: state.seen.get(client, 0) + result.examples for client, result in pairs}
+        client_states = {client: (request.round, result.client_state) for client, result in pairs}
+        beats_used = {client: state.beats_used.get(client, 0) + result.examples for client, result in pairs}
         server = {"request": request.digest(), **stored_reply(reply)}
         self.pending.write(Snapshot(request.round, client_states, server, beats_used))
 
     def _count(self, state: State, pending: State) -> None:
         """Commit the pending round: the history's line first, then the clients' state; raises StorageError."""
         self.store.attach(state)
-        beats_used = {**state.seen, **pending.seen}
-        client_states = {client: (pending.round, pending.kept[client]) for client in sorted(pending.seen)}
+        beats_used = {**state.beats_used, **pending.beats_used}
+        client_states = {
+            client: (pending.round, pending.client_states[client]) for client in sorted(pending.beats_used)
+        }
         history = self.folder / HISTORY
         lines = read_lines(history, state.round)
         write_text(history, "".join(json.dumps(line) + "\n" for line in lines))
         append_line(history, json.dumps(self._record(pending, beats_used)))
         for client, (_, tree) in client_states.items():
-            state.kept[client] = tree
+            state.client_states[client] = tree
         self.store.write(Snapshot(pending.round, client_states, pending.server, beats_used))
 
     def _record(self, pending: State, beats_used: Mapping[int, int]) -> dict[str, object]:
-        clients, reply = sorted(pending.seen), reply_of(pending.server)
+        clients, reply = sorted(pending.beats_used), reply_of(pending.server)
         losses = [client_losses["loss"] for client_losses in reply.losses]
         return {
             "round": pending.round,

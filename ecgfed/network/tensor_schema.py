@@ -112,12 +112,12 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     info = replace(work.info, train_examples=_EXAMPLES, class_counts=data.class_counts(work.info.index), steps=1)
     initial = method.net.initial(plan.seed)
     message = method.server_message(method.server_start(initial), info.index)
-    work = replace(work, info=info, seen=0)
+    work = replace(work, info=info, beats_used=0)
     # the message may depend on state from an earlier round, as LG-FedAvg's head does on the client's own extractor
     client_state = run_client(
-        method, data, short, replace(work, shared=message, kept=method.client_start(initial))
-    ).kept
-    result = run_client(method, data, short, replace(work, kept=client_state))
+        method, data, short, replace(work, shared=message, client_state=method.client_start(initial))
+    ).client_state
+    result = run_client(method, data, short, replace(work, client_state=client_state))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
     return TensorSchema(leaves, frozenset(result.losses))
 

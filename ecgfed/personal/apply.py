@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.methods.base import Batch, Tree
 from ecgfed.methods.models import Pipeline
@@ -86,13 +86,13 @@ class PersonalModels:
         """
         if self.fitter is None or client not in self._beats.rows:
             if client_state is None:
-                client_state = self.run.kept(self.state, client)
+                client_state = self.run.client_state(self.state, client)
             return self.run.method.personal_model(self.state.server, client_state)
         valid = self._beats.valid_rows.get(client)
         train = self._beats.batch(self._beats.rows[client])
         return self.from_beats(train, None if valid is None else self._beats.batch(valid), client)
 
-    @one_torch_thread()  # so that its bits do not depend on the machine's cores
+    @single_torch_thread()  # so that its bits do not depend on the machine's cores
     def from_beats(self, train: Batch, valid: Batch | None, client: int) -> Pipeline:
         """Return the model of a patient with these beats; ``client`` may be a number outside the cohort.
 

@@ -1,17 +1,16 @@
-r"""How much T noised updates tell of one patient: epsilon at a delta.
+r"""Privacy accountant: epsilon for T noised updates at a given delta.
 
-One release is the Gaussian mechanism: a sum in which one patient's part is at most C long, with noise of standard
-deviation z C on every coordinate. T of them, each chosen after the others were seen, are together as one with noise
-z / sqrt(T) (Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 84(1), 2022, corollary 3.3), whose epsilon and
-delta are known exactly (Balle and Wang, ICML 2018, theorem 8), with :math:`\mu = \sqrt T / z`:
+Each release is a Gaussian mechanism: a sum with sensitivity C (L2), and noise of standard deviation z C on every
+coordinate. T adaptive releases are equivalent to one with noise z / sqrt(T) (Dong, Roth and Su, "Gaussian Differential
+Privacy", JRSS B 84(1), 2022, corollary 3.3), whose epsilon and delta are known exactly (Balle and Wang, ICML
+2018, theorem 8), with :math:`\mu = \sqrt T / z`:
 
 .. math:: \delta(\epsilon) = \Phi(\mu/2 - \epsilon/\mu) - e^{\epsilon}\, \Phi(-\mu/2 - \epsilon/\mu)
 
-No sampling makes it smaller here: who took part in which round stands in the run and follows from its seed, and
-amplification (Abadi et al. 2016, Mironov et al. 2019) holds only where nobody learns that. A patient is charged for the
-rounds it took part in, and for no other.
+Amplification by subsampling (Abadi et al. 2016, Mironov et al. 2019) does not apply: participation is recorded in the
+run and follows from its seed, so it is not secret. A patient is charged only for the rounds it took part in.
 
-Neighbours are the same federation with and without what one patient (or site) sends.
+Neighbouring data sets are the federation with and without the updates of one patient (or site).
 """
 
 import math
@@ -19,7 +18,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-#: Where nobody says: below one in the patients of any federation that a table here is about.
+#: Default delta, below 1/patients for all federations benchmarked here.
 DELTA = 1e-5
 
 

@@ -1,10 +1,10 @@
-"""Clipping and noise of a client's update, and the secret from which the noise is drawn.
+"""Clipping and noise for client updates, with a secret seed.
 
-Flower has both (``flwr.supercore.differential_privacy``). Ours clip the same, and differ where Flower's do not fit: the
-noise is drawn from a secret of the run, so that a run that was killed ends as one that was not, and not from NumPy's
-global generator; a change of length 0 is no division by 0. Flower has no accountant (1.41): ``accountant`` here.
+Flower has both (``flwr.supercore.differential_privacy``). Clipping here is equivalent; the differences are: noise is
+drawn from a secret of the run, so that a resumed run gives identical results, instead of NumPy's global generator; and
+an update of norm 0 does not divide by 0. Flower 1.41 has no accountant; see ``accountant``.
 
-The noise must not follow from the seed: the seed is written down, and whoever knows it could take the noise off again.
+Noise must not be derived from the run's seed, which is public: it could be reproduced and subtracted.
 """
 
 import hashlib
@@ -19,18 +19,18 @@ from torch import Tensor
 from ecgfed.errors import OptionError
 from ecgfed.privacy.robust import lengths, scaled
 
-#: Where the noise is added: to the sum, by the server; to each patient's update, or to the sum of a site's patients,
-#: before it leaves.
+#: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
+#: it is sent.
 SERVER, PATIENT, SITE = PLACES = ("server", "patient", "site")
 
 
 @dataclass(frozen=True)
 class Privacy:
-    """What ``--dp-clip``, ``--dp-noise`` and ``--dp-at`` ask for.
+    """Privacy settings of ``--dp-clip``, ``--dp-noise`` and ``--dp-at``.
 
     Attributes:
-        clip: C, the longest change of the weights that one patient (``site``: one site) sends, L2; 0 is off.
-        noise: z; the noise's standard deviation is z C on every weight of the sum (``server``) or of what is sent.
+        clip: C, maximum L2 norm of the update of one patient (``site``: of one site); 0: off.
+        noise: z; the noise's standard deviation is z C on every weight of the sum (``server``) or of the update.
         at: ``server``, ``patient`` or ``site``.
     """
 
@@ -50,12 +50,12 @@ class Privacy:
 
     @property
     def on(self) -> bool:
-        """Whether updates are clipped at all."""
+        """Whether updates are clipped."""
         return self.clip > 0
 
 
 def clipped(changes: dict[str, Tensor], clip: float) -> dict[str, Tensor]:
-    """Return clients' changes, entries (m, ...), scaled down to length ``clip`` where they are longer (float64)."""
+    """Return clients' changes, entries (m, ...), scaled down to L2 norm ``clip`` if larger (float64)."""
     norms = lengths(changes)
     return scaled({path: value.double() for path, value in changes.items()}, (clip / norms.clamp_min(clip)))
 
@@ -66,8 +66,8 @@ def gaussian(like: dict[str, Tensor], deviation: float, secret: bytes, *words: o
     Args:
         like: entries of the change.
         deviation: standard deviation.
-        secret: nobody who sees what is noised may know it.
-        words: which noise: the round, whose.
+        secret: must be kept from everybody who sees the noised values.
+        *words: identify the noise: round, mode, client.
 
     Raises:
         ValueError: there is noise to draw and no secret.

@@ -1,7 +1,7 @@
-"""Aggregations that a few malicious or broken clients cannot lead where they like, in place of the weighted mean.
+"""Robust aggregation against a few malicious or faulty clients, in place of the weighted mean.
 
-Each takes the clients' changes of what they received, entry by entry, and returns changes whose weighted mean is the
-robust one: so it fits every method that ends in a weighted mean, whatever else the method does with that.
+Each rule maps the clients' changes, entry by entry, to changes whose weighted mean is the robust aggregate, so it works
+with every method that ends in a weighted mean.
 """
 
 import math
@@ -12,19 +12,19 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 
-#: Words of ``--aggregation``: the weighted mean, and what stands in for it.
+#: Values of ``--aggregation``: the weighted mean and its replacements.
 MEAN, MEDIAN, TRIMMED, BOUND = "mean", "median", "trimmed-mean", "norm-bound"
-#: Share of the clients that a trimmed mean leaves out on each side, where nobody says.
+#: Default fraction of clients that a trimmed mean excludes on each side.
 TRIM = 0.2
 
 
 @dataclass(frozen=True)
 class Aggregation:
-    """A choice of ``--aggregation``.
+    """Parsed value of ``--aggregation``.
 
     Attributes:
         kind: ``mean``, ``median``, ``trimmed-mean`` or ``norm-bound``.
-        number: share trimmed on each side, or the largest norm of a change; 0 for the median of the round's norms.
+        number: fraction trimmed on each side, or maximum norm of a change; 0 for the median of the round's norms.
     """
 
     kind: str = MEAN
@@ -52,7 +52,7 @@ class Aggregation:
         return cls(word, number)
 
     def __call__(self, changes: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the changes, every entry (m, ...), of which the weighted mean is to be taken."""
+        """Return the changes, every entry (m, ...), whose weighted mean is the robust aggregate."""
         if self.kind == MEDIAN:
             return {path: same_for_all(median(value), len(value)) for path, value in changes.items()}
         if self.kind == TRIMMED:
@@ -61,23 +61,23 @@ class Aggregation:
 
 
 def same_for_all(value: Tensor, m: int) -> Tensor:
-    """``value`` (...) for each of m clients, (m, ...), in the memory of one."""
+    """Return ``value`` (...) expanded to m clients, (m, ...), without copying."""
     return value.expand(m, *value.shape)
 
 
 def median(stacked: Tensor) -> Tensor:
-    """The median of every coordinate, (m, ...) -> (...); of an even number the mean of the two in the middle.
+    """Return the coordinate-wise median, (m, ...) -> (...); for even m, the mean of the middle two.
 
-    Yin et al., "Byzantine-Robust Distributed Learning", ICML 2018, definition 1. Every client counts the same.
+    Yin et al., "Byzantine-Robust Distributed Learning", ICML 2018, definition 1. All clients have equal weight.
     """
     ordered, m = stacked.sort(dim=0).values, len(stacked)
     return (ordered[(m - 1) // 2] + ordered[m // 2]) / 2
 
 
 def trimmed_mean(stacked: Tensor, share: float) -> Tensor:
-    """The mean of every coordinate without the largest and the smallest ``share`` of the clients, (m, ...) -> (...).
+    """Return the coordinate-wise mean without the largest and smallest ``share`` of clients, (m, ...) -> (...).
 
-    Yin et al., ICML 2018, definition 2. At least one on each side is left out where there are three clients or more.
+    Yin et al., ICML 2018, definition 2. At least one on each side is excluded if there are three clients or more.
     """
     m = len(stacked)
     k = max(int(share * m + 1e-9), 1 if m > 2 else 0)
@@ -85,13 +85,13 @@ def trimmed_mean(stacked: Tensor, share: float) -> Tensor:
 
 
 def norm_bounded(changes: dict[str, Tensor], bound: float) -> dict[str, Tensor]:
-    """Scale each client's change down to ``bound`` where it is longer; the method's weights stay.
+    """Scale each client's change down to norm ``bound`` if larger; the method's weights are unchanged.
 
     Sun et al., "Can You Really Backdoor Federated Learning?", arXiv 1911.07963, section 5.
 
     Args:
         changes: entries (m, ...), together one change of each client.
-        bound: the largest L2 norm; 0 takes the median of the clients' norms.
+        bound: maximum L2 norm; 0: the median of the clients' norms.
     """
     norms = lengths(changes)
     limit = median(norms) if bound == 0 else torch.as_tensor(bound, dtype=norms.dtype)
@@ -99,11 +99,11 @@ def norm_bounded(changes: dict[str, Tensor], bound: float) -> dict[str, Tensor]:
 
 
 def lengths(changes: dict[str, Tensor]) -> Tensor:
-    """The L2 norm of each client's change over all entries (m, ...) together, (m,) float64."""
+    """Return the L2 norm of each client's change over all entries (m, ...), (m,) float64."""
     squares = [changes[path].double().flatten(1).square().sum(1) for path in sorted(changes)]
     return torch.stack(squares).sum(0).sqrt()
 
 
 def scaled(changes: dict[str, Tensor], by: Tensor) -> dict[str, Tensor]:
-    """Every client's change times its factor, (m,); a change whose factor is 1 keeps its bits."""
+    """Multiply every client's change by its factor, (m,); exact for a factor of 1."""
     return {path: value * by.to(value.dtype).reshape(-1, *[1] * (value.dim() - 1)) for path, value in changes.items()}

@@ -13,27 +13,26 @@ from ecgfed.federation.trees import tree_bytes
 from ecgfed.files import append_line, write_text
 from ecgfed.runs.background_writer import BackgroundWriter
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
-from ecgfed.runs.kept_states import KeptStates
 
-#: What states not yet written may hold in memory between checkpoints.
+#: Memory limit of unwritten states between checkpoints.
 SPILL_BYTES = 64 << 20
-#: How much of the time checkpoints may take where nobody says how often, and the longest time without one.
+#: Default fraction of the time spent on checkpoints, and the longest time without one.
 SHARE_OF_TIME, LONGEST_S = 0.02, 600.0
 
 
 class SaveCheckpoint(Callback):
-    """Saves the state on a thread aside of the next round: at most one write is in flight, the next one waits for it.
+    """Saves the state on a background thread during the next round; at most one write is in progress.
 
-    Between checkpoints, states that clients keep stay in memory up to ``spill_bytes`` and are written ahead of the next
-    checkpoint beyond that. An error, or Ctrl-C, saves the last finished round before it goes on its way.
+    Between checkpoints, client states stay in memory up to ``spill_bytes``; beyond that they are written ahead of the
+    next checkpoint. On an error or Ctrl-C, the last finished round is saved before the error propagates.
 
     Args:
-        store: where to.
-        every: save every n-th round, and the last; None saves as often as costs 2% of the time, waiting for the disk
-            counted in, but once in ten minutes. A killed run goes on from the last saved round, to the same end
-            whatever it is.
-        spill_bytes: what states not yet written may hold in memory.
+        store: the checkpoint store.
+        every: save every n-th round, and the last; None: as often as takes 2% of the time, including disk waits, and at
+            least every ten minutes. A resumed run continues from the last saved round with identical results.
+        spill_bytes: memory limit of unwritten states.
     """
 
     def __init__(self, store: CheckpointStore, every: int | None = 1, spill_bytes: int = SPILL_BYTES) -> None:
@@ -46,32 +45,32 @@ class SaveCheckpoint(Callback):
         self._writer: BackgroundWriter | None = None
 
     def on_start(self, state: State) -> None:
-        """Move what clients keep to the disk; raises RunError, StorageError."""
+        """Move client states to disk; raises RunError, StorageError."""
         self.store.attach(state)
         self._last_round, self._unsaved, self._not_before = {}, None, 0.0
         self._writer = BackgroundWriter()
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Begin to save what has changed since the last time, when it is this round's turn.
+        """Start to save changes since the last checkpoint, if one is due.
 
         Raises:
-            StorageError: the write before this one failed; the checkpoint before that is still there.
+            StorageError: the previous write failed; the checkpoint before it is still valid.
         """
         state, writer = outcome.state, self._writer
-        if writer is None or not isinstance(state.kept, KeptStates):
+        if writer is None or not isinstance(state.client_states, ClientStates):
             raise ValueError("on_start comes first")
         self._last_round.update(dict.fromkeys(outcome.changed, state.round))
         writer.wait()
-        unwritten = state.kept.unwritten()
-        kept = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
-        snapshot = Snapshot(state.round, kept, state.server, dict(state.seen))
+        unwritten = state.client_states.unwritten()
+        newer = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
+        snapshot = Snapshot(state.round, newer, state.server, dict(state.beats_used))
         if outcome.last or outcome.stopping or self._is_turn(state.round):
             self._unsaved, self._last_round = None, {}
             writer.submit(lambda: self._write(snapshot))
             return
         self._unsaved = snapshot
         if sum(map(tree_bytes, unwritten.values())) > self.spill_bytes:
-            self._unsaved, self._last_round = replace(snapshot, kept={}), {}
+            self._unsaved, self._last_round = replace(snapshot, client_states={}), {}
             writer.submit(lambda: self._write(replace(snapshot, server=None)))
 
     def _is_turn(self, number: int) -> bool:
@@ -92,7 +91,7 @@ class SaveCheckpoint(Callback):
             self._writer.close()
 
     def on_failure(self, state: State) -> None:
-        """Save the last finished round and wait for that; the error that ended the session is the one to report."""
+        """Save the last finished round and wait; errors are suppressed in favour of the one that ended the session."""
         if self._writer is None:
             return
         unsaved, self._unsaved = self._unsaved, None
@@ -103,10 +102,10 @@ class SaveCheckpoint(Callback):
 
 
 class WriteHistory(Callback):
-    """Appends a line a round to ``history.jsonl`` (the same for the same seed) and ``timing.jsonl`` (never the same).
+    """Appends a line per round to ``history.jsonl`` (deterministic for a seed) and ``timing.jsonl`` (not).
 
-    It stands before ``SaveCheckpoint``: a line may be ahead of the checkpoint after a kill, never behind, and lines
-    ahead are cut off when the run goes on. A checkpoint forces them to the disk before it names their round.
+    It must run before ``SaveCheckpoint``: after a kill, lines may be ahead of the checkpoint, but never behind; lines
+    ahead are removed on resume. A checkpoint syncs them to disk before it is published.
     """
 
     def __init__(self, run: Path) -> None:
@@ -114,7 +113,7 @@ class WriteHistory(Callback):
         self._since = time.perf_counter()
 
     def on_start(self, state: State) -> None:
-        """Cut off what a killed session wrote past its last checkpoint."""
+        """Remove lines that an interrupted session wrote after its last checkpoint."""
         for name in (HISTORY, TIMING):
             path = self.run / name
             lines = read_lines(path, state.round)

@@ -1,10 +1,10 @@
-"""The state of a run on disk: the server's, and what each client keeps.
+"""Checkpoints: the state of a run on disk, of the server and of each client.
 
-``progress.json`` names every file of the last saved round with its SHA-256 and is replaced last, when all it names is
-on the disk, so a kill or a power cut at any moment leaves one whole checkpoint. Files are never written twice: a
-client's next state is a new file, and the old one goes once no checkpoint names it. Clients that took no part in a
-round cost nothing but their entry in the index. Each file says whose it is (``ecgfed.runs.owner``), and the server's
-which clients' files belong to it.
+``progress.json`` lists every file of the last saved round with its SHA-256. It is replaced last, after all files are on
+disk, so a kill or a power cut at any time leaves a complete checkpoint. Files are never overwritten: a client's next
+state is a new file, and the old one is deleted once no checkpoint references it. Clients that did not take part in a
+round only have an entry in the index. Each file records its owner (``ecgfed.runs.owner``), and the server's file the
+clients' files that belong to it.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from ecgfed.federation.state import State
 from ecgfed.files import NewFiles, read_json
 from ecgfed.fsync import make_folder, sync_files, sync_folder
 from ecgfed.methods.base import Tree
+from ecgfed.runs.client_states import ClientStates, StoredFile, read_stored
 from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
 from ecgfed.runs.history import HISTORY, TIMING
-from ecgfed.runs.kept_states import KeptStates, StoredFile, read_stored
 from ecgfed.runs.owner import CLIENT, CLIENTS_SHA256, OWNED_VERSION, SERVER, Ownership, clients_digest
 from ecgfed.runs.state_check import StateCheck
 from ecgfed.runs.tree_files import serialised
@@ -30,29 +30,29 @@ from ecgfed.runs.tree_files import serialised
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one write takes to the disk. Trees are never changed in place, so it holds references.
+    """Data of one write. Trees are never changed in place, so it holds references.
 
     Attributes:
         round: finished rounds.
-        kept: client -> (round it last took part in, what it keeps), for states that are newer than their files.
+        client_states: client -> (last round it took part in, its state), for states newer than their files.
         server: the server's state, or None to write the clients' files ahead of the next checkpoint.
-        seen: client -> beats used so far.
+        beats_used: client -> number of beats used so far.
     """
 
     round: int
-    kept: dict[int, tuple[int, Tree]]
+    client_states: dict[int, tuple[int, Tree]]
     server: Tree | None
-    seen: dict[int, int]
+    beats_used: dict[int, int]
 
 
 @dataclass(frozen=True)
 class _Index:
-    """What ``progress.json`` says; attributes as of ``State``, files by ``server`` and ``client/NUMBER``."""
+    """Contents of ``progress.json``; attributes as in ``State``, files by ``server`` and ``client/NUMBER``."""
 
     version: int
     round: int
     run: str
-    seen: dict[int, int]
+    beats_used: dict[int, int]
     files: dict[str, StoredFile]
 
     @classmethod
@@ -74,12 +74,12 @@ class _Index:
         return index
 
     def clients(self) -> dict[int, StoredFile | None]:
-        """Return each participant's file; one that has none keeps nothing."""
-        own = {int(key.removeprefix(CLIENT)): file for key, file in self.files.items() if key != SERVER}
-        return {**dict.fromkeys(self.seen), **own}
+        """Return the file of each participant, or None for an empty state."""
+        client_files = {int(key.removeprefix(CLIENT)): file for key, file in self.files.items() if key != SERVER}
+        return {**dict.fromkeys(self.beats_used), **client_files}
 
     def check_together(self, metadata: Mapping[str, str], folder: Path) -> None:
-        """Refuse clients' files that are not those which the server's file was saved with; raises RunError."""
+        """Raise RunError if the clients' files are not those that the server's file was saved with."""
         if self.version < OWNED_VERSION and not metadata:
             return
         if metadata.get(CLIENTS_SHA256) != _digest(self.files):
@@ -99,47 +99,47 @@ class CheckpointStore:
     """Reads and writes checkpoints of one run; one thread writes at a time.
 
     Args:
-        run: the run's folder.
-        identity: what the run is (``Run.identity``); a checkpoint of another one is refused. "" refuses none.
-        method: its method's name.
-        clients: its clients' ids by number, where they are known here.
+        run: folder of the run.
+        identity: of the run (``Run.identity``); checkpoints of other runs are rejected. "": no check.
+        method: name of its method.
+        clients: ids of its clients by number, if known.
     """
 
     def __init__(self, run: Path, identity: str = "", *, method: str = "", clients: Sequence[str] = ()) -> None:
         self.folder, self.identity = run / CHECKPOINT, identity
         self.ownership = Ownership(identity, method, tuple(clients))
         self._published: set[str] = set()
-        self._kept: KeptStates | None = None
+        self._client_states: ClientStates | None = None
 
     def exists(self) -> bool:
         """Return whether a round has been saved."""
         return (self.folder / PROGRESS).is_file()
 
     def rounds(self) -> int:
-        """Return the finished rounds of the last checkpoint, 0 where there is none; raises RunError."""
+        """Return the finished rounds of the last checkpoint, 0 without one; raises RunError."""
         return self._index().round if self.exists() else 0
 
     def load(self, check: StateCheck | None = None) -> State:
-        """Load the last saved state; what clients keep is read when it is asked for.
+        """Load the last saved state; client states are read on access.
 
         Args:
             check: what the server's and the clients' states are compared with; None compares none.
 
         Raises:
-            RunError: no checkpoint, another run's, or a file of it is missing, cut, not the one that was written, of
-            another client, round, method or run, or not a state of the method.
+            RunError: no checkpoint, one of another run, or a file that is missing, truncated, changed, of another
+                client, round, method or run, or not a state of the method.
         """
         index = self._index()
         for file in index.files.values():
             self._check_length(file)
-        # an index that names no run, as the first ones, is read with whatever run its files name
+        # the first indexes name no run: accept any run in their files
         ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
         server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
         index.check_together(metadata, self.folder)
         if check is not None:
-            check.server(server, index.seen.keys(), self.folder / index.files[SERVER].name)
-        kept = KeptStates(self.folder, index.clients(), ownership=ownership, check=check)
-        return State(index.round, server, kept, index.seen)
+            check.server(server, index.beats_used.keys(), self.folder / index.files[SERVER].name)
+        client_states = ClientStates(self.folder, index.clients(), ownership=ownership, check=check)
+        return State(index.round, server, client_states, index.beats_used)
 
     def _index(self) -> _Index:
         path = self.folder / PROGRESS
@@ -157,27 +157,27 @@ class CheckpointStore:
     def _check_length(self, file: StoredFile) -> None:
         path = self.folder / file.name
         try:
-            found = path.stat().st_size
+            size = path.stat().st_size
         except OSError as problem:
             raise RunError(
                 path, f"cannot be read ({problem.strerror})", action="train again into a new folder"
             ) from None
-        if file.bytes not in (-1, found):
+        if file.bytes not in (-1, size):
             raise RunError(
                 path,
-                f"has {found:,} bytes and is not the file that was saved",
+                f"has {size:,} bytes and is not the file that was saved",
                 f"{file.bytes:,}",
                 "train again into a new folder",
             )
 
     def attach(self, state: State) -> None:
-        """Begin to write this run's checkpoints: what clients keep moves to the disk from now on.
+        """Start to write checkpoints of this run: client states are stored on disk from now on.
 
-        Takes away what a killed session wrote past its last checkpoint.
+        Deletes files that an interrupted session wrote after its last checkpoint.
 
         Raises:
-            RunError: a checkpoint is there and cannot be used.
-            StorageError: the folder cannot be made.
+            RunError: an existing checkpoint cannot be used.
+            StorageError: the folder cannot be created.
         """
         try:
             make_folder(self.folder)
@@ -189,48 +189,52 @@ class CheckpointStore:
         for path in [*self.folder.glob("*.safetensors"), *self.folder.glob(".*.partial")]:
             if path.name not in self._published:
                 path.unlink(missing_ok=True)
-        if not (isinstance(state.kept, KeptStates) and state.kept.folder == self.folder):
-            here = KeptStates(self.folder, {}, ownership=self.ownership)
-            here.update(state.kept)
-            state.kept = here
-        self._kept = state.kept
+        if not (isinstance(state.client_states, ClientStates) and state.client_states.folder == self.folder):
+            on_disk = ClientStates(self.folder, {}, ownership=self.ownership)
+            on_disk.update(state.client_states)
+            state.client_states = on_disk
+        self._client_states = state.client_states
 
     def write(self, snapshot: Snapshot) -> None:
-        """Write the clients' files of a snapshot and, where it has a server's state, publish it as the checkpoint.
+        """Write the clients' files of a snapshot and, if it has a server state, publish it as the checkpoint.
 
         Raises:
-            StorageError: the disk refuses; the checkpoint before this one stays valid.
+            StorageError: writing failed; the previous checkpoint stays valid.
         """
-        if self._kept is None:
+        if self._client_states is None:
             raise ValueError("attach comes first")
         stored: dict[int, StoredFile | None] = {}
         server = None
         with NewFiles(self.folder) as files:
-            for client, (last, tree) in snapshot.kept.items():
-                about = self.ownership.metadata(f"{CLIENT}{client}", last)
-                stored[client] = self._add(files, f"client{client}", last, tree, about) if tree else None
+            for client, (last, tree) in snapshot.client_states.items():
+                metadata = self.ownership.metadata(f"{CLIENT}{client}", last)
+                stored[client] = self._add(files, f"client{client}", last, tree, metadata) if tree else None
             if snapshot.server is not None:
-                together = {f"{CLIENT}{n}": file for n, file in {**self._kept.files(), **stored}.items() if file}
-                about = {**self.ownership.metadata(SERVER, snapshot.round), CLIENTS_SHA256: _digest(together)}
-                server = self._add(files, SERVER, snapshot.round, snapshot.server, about)
+                together = {
+                    f"{CLIENT}{n}": file for n, file in {**self._client_states.files(), **stored}.items() if file
+                }
+                metadata = {**self.ownership.metadata(SERVER, snapshot.round), CLIENTS_SHA256: _digest(together)}
+                server = self._add(files, SERVER, snapshot.round, snapshot.server, metadata)
             files.publish()
-        ahead = set()  # written ahead of a checkpoint that never was
-        for client, (_, tree) in snapshot.kept.items():
-            before = self._kept.written(client, tree, now := stored[client])
+        ahead = set()  # written ahead of a checkpoint that was not published
+        for client, (_, tree) in snapshot.client_states.items():
+            before = self._client_states.written(client, tree, now := stored[client])
             if before and before.name not in self._published and (now is None or now.name != before.name):
                 ahead.add(before.name)
         self._remove_all(ahead)
         if server is not None:
-            kept = {f"{CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
-            self._publish(snapshot, {SERVER: server, **kept})
+            client_files = {
+                f"{CLIENT}{client}": file for client, file in sorted(self._client_states.files().items()) if file
+            }
+            self._publish(snapshot, {SERVER: server, **client_files})
 
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
-        """Replace the index, then take away what only the old one named; at each step the one before is on the disk."""
+        """Replace the index, then delete files only the old one references; each step is durable before the next."""
         index = {
             "version": OWNED_VERSION,
             "round": snapshot.round,
             "run": self.identity,
-            "seen": {str(client): count for client, count in sorted(snapshot.seen.items())},
+            "seen": {str(client): count for client, count in sorted(snapshot.beats_used.items())},
             "files": {key: file.as_json() for key, file in files.items()},
         }
         run = self.folder.parent
@@ -239,7 +243,7 @@ class CheckpointStore:
             for folder in (run, self.folder):
                 sync_folder(folder)
             with NewFiles(self.folder) as new:
-                # without indentation: json's own C code writes it, milliseconds for 10,000 clients
+                # without indentation, so that json's C encoder is used: milliseconds for 10,000 clients
                 new.add(PROGRESS, (json.dumps(index) + "\n").encode())
                 new.publish()
         except OSError as problem:
@@ -251,14 +255,14 @@ class CheckpointStore:
         before, self._published = self._published, {file.name for file in files.values()}
         self._remove_all(before - self._published)
 
-    def _add(self, files: NewFiles, stem: str, number: int, tree: Tree, about: Mapping[str, str]) -> StoredFile:
-        """Write the state of the end of round ``number``; ``about`` says whose it is."""
-        name, data = f"{stem}.{number:06d}.safetensors", serialised(tree, about)
+    def _add(self, files: NewFiles, stem: str, number: int, tree: Tree, metadata: Mapping[str, str]) -> StoredFile:
+        """Write the state after round ``number``; ``metadata`` records its owner."""
+        name, data = f"{stem}.{number:06d}.safetensors", serialised(tree, metadata)
         files.add(name, data)
         return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data), number)
 
     def _remove_all(self, names: set[str]) -> None:
-        """Remove files, when what takes their place is on the disk; raises StorageError."""
+        """Remove files after their replacements are durable; raises StorageError."""
         try:
             sync_folder(self.folder)
         except OSError as problem:
@@ -268,5 +272,5 @@ class CheckpointStore:
                 action="free some space, then go on with --resume",
             ) from problem
         for name in names:
-            with suppress(OSError):  # a file too many harms nobody; the next session takes it away
+            with suppress(OSError):  # a leftover file is harmless; the next session deletes it
                 (self.folder / name).unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Two or more runs side by side: what was asked for, what came out, for which classes and patients. No torch here.
+"""Compare runs: settings, scores, classes and patients, without torch.
 
-A folder of several seeds counts as one run: its numbers are means over the seeds.
+A folder with several seeds counts as one run: its numbers are means over the seeds.
 """
 
 import statistics
@@ -20,8 +20,17 @@ from ecgfed.text import count_of
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 #: The parts of a run that hold settings.
 PARTS = ("settings", "plan", "net")
-#: Whose answer a patient gets: the patient's own model, or everybody's.
-ANSWERS = ("personal", "global")
+#: The model used for a patient: the personal or the global one.
+MODELS = ("personal", "global")
+
+
+#: Keys of the JSON form that differ from the attribute names.
+_JSON_KEYS = {
+    "finished_rounds": "rounds_done",
+    "same_cohort": "one_cohort",
+    "specific_settings": "own",
+    "model": "answer",
+}
 
 
 @dataclass(frozen=True)
@@ -29,25 +38,24 @@ class ComparedRun:
     """One run of a comparison, or a folder of seeds.
 
     Attributes:
-        run: its folder, as it was named.
-        seeds: how many runs it is.
+        run: its folder, as passed.
+        seeds: number of runs.
         method: its method.
-        rounds_done: finished rounds; of the seed that has least.
-        rounds: rounds asked for.
-        passes: over the training beats, or None where its history does not say.
-        scored_round: the round that was evaluated, or None; of the seed that has least.
-        protocol: how a method without a global model answered globally, or None.
-        scores: macro-F1 by name (``SCORES``), or None where the run was not evaluated on the split.
-        worst_tenth: for each of ``ANSWERS``, macro-F1 of the tenth of patients (at least one) served worst, mean.
-        spread: the same names as in ``scores`` and ``worst_tenth`` -> standard deviation (sample) over seeds; empty
-            for one run.
-        notes: what to know beside the scores, each with the command that helps.
+        finished_rounds: finished rounds; minimum over seeds.
+        rounds: planned rounds.
+        passes: over the training beats, or None if the history lacks them.
+        scored_round: the evaluated round, or None; minimum over seeds.
+        protocol: global model of a method without one, or None.
+        scores: macro-F1 by name (``SCORES``), or None if the run was not evaluated on the split.
+        worst_tenth: for each of ``MODELS``, mean macro-F1 of the worst tenth of patients (at least one).
+        spread: names as in ``scores`` and ``worst_tenth`` -> sample standard deviation over seeds; empty for one run.
+        notes: remarks on the scores, each with a command that helps.
     """
 
     run: str
     seeds: int
     method: str
-    rounds_done: int
+    finished_rounds: int
     rounds: int
     passes: float | None
     scored_round: int | None
@@ -60,9 +68,9 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class ComparedClass:
-    """F1 of the global answer on one class, for each run in order; None where a run says nothing of it.
+    """F1 of the global model on one class for each run in order, None if a run has no value.
 
-    ``beats`` is None where the runs were not scored on the same beats.
+    ``beats`` is None if the runs were not scored on the same beats.
     """
 
     name: str
@@ -72,21 +80,21 @@ class ComparedClass:
 
 @dataclass(frozen=True)
 class ComparedPatients:
-    """How patients fare with one run against the first.
+    """Patients' scores with one run compared to the first.
 
     Attributes:
-        run: number of the run in the comparison, 1 or more.
-        answer: one of ``ANSWERS``.
+        run: index of the run in the comparison, 1 or more.
+        model: one of ``MODELS``.
         better: patients whose macro-F1 is higher than with the first run.
         same: patients whose macro-F1 is the same.
         worse: patients whose macro-F1 is lower.
-        mean: difference, mean over patients.
-        largest_gain: patient and difference, or None where nobody gains.
-        largest_loss: patient and difference, or None where nobody loses.
+        mean: mean difference over patients.
+        largest_gain: patient and difference, or None.
+        largest_loss: patient and difference, or None.
     """
 
     run: int
-    answer: str
+    model: str
     better: int
     same: int
     worse: int
@@ -100,126 +108,126 @@ class PairedPatients:
     """Every patient's macro-F1 with the first run and with another one.
 
     Attributes:
-        run: number of the other run in the comparison, 1 or more.
-        answer: one of ``ANSWERS``.
-        scores: patient, with the first run, with the other; the patients that both have.
+        run: index of the other run in the comparison, 1 or more.
+        model: one of ``MODELS``.
+        scores: patient, score with the first run, score with the other, for patients in both.
     """
 
     run: int
-    answer: str
+    model: str
     scores: tuple[tuple[str, float, float], ...]
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Runs side by side.
+class RunComparison:
+    """Comparison of runs.
 
     Attributes:
         split: ``valid`` or ``test``.
-        leave_out: beats that were not scored, ``nothing`` or ``poor-quality``.
-        one_cohort: whether all were trained on the same cohort.
-        runs: in the order named.
-        differing: part of the run (``settings``, ``plan``, ``net``) -> name of a setting that all runs have and that
-            differs -> value of each run.
-        own: for each run, the settings that it has and another one has not.
-        classes: per-class scores, where a run was evaluated; classes that no run saw or predicted are left out.
-        patients: for each evaluated run after the first, where that one was evaluated too.
+        leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
+        same_cohort: whether all were trained on the same cohort.
+        runs: in the order passed.
+        differing: part of the run (``settings``, ``plan``, ``net``) -> setting that all runs have and that differs ->
+            value of each run.
+        specific_settings: for each run, the settings that another run lacks.
+        classes: scores per class of evaluated runs, without classes that no run saw or predicted.
+        patients: for each evaluated run after the first, if that was evaluated too.
     """
 
     split: str
     leave_out: str
-    one_cohort: bool
+    same_cohort: bool
     runs: tuple[ComparedRun, ...]
     differing: dict[str, dict[str, tuple[Any, ...]]]
-    own: tuple[dict[str, Any], ...]
+    specific_settings: tuple[dict[str, Any], ...]
     classes: tuple[ComparedClass, ...]
     patients: tuple[ComparedPatients, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it JSON-ready, names as the attributes'."""
-        return asdict(self)
+        """Return a JSON-ready dictionary; some keys have older names than the attributes."""
+        return asdict(self, dict_factory=lambda items: {_JSON_KEYS.get(key, key): value for key, value in items})
 
 
 @dataclass(frozen=True)
 class _Side:
-    """A run as it was named: its documents and evaluations, one a seed; none where one of them lacks its evaluation."""
+    """A run as passed: documents and evaluations per seed; no evaluations if one seed lacks its own."""
 
     path: Path
     documents: list[RunDocument]
-    found: list[Evaluation]
+    evaluations: list[Evaluation]
 
     def part(self, name: str) -> dict[str, Any]:
-        """Return ``settings``, ``plan`` or ``net``; what differs between seeds is a list."""
+        """Return ``settings``, ``plan`` or ``net``; values that differ between seeds as lists."""
         parts = [getattr(document, name) for document in self.documents]
         merged = {
             key: [part.get(key) for part in parts] for key in dict.fromkeys(key for part in parts for key in part)
         }
         return {key: of[0] if all(value == of[0] for value in of) else of for key, of in merged.items()}
 
-    def f1(self, answer: str) -> dict[str, float]:
-        """Return patient -> macro-F1 of one of ``ANSWERS``, mean over seeds."""
-        tables: list[Mapping[str, float]] = [getattr(result, f"{answer}_f1") for result in self.found]
-        there = [patient for patient in (tables or [{}])[0] if all(patient in table for table in tables)]
-        return {patient: statistics.fmean(table[patient] for table in tables) for patient in there}
+    def f1(self, model: str) -> dict[str, float]:
+        """Return patient -> macro-F1 with one of ``MODELS``, mean over seeds."""
+        tables: list[Mapping[str, float]] = [getattr(result, f"{model}_f1") for result in self.evaluations]
+        patients = [patient for patient in (tables or [{}])[0] if all(patient in table for table in tables)]
+        return {patient: statistics.fmean(table[patient] for table in tables) for patient in patients}
 
 
 def compare_runs(
     paths: Sequence[Path], split: str = "test", leave_out: str = "nothing", *, any_cohort: bool = False
-) -> Comparison:
-    """Compare runs on one split, from what they left on the disk; nothing is computed anew.
+) -> RunComparison:
+    """Compare runs on one split from their stored files; nothing is recomputed.
 
     Args:
         paths: two or more folders of runs, or of the seeds of one.
         split: ``valid`` or ``test``.
-        leave_out: of which evaluation, ``nothing`` or ``poor-quality``.
-        any_cohort: compare runs of different cohorts too.
+        leave_out: beats excluded from the evaluation, ``nothing`` or ``poor-quality``.
+        any_cohort: allow runs of different cohorts.
 
     Raises:
-        OptionError: fewer than two runs, one named twice, or no such split.
-        RunError: one is no run, or damaged, or was trained on another cohort than the first.
+        OptionError: fewer than two runs, a duplicate, or an unknown split.
+        RunError: not a run, damaged, or trained on another cohort than the first.
     """
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
-    first, strangers = documents[0], _strangers(documents)
-    if strangers and not any_cohort:
+    first, other_cohorts = documents[0], _other_cohorts(documents)
+    if other_cohorts and not any_cohort:
         raise RunError(
-            strangers[0].path,
+            other_cohorts[0].path,
             f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)",
             "runs of one cohort",
             "their beats, splits or patients are not the same; compare all the same with --any-cohort",
         )
     parts = {name: [side.part(name) for side in sides] for name in PARTS}
-    return Comparison(
+    return RunComparison(
         split,
         leave_out,
-        not strangers,
+        not other_cohorts,
         tuple(_run(side, split, leave_out) for side in sides),
         {name: _differing(of) for name, of in parts.items()},
-        tuple(_own(number, parts) for number in range(len(sides))),
+        tuple(_specific_settings(number, parts) for number in range(len(sides))),
         _classes(sides),
         tuple(_patients(sides)),
     )
 
 
-def _strangers(documents: Sequence[RunDocument]) -> list[RunDocument]:
-    """Runs that were not trained on the first one's beats, or whose cohort held out others than the first that says it.
+def _other_cohorts(documents: Sequence[RunDocument]) -> list[RunDocument]:
+    """Return the runs with another cohort or other held-out clients than the first.
 
-    An older run does not say whom its cohort held out.
+    Older runs do not record held-out clients.
     """
-    said = next((document.held_out for document in documents if document.held_out is not None), None)
+    excluded = next((document.held_out for document in documents if document.held_out is not None), None)
     return [
         document
         for document in documents
-        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, said)
+        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
     ]
 
 
 def _side(path: Path, split: str, leave_out: str) -> _Side:
     documents = [read_document(folder) for folder in run_folders(path)]
-    found = [read_evaluation(document, split, leave_out) for document in documents]
-    there = [result for result in found if result is not None]
-    return _Side(path, documents, there if len(there) == len(documents) else [])
+    evaluations = [read_evaluation(document, split, leave_out) for document in documents]
+    scored = [result for result in evaluations if result is not None]
+    return _Side(path, documents, scored if len(scored) == len(documents) else [])
 
 
 def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
@@ -237,59 +245,62 @@ def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
 
 def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     progress = [progress_of(document) for document in side.documents]
-    done, rounds = min(one.rounds_done for one in progress), max(document.rounds for document in side.documents)
-    scored = min((result.round for result in side.found), default=None)
-    passes = [one.passes for one in progress if one.passes is not None]
-    scores = {name: _over_seeds([result.scores.get(name) for result in side.found]) for name in SCORES}
-    worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.found]) for name in ANSWERS}
+    finished, rounds = (
+        min(entry.finished_rounds for entry in progress),
+        max(document.rounds for document in side.documents),
+    )
+    scored = min((result.round for result in side.evaluations), default=None)
+    passes = [entry.passes for entry in progress if entry.passes is not None]
+    scores = {name: _over_seeds([result.scores.get(name) for result in side.evaluations]) for name in SCORES}
+    worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.evaluations]) for name in MODELS}
     return ComparedRun(
         str(side.path),
         len(side.documents),
         side.documents[0].method,
-        done,
+        finished,
         rounds,
         statistics.fmean(passes) if len(passes) == len(progress) else None,
         scored,
-        side.found[0].protocol if side.found else None,
-        {name: mean for name, (mean, _) in scores.items()} if side.found else None,
+        side.evaluations[0].protocol if side.evaluations else None,
+        {name: mean for name, (mean, _) in scores.items()} if side.evaluations else None,
         {name: mean for name, (mean, _) in worst.items() if mean is not None} or None,
         {name: spread for name, (_, spread) in (scores | worst).items() if spread is not None},
-        tuple(_notes(command(side.path, split, leave_out), split, scored, done, rounds)),
+        tuple(_notes(command(side.path, split, leave_out), split, scored, finished, rounds)),
     )
 
 
-def _notes(evaluate: str, split: str, scored: int | None, done: int, rounds: int) -> list[str]:
+def _notes(evaluate: str, split: str, scored: int | None, finished: int, rounds: int) -> list[str]:
     notes = []
     if scored is None:
         notes.append(f"is not evaluated on {split}: {evaluate}")
-    elif scored != done:
-        notes.append(f"was evaluated after round {scored}, and has {done}: {evaluate}")
-    if done < rounds:
-        notes.append(f"is not finished: {done} of {count_of(rounds, 'round')}")
+    elif scored != finished:
+        notes.append(f"was evaluated after round {scored}, and has {finished}: {evaluate}")
+    if finished < rounds:
+        notes.append(f"is not finished: {finished} of {count_of(rounds, 'round')}")
     return notes
 
 
 def _over_seeds(values: list[float | None]) -> tuple[float | None, float | None]:
-    """Return mean and standard deviation; None where there is none, or a seed has no value."""
-    there = [value for value in values if value is not None]
-    if not there or len(there) < len(values):
+    """Return mean and standard deviation over seeds; None if undefined, or if a seed has no value."""
+    available = [value for value in values if value is not None]
+    if not available or len(available) < len(values):
         return None, None
-    return statistics.fmean(there), statistics.stdev(there) if len(there) > 1 else None
+    return statistics.fmean(available), statistics.stdev(available) if len(available) > 1 else None
 
 
-def _worst_tenth(result: Evaluation, answer: str) -> float | None:
-    values: list[float] = sorted(getattr(result, f"{answer}_f1").values())
+def _worst_tenth(result: Evaluation, model: str) -> float | None:
+    values: list[float] = sorted(getattr(result, f"{model}_f1").values())
     return statistics.fmean(values[: -(-len(values) // 10)]) if values else None
 
 
 def _differing(parts: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """Return names that all have, with values that are not the same, but ``rounds``, which has a row of its own."""
+    """Return common settings with different values, except ``rounds``, which has its own row."""
     names = [name for name in parts[0] if name != "rounds" and all(name in part for part in parts)]
     values = {name: tuple(part[name] for part in parts) for name in names}
     return {name: of for name, of in values.items() if any(value != of[0] for value in of)}
 
 
-def _own(number: int, parts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _specific_settings(number: int, parts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return {
         name: value
         for of in parts.values()
@@ -299,7 +310,7 @@ def _own(number: int, parts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
-    tables = [[{row.name: row for row in result.classes} for result in side.found] for side in sides]
+    tables = [[{row.name: row for row in result.classes} for result in side.evaluations] for side in sides]
     rows = []
     for name in dict.fromkeys(name for side in tables for table in side for name in table):
         of = [[table[name] for table in side if name in table] for side in tables]
@@ -313,7 +324,7 @@ def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
 
 
 def pair_patients(paths: Sequence[Path], split: str = "test", leave_out: str = "nothing") -> list[PairedPatients]:
-    """Pair every patient's scores with the first run and with each other one; raises as ``compare_runs``."""
+    """Pair every patient's scores of the first run with those of each other run; raises as ``compare_runs``."""
     _check(paths, split, leave_out)
     return _pairs([_side(path, split, leave_out) for path in paths])
 
@@ -321,31 +332,31 @@ def pair_patients(paths: Sequence[Path], split: str = "test", leave_out: str = "
 def _pairs(sides: list[_Side]) -> list[PairedPatients]:
     pairs = []
     for number, side in enumerate(sides[1:], start=1):
-        for answer in ANSWERS:
-            before, after = sides[0].f1(answer), side.f1(answer)
+        for model in MODELS:
+            before, after = sides[0].f1(model), side.f1(model)
             both = tuple((patient, before[patient], after[patient]) for patient in before if patient in after)
             if both:
-                pairs.append(PairedPatients(number, answer, both))
+                pairs.append(PairedPatients(number, model, both))
     return pairs
 
 
 def _patients(sides: list[_Side]) -> list[ComparedPatients]:
     return [
-        _change(one.run, one.answer, {patient: after - before for patient, before, after in one.scores})
-        for one in _pairs(sides)
+        _change(pair.run, pair.model, {patient: after - before for patient, before, after in pair.scores})
+        for pair in _pairs(sides)
     ]
 
 
-def _change(number: int, answer: str, change: dict[str, float]) -> ComparedPatients:
-    most, least = max(change, key=change.__getitem__), min(change, key=change.__getitem__)
+def _change(number: int, model: str, change: dict[str, float]) -> ComparedPatients:
+    best, worst_patient = max(change, key=change.__getitem__), min(change, key=change.__getitem__)
     better, worse = (sum(sign * value > 0 for value in change.values()) for sign in (1, -1))
     return ComparedPatients(
         number,
-        answer,
+        model,
         better,
         len(change) - better - worse,
         worse,
         sum(change.values()) / len(change),
-        (most, change[most]) if better else None,
-        (least, change[least]) if worse else None,
+        (best, change[best]) if better else None,
+        (worst_patient, change[worst_patient]) if worse else None,
     )

@@ -1,38 +1,38 @@
-"""A comparison of runs as rows of text, for a terminal and for a page."""
+"""Tables of a comparison of runs, for the terminal and for reports."""
 
 from collections.abc import Mapping
 from string import ascii_uppercase
 
-from ecgfed.runs.compare import SCORES, ComparedRun, Comparison
+from ecgfed.runs.compare import SCORES, ComparedRun, RunComparison
 
-#: Whose model answers for a patient, as the tables call it.
-WHOSE = {"personal": "own model", "global": "everybody's"}
+#: Labels of the models in the tables.
+MODEL_LABELS = {"personal": "own model", "global": "everybody's"}
 
 
 def letters(count: int) -> list[str]:
-    """Return ``A`` to ``Z``, then ``AA``: what the runs are called in the tables."""
+    """Return the labels of runs in the tables: ``A`` to ``Z``, then ``AA``."""
     return [("" if i < 26 else ascii_uppercase[i // 26 - 1]) + ascii_uppercase[i % 26] for i in range(count)]
 
 
 def number(value: float | None, form: str = ".3f", none: str = "-") -> str:
-    """Write a number, ``none`` where there is none."""
+    """Format a number; ``none`` for None."""
     return none if value is None else format(value, form)
 
 
-def main_rows(found: Comparison, none: str = "-") -> list[list[str]]:
-    """Return a row for each thing compared: its name, and what each run has.
+def main_rows(comparison: RunComparison, none: str = "-") -> list[list[str]]:
+    """Return a row for each property: its name, and its value for each run.
 
     Args:
-        found: the comparison.
-        none: what a score reads that is not there.
+        comparison: the comparison.
+        none: text for missing scores.
     """
-    runs = found.runs
+    runs = comparison.runs
     rows = [
         ["method", *(run.method for run in runs)],
-        ["rounds", *(f"{run.rounds_done:,}/{run.rounds:,}" for run in runs)],
+        ["rounds", *(f"{run.finished_rounds:,}/{run.rounds:,}" for run in runs)],
         ["passes", *(number(run.passes, ".1f") for run in runs)],
     ]
-    for part, settings in found.differing.items():
+    for part, settings in comparison.differing.items():
         for name, values in settings.items():
             rows.append([f"net {name}" if part == "net" else name, *map(_setting, values)])
     protocols = [run.protocol for run in runs]
@@ -40,8 +40,8 @@ def main_rows(found: Comparison, none: str = "-") -> list[list[str]]:
         rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
     scores = [[name, *(_spread(run, run.scores, name, none) for run in runs)] for name in SCORES]
     worst = [
-        [f"worst tenth, {whose}", *(_spread(run, run.worst_tenth, answer, none) for run in runs)]
-        for answer, whose in WHOSE.items()
+        [f"worst tenth, {label}", *(_spread(run, run.worst_tenth, model, none) for run in runs)]
+        for model, label in MODEL_LABELS.items()
     ]
     return [*rows, *scores, *worst]
 
@@ -55,24 +55,24 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def class_heads(found: Comparison) -> list[str]:
+def class_heads(comparison: RunComparison) -> list[str]:
     """Return the headings of ``class_rows``."""
-    names = letters(len(found.runs))
+    names = letters(len(comparison.runs))
     return ["class", "beats", *names, *(f"{name}-{names[0]}" for name in names[1:])]
 
 
-def class_rows(found: Comparison) -> list[list[str]]:
-    """Return a row for each class: beats, F1 of each run, and each one's difference to the first."""
+def class_rows(comparison: RunComparison) -> list[list[str]]:
+    """Return a row for each class: beats, F1 of each run, and differences from the first run."""
     return [
         [row.name, number(row.beats, ","), *map(number, row.f1), *(_difference(row.f1[0], f1) for f1 in row.f1[1:])]
-        for row in found.classes
+        for row in comparison.classes
     ]
 
 
-def _difference(first: float | None, other: float | None) -> str:
-    return "-" if first is None or other is None else f"{other - first:+.3f}"
+def _difference(first: float | None, second: float | None) -> str:
+    return "-" if first is None or second is None else f"{second - first:+.3f}"
 
 
 def settings_text(values: Mapping[str, object]) -> str:
-    """Write settings as ``NAME=VALUE, ...``."""
+    """Format settings as ``NAME=VALUE, ...``."""
     return ", ".join(f"{name}={value}" for name, value in values.items())

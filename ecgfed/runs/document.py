@@ -1,6 +1,6 @@
-"""What a run folder says of itself, read without torch and without opening its net or method: nothing it names is run.
+"""Read ``run.json`` without torch, and without loading the net or method: no code that it names is run.
 
-Everything is checked for its type, since a folder may be damaged or come from a stranger.
+All types are checked, because a folder may be damaged or come from a stranger.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from ecgfed.safe_io import check_links
 
 SCHEMA_VERSION = 1
 FILE_NAME = "run.json"
-#: The folder of the last checkpoint, and its index.
+#: Folder of the last checkpoint, and its index.
 CHECKPOINT, PROGRESS = "checkpoint", "progress.json"
-#: SHA-256 of the file of somebody's own method, in ``run.json``.
+#: Key of the SHA-256 of a custom method's file in ``run.json``.
 PIN = "method_sha256"
-#: Ids of the clients that the cohort held out, in ``run.json``; version 0.2 did not write them.
+#: Key of the ids of held-out clients in ``run.json``; not in version 0.2.
 HELD_OUT = "held_out_clients"
 _AGAIN = "train again into a new folder"
 _KINDS = {str: "text", dict: "a JSON object", list: "a list", int: "a whole number", float: "a number"}
@@ -30,22 +30,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RunDocument:
-    """``run.json``, as far as a list, a description or a comparison of runs needs it.
+    """Contents of ``run.json`` for lists, descriptions and comparisons of runs.
 
     Attributes:
-        path: the run's folder.
-        method: the method's name, or where it lies.
+        path: folder of the run.
+        method: name or location of the method.
         settings: of the method.
         plan: rounds, local work, seeds.
         net: its specification.
-        rounds: how many rounds were asked for.
-        cohort_path: where the cohort lay.
+        rounds: planned rounds.
+        cohort_path: path of the cohort.
         fingerprint: of that cohort.
         clients: ids of its clients.
-        held_out: those of them that took no part in training; None where it does not say it (0.2 and before).
+        held_out: ids of those held out from training; None if unknown (0.2 and before).
         classes: names of its classes.
-        versions: of ecgfed, Python, torch and numpy, where it says them.
-        identity: what a checkpoint of this run carries (``identity_of``).
+        versions: of ecgfed, Python, torch and numpy, if known.
+        identity: digest of the run in its checkpoints (``identity_of``).
     """
 
     path: Path
@@ -64,10 +64,10 @@ class RunDocument:
 
 
 def typed(values: Mapping[str, Any], name: str, kind: type[T], where: Path, action: str = "") -> T:
-    """Return an entry of a JSON object; a whole number is a number too, true and false are none.
+    """Return an entry of a JSON object, checked for its type; integers are floats too, booleans are not numbers.
 
     Raises:
-        RunError: it is not there, or of another type.
+        RunError: missing, or of another type.
     """
     value = values.get(name)
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 1000:
@@ -78,20 +78,20 @@ def typed(values: Mapping[str, Any], name: str, kind: type[T], where: Path, acti
 
 
 def _flat(values: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
-    """Return an entry that is an object of values, or of lists of values; deeper ones are nobody's settings."""
-    found = typed(values, name, dict, where, _AGAIN)
-    for key, value in found.items():
+    """Return an entry that is an object of values or lists of values; deeper nesting is rejected."""
+    settings = typed(values, name, dict, where, _AGAIN)
+    for key, value in settings.items():
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict | list):
                 raise RunError(where, f"{name} {key} is {_brief(part)}", "a value, or a list of values", _AGAIN)
-    return found
+    return settings
 
 
 def _names(values: Mapping[str, Any], name: str, where: Path) -> tuple[str, ...]:
-    found = typed(values, name, list, where, _AGAIN)
-    if not all(isinstance(part, str) for part in found):
+    names = typed(values, name, list, where, _AGAIN)
+    if not all(isinstance(part, str) for part in names):
         raise RunError(where, f"{name} holds what is no text", "a list of names", _AGAIN)
-    return tuple(found)
+    return tuple(names)
 
 
 def _brief(value: object) -> str:
@@ -100,7 +100,7 @@ def _brief(value: object) -> str:
 
 
 def read_run_json(path: Path) -> dict[str, Any]:
-    """Read ``run.json``; raises RunError. An overwrite that was killed before it saved a round is undone first."""
+    """Read ``run.json``; raises RunError. An overwrite interrupted before its first saved round is rolled back."""
     return read_folder_document(
         path,
         FILE_NAME,
@@ -113,12 +113,12 @@ def read_run_json(path: Path) -> dict[str, Any]:
 
 
 def read_document(path: Path) -> RunDocument:
-    """Read ``run.json`` of a run folder; raises RunError when it is none, damaged, or of another schema version."""
+    """Read ``run.json`` of a run folder; raises RunError if missing, damaged, or of another schema version."""
     meta = read_run_json(path)
     check_links(path, parts_of(path), RunError)
     where = path / FILE_NAME
-    told = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}
-    settings, plan, net, versions = (_flat(told, name, where) for name in ("settings", "plan", "net", "versions"))
+    entries = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}
+    settings, plan, net, versions = (_flat(entries, name, where) for name in ("settings", "plan", "net", "versions"))
     cohort = typed(meta, "cohort", dict, where, _AGAIN)
     return RunDocument(
         path,
@@ -130,19 +130,19 @@ def read_document(path: Path) -> RunDocument:
         typed(plan, "rounds", int, where, _AGAIN),
         typed(cohort, "path", str, where, _AGAIN),
         typed(cohort, "fingerprint", str, where, _AGAIN),
-        _names(told, "clients", where),
-        _names(told, HELD_OUT, where) if HELD_OUT in told else None,
-        _names(told, "classes", where),
-        {"ecgfed": typed(told, "tool_version", str, where, _AGAIN), **versions},
+        _names(entries, "clients", where),
+        _names(entries, HELD_OUT, where) if HELD_OUT in entries else None,
+        _names(entries, "classes", where),
+        {"ecgfed": typed(entries, "tool_version", str, where, _AGAIN), **versions},
         identity_of(meta),
     )
 
 
 def identity_of(meta: Mapping[str, Any]) -> str:
-    """Return SHA-256 over what makes two runs the same: method, settings, net, plan but its rounds, cohort.
+    """Return the SHA-256 over method, settings, net, plan without rounds, and cohort, which identifies a run.
 
     Args:
-        meta: everything in ``run.json``.
+        meta: contents of ``run.json``.
     """
     same = {name: meta[name] for name in ("method", "settings", "net")}
     plan = {name: value for name, value in meta["plan"].items() if name != "rounds"}
@@ -151,25 +151,25 @@ def identity_of(meta: Mapping[str, Any]) -> str:
 
 
 def pin_of(meta: Mapping[str, Any]) -> str | None:
-    """Return the SHA-256 of the file of the run's own method, None where it does not say one (runs before 0024)."""
+    """Return the SHA-256 of the file of the run's custom method, or None (runs before decision 0024)."""
     pin = meta.get(PIN)
     return None if pin is None else str(pin)
 
 
 def parts_of(path: Path) -> list[str]:
-    """Return the names of what a run's folder and its checkpoint hold: none of it may be a link out of the folder."""
+    """Return the names of all entries in a run's folder and checkpoint, which must not link out of the folder."""
     parts = []
     for folder, within in ((path, ""), (path / CHECKPOINT, f"{CHECKPOINT}/")):
-        with suppress(OSError):  # what is no folder is refused where it is read
+        with suppress(OSError):  # a missing folder is reported when it is read
             parts += [within + part.name for part in folder.iterdir()]
     return parts
 
 
 def finished_rounds(path: Path, identity: str) -> int:
-    """Return how many rounds of a run the last checkpoint has, 0 where there is none.
+    """Return the finished rounds of the last checkpoint, 0 without one.
 
     Raises:
-        RunError: the checkpoint's index is damaged, or another run's.
+        RunError: the index of the checkpoint is damaged, or of another run.
     """
     index = path / CHECKPOINT / PROGRESS
     if not index.is_file():
@@ -185,7 +185,7 @@ def finished_rounds(path: Path, identity: str) -> int:
 
 
 def check_owner(checkpoint: Path, owner: str, identity: str) -> None:
-    """Refuse the checkpoint of another run; one of the first version names none. Raises RunError."""
+    """Raise RunError for the checkpoint of another run; those of the first version name none."""
     if identity and owner not in ("", identity):
         raise RunError(
             checkpoint,

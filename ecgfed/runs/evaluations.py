@@ -1,4 +1,4 @@
-"""What ``ecgfed evaluate`` left beside a run, read back and checked: ``evaluation-SPLIT/scores.json``."""
+"""Read and validate the scores of ``ecgfed evaluate``: ``evaluation-SPLIT/scores.json``."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from ecgfed.plugins import names_code
 from ecgfed.runs.document import RunDocument, typed
 
 FILE_NAME = "scores.json"
-#: The version of ``scores.json`` from which on it says which run it scored; versions 0.1 and 0.2 wrote none.
+#: Version of ``scores.json`` from which it names the scored run; versions 0.1 and 0.2 wrote no version.
 SCHEMA_VERSION = 2
-#: Splits that are scored, and what ``--leave-out`` adds to the name of the folder.
+#: Scored splits, and folder suffixes for ``--leave-out``.
 SPLITS = ("valid", "test")
 LEFT_OUT = {"nothing": "", "poor-quality": "-without-poor-quality"}
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    """The global answer on one class: beats of it, beats it was predicted for, F1 (None where it is neither)."""
+    """Score of the global model on one class: true beats, predicted beats, F1 (None if both are 0)."""
 
     name: str
     beats: int
@@ -33,12 +33,12 @@ class Evaluation:
     """The scores of one run on one split.
 
     Attributes:
-        round: the round that was scored.
-        protocol: how a method without a global model answered globally.
+        round: the scored round.
+        protocol: global model of a method without one.
         scores: macro-F1 by name: T_g, T_p, T_r, T_l and others.
-        classes: the global answer, per class.
-        personal_f1: each patient's own model on that patient's beats, macro-F1.
-        global_f1: the global answer on them.
+        classes: scores of the global model per class.
+        personal_f1: macro-F1 of each patient's model on that patient's beats.
+        global_f1: macro-F1 of the global model on them.
     """
 
     round: int
@@ -50,28 +50,28 @@ class Evaluation:
 
 
 def folder_name(split: str, leave_out: str = "nothing") -> str:
-    """Return the folder in a run that holds a split's scores: ``evaluation-test``."""
+    """Return the folder name of a split's scores: ``evaluation-test``."""
     return f"evaluation-{split}{LEFT_OUT[leave_out]}"
 
 
 def command(run: Path, split: str, leave_out: str = "nothing") -> str:
-    """Return the command that makes it."""
+    """Return the command that creates an evaluation."""
     more = "" if leave_out == "nothing" else f" --leave-out {leave_out}"
     return f"ecgfed evaluate {run} --split {split}{more}"
 
 
 def check_result(result: Mapping[str, Any], file: Path, method: str, identity: str, again: str) -> None:
-    """Refuse scores of another run or method, or of another split or selection of beats than their folder's name says.
+    """Check that scores match the run, the method, and the split and exclusions in their folder's name.
 
     Args:
-        result: everything in ``scores.json``; what version 0.1 and 0.2 did not write is not compared.
-        file: where it was read.
-        method: the run's.
-        identity: the run's (``identity_of``).
-        again: what the user can do.
+        result: contents of ``scores.json``; fields missing in version 0.1 and 0.2 are not compared.
+        file: its path.
+        method: of the run.
+        identity: of the run (``identity_of``).
+        again: action for the error message.
 
     Raises:
-        RunError: they are, or do not say whose they are.
+        RunError: a mismatch, or a missing identity.
     """
     version = typed({"schema_version": 1, **result}, "schema_version", int, file, again)
     if not 1 <= version <= SCHEMA_VERSION:
@@ -81,7 +81,7 @@ def check_result(result: Mapping[str, Any], file: Path, method: str, identity: s
     folder = file.parent.name
     names = [*(name for name in SPLITS if folder.startswith(f"evaluation-{name}")), ""]
     expected = {"run_identity": identity}
-    if not names_code(method):  # scores hold the class's own name of somebody's own method
+    if not names_code(method):  # scores have the class name of a custom method
         expected["method"] = method
     if names[0]:
         expected["split"] = names[0]
@@ -95,10 +95,10 @@ def check_result(result: Mapping[str, Any], file: Path, method: str, identity: s
 
 
 def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") -> Evaluation | None:
-    """Read a split's scores; None where the run was not evaluated on it.
+    """Read a split's scores; None if the run was not evaluated on it.
 
     Raises:
-        RunError: they are damaged, or another run's.
+        RunError: damaged, or of another run.
     """
     file = run.path / folder_name(split, leave_out) / FILE_NAME
     if not file.is_file():
@@ -128,10 +128,10 @@ def _rows(result: dict[str, Any], name: str, file: Path, again: str) -> Iterator
 
 
 def _f1(row: dict[str, Any], name: str, file: Path, again: str) -> float:
-    found = typed(row, name, float, file, again)
-    if not 0 <= found <= 1:  # and what is no number
-        raise RunError(file, f"{name} is {found:g}", "0 to 1", again)
-    return found
+    f1 = typed(row, name, float, file, again)
+    if not 0 <= f1 <= 1:  # NaN is rejected too
+        raise RunError(file, f"{name} is {f1:g}", "0 to 1", again)
+    return f1
 
 
 def _class_score(row: dict[str, Any], file: Path, again: str) -> ClassScore:

@@ -1,4 +1,4 @@
-"""``history.jsonl`` and ``timing.jsonl``: a line a round."""
+"""``history.jsonl`` and ``timing.jsonl``: one line per round."""
 
 from pathlib import Path
 from typing import Any
@@ -7,18 +7,18 @@ from ecgfed.errors import RunError
 from ecgfed.runs.document import typed
 from ecgfed.safe_io import check_links, parse_json, read_bounded
 
-#: Far more than the rounds of any run write: 10,000 clients for 10,000 rounds.
+#: Maximum size, more than 10,000 clients in 10,000 rounds need.
 MAX_BYTES = 2 << 30
 HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 
 
 def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
-    """Read a JSON-lines file of a run, up to a round; a half line at its end is left out.
+    """Read a JSON-lines file of a run, up to a round; an incomplete last line is ignored.
 
-    Past the round that is asked for there may be anything: no checkpoint stands for it, a power cut may have torn it.
+    Lines after that round are not validated: no checkpoint covers them, and a power cut may have damaged them.
 
     Raises:
-        RunError: it cannot be read, or a line that is not the last is broken, or one is no object with a ``round``.
+        RunError: unreadable, a damaged line before the last, or a line that is not an object with a ``round``.
     """
     if not path.is_file():
         return []

@@ -1,4 +1,4 @@
-"""The secret from which a run's noise is drawn: a file that its owner alone may read, beside what it protects."""
+"""Secret seed of a run's noise, in a file readable only by its owner."""
 
 import os
 import secrets
@@ -15,18 +15,18 @@ BYTES = 32
 
 
 def noise_key(folder: Path, plan: TrainPlan) -> bytes:
-    """Return the secret of a run's noise; drawn anew the first time, so that a run that goes on draws the same noise.
+    """Return the secret seed of a run's noise; created once, so that a resumed run draws the same noise.
 
     Args:
         folder: of the run.
-        plan: the run's.
+        plan: of the run.
 
     Returns:
-        32 bytes; none where the plan has no noise.
+        32 bytes; empty if the plan has no noise.
 
     Raises:
-        RunError: what is there is no such key.
-        StorageError: it cannot be written.
+        RunError: an invalid key file.
+        StorageError: the file cannot be written.
     """
     path = folder / FILE_NAME
     if not plan.privacy.on or not plan.privacy.noise:

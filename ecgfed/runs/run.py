@@ -1,4 +1,4 @@
-"""The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
+"""The run folder: ``run.json`` (configuration), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
 import os
 import platform
@@ -12,6 +12,7 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.deprecation import deprecated
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
@@ -32,9 +33,9 @@ from ecgfed.runs.state_check import StateCheck
 from ecgfed.safe_io import check_links
 from ecgfed.text import count_of
 
-#: The lengths a run had before, in its ``run.json``.
+#: Key of a run's previous lengths in ``run.json``.
 EARLIER = "earlier_lengths"
-#: What ``run.json`` keeps of its cohort beside the fingerprint, and how an error names it.
+#: Fields of the cohort in ``run.json`` besides the fingerprint, with their names in errors.
 _NAMED = {
     "classes": "classes, or in another order,",
     "clients": "clients, or in another order,",
@@ -44,15 +45,15 @@ _NAMED = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run:
-    """One training run.
+    """A training run.
 
     Attributes:
         path: its folder.
         method: the method, with its net and settings.
         plan: rounds, local work, seeds.
-        cohort_path: where the cohort lay when the run began, seen from the run where it is anonymised.
+        cohort_path: path of the cohort when the run was created, relative to the run if it is anonymised.
         fingerprint: of that cohort.
-        meta: everything in ``run.json``.
+        meta: contents of ``run.json``.
     """
 
     path: Path
@@ -68,15 +69,21 @@ class Run:
         return self.method.net
 
     @property
-    def own_method(self) -> str:
-        """Where somebody's own method lay when the run was made, ``""`` for a registered one."""
+    def custom_method(self) -> str:
+        """Location of a custom method when the run was created, ``""`` for a registered one."""
         name = str(self.meta["method"])
         return name if names_code(name) else ""
 
     @property
+    @deprecated("0.3", "0.5", "Run.custom_method")
+    def own_method(self) -> str:
+        """Return where a custom method was stored when the run was created."""
+        return self.custom_method
+
+    @property
     def unpinned(self) -> bool:
-        """Whether the method is somebody's own, and the run does not say the SHA-256 of its file."""
-        return bool(self.own_method) and pin_of(self.meta) is None
+        """Whether the method is a custom one without a recorded SHA-256 of its file."""
+        return bool(self.custom_method) and pin_of(self.meta) is None
 
     @property
     def store(self) -> CheckpointStore:
@@ -86,18 +93,18 @@ class Run:
 
     @cached_property
     def identity(self) -> str:
-        """What a checkpoint of this run carries (``identity_of``)."""
+        """Digest that identifies checkpoints of this run (``identity_of``)."""
         return identity_of(self.meta)
 
     def cohort(self, path: Path | None = None) -> Cohort:
         """Open the cohort the run was trained on.
 
         Args:
-            path: where it lies now, when it has moved.
+            path: its current path, if it was moved.
 
         Raises:
             CohortError: it cannot be opened, or an array has changed since it was prepared.
-            RunError: it is another cohort, names other classes or clients, or holds out other ones of them.
+            RunError: it is another cohort, or has other classes, clients or held-out clients.
         """
         cohort = open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
@@ -106,7 +113,7 @@ class Run:
                 f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
                 action="name the right one with --cohort",
             )
-        # the fingerprint is of the arrays; whose they are and what the labels mean is said beside them
+        # the fingerprint covers the arrays; clients and classes are stored separately
         for what, now in _beside_the_arrays(cohort).items():
             if what in self.meta and now != self.meta[what]:
                 raise RunError(
@@ -117,14 +124,14 @@ class Run:
         return cohort
 
     def state(self) -> State:
-        """Load the last checkpoint; raises RunError where there is none."""
+        """Load the last checkpoint; raises RunError without one."""
         if not self.store.exists():
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
         at_sites = self.meta.get("engine") == "flower"
         return self.store.load(StateCheck(self.method, self.plan, at_sites=at_sites))
 
     def history(self) -> list[dict[str, Any]]:
-        """Return a line of numbers for each saved round: ``round``, losses, passes, what the method reports.
+        """Return a record for each saved round: ``round``, losses, passes, metrics of the method.
 
         Raises:
             RunError: the history or the checkpoint cannot be read.
@@ -137,7 +144,7 @@ class Run:
         return read_lines(self.path / HISTORY, self.store.rounds())
 
     def last_record(self) -> dict[str, Any]:
-        """Return the numbers of the last saved round's line in the history: losses, passes, validation scores.
+        """Return the last saved round's record in the history: losses, passes, validation scores.
 
         Raises:
             RunError: no round is finished, or the history lacks it.
@@ -149,14 +156,19 @@ class Run:
 
     def __repr__(self) -> str:
         try:
-            done = f"{self.store.rounds()} of {count_of(self.plan.rounds, 'round')}"
-        except RunError:  # to be looked at all the same
-            done = "its checkpoint cannot be read"
-        return f"Run({str(self.path)!r}: {self.method.name}, {done})"
+            progress = f"{self.store.rounds()} of {count_of(self.plan.rounds, 'round')}"
+        except RunError:  # repr must not fail
+            progress = "its checkpoint cannot be read"
+        return f"Run({str(self.path)!r}: {self.method.name}, {progress})"
 
+    def client_state(self, state: State, client: int) -> dict[str, Any]:
+        """Return a client's state; the initial one if it never took part."""
+        return state.client_states.get(client, self._client_start)
+
+    @deprecated("0.3", "0.5", "Run.client_state")
     def kept(self, state: State, client: int) -> dict[str, Any]:
-        """Return what a client keeps; its start where it never took part."""
-        return state.kept.get(client, self._client_start)
+        """Return a client's state."""
+        return self.client_state(state, client)
 
     @cached_property
     def _client_start(self) -> dict[str, Any]:
@@ -168,8 +180,8 @@ class Run:
 
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
-    """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    if path.exists() and not (path.is_dir() and all(map(is_left_by_a_kill, path.iterdir()))):
+    """Create a run in a new or empty folder; raises RunError, StorageError."""
+    if path.exists() and not (path.is_dir() and all(map(is_interrupted_write, path.iterdir()))):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or pass --resume or --overwrite")
     spec = method.net.spec
     if spec.rr and spec.rr_version != cohort.rr_version:
@@ -183,7 +195,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-        "cohort": {"path": _cohort_place(cohort, path), "fingerprint": cohort.fingerprint},
+        "cohort": {"path": _cohort_location(cohort, path), "fingerprint": cohort.fingerprint},
         **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
@@ -201,13 +213,13 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
 
 
 def _pin(kind: type[Method]) -> dict[str, str]:
-    """The SHA-256 of the file of somebody's own method; nothing for one of ours or of a package."""
+    """Return the SHA-256 of the file of a custom method; empty for registered ones."""
     digest = digest_of(kind) if names_code(name_of(kind)) else ""
     return {PIN: digest} if digest else {}
 
 
 def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
-    """What a run keeps of its cohort beside the fingerprint, by the keys of ``_NAMED``."""
+    """Return the fields of the cohort in ``run.json`` besides the fingerprint, by the keys of ``_NAMED``."""
     return {
         "classes": list(cohort.classes),
         "clients": [client.id for client in cohort.clients],
@@ -215,60 +227,60 @@ def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
     }
 
 
-def _cohort_place(cohort: Cohort, run: Path) -> str:
-    """Where the cohort lies; seen from the run where names were to leave, since the way to a home may hold one."""
-    place = cohort.path.resolve()
-    return os.path.relpath(place, run.resolve()) if "anonymised" in cohort.meta else str(place)
+def _cohort_location(cohort: Cohort, run: Path) -> str:
+    """Return the path of the cohort; relative for anonymised ones, because a home folder may contain a name."""
+    location = cohort.path.resolve()
+    return os.path.relpath(location, run.resolve()) if "anonymised" in cohort.meta else str(location)
 
 
-def is_left_by_a_kill(part: Path) -> bool:
-    """Whether a kill leaves this while ``run.json`` is written; version 0.1 called it ``.run.json.partial``."""
+def is_interrupted_write(part: Path) -> bool:
+    """Return whether a file is left over from an interrupted write of ``run.json``, of version 0.1 too."""
     return is_temporary(part) or part.name in (f".{FILE_NAME}.lock", f".{FILE_NAME}.partial")
 
 
 def _earlier(run: Run) -> list[dict[str, int]]:
-    found = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
-    for one in found:
-        if not isinstance(one, dict) or not all(
-            type(one.get(key)) is int and one[key] > 0 for key in ("rounds", "until")
+    entries = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
+    for entry in entries:
+        if not isinstance(entry, dict) or not all(
+            type(entry.get(key)) is int and entry[key] > 0 for key in ("rounds", "until")
         ):
-            raise RunError(run.path / FILE_NAME, f"{EARLIER} has {one!r:.100}", "rounds and until, 1 or more")
-    return list(found)
+            raise RunError(run.path / FILE_NAME, f"{EARLIER} has {entry!r:.100}", "rounds and until, 1 or more")
+    return list(entries)
 
 
 def lengths_of(run: Run) -> tuple[int, ...]:
-    """Return the rounds a run was planned to have, the first length first; raises RunError."""
-    return (*(one["rounds"] for one in _earlier(run)), run.plan.rounds)
+    """Return the planned rounds of a run over time, the first plan first; raises RunError."""
+    return (*(entry["rounds"] for entry in _earlier(run)), run.plan.rounds)
 
 
 def extend_run(run: Run, rounds: int) -> Run:
-    """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError.
+    """Change the planned rounds of a run, also in ``run.json``; raises OptionError, RunError, StorageError.
 
-    The length that finished rounds went by stays there, under ``earlier_lengths``: rounds planned, and until which.
+    Previous plans of finished rounds are recorded under ``earlier_lengths``: planned rounds, and last round under it.
     """
-    plan, done = replace(run.plan, rounds=rounds), run.store.rounds()
-    if rounds < done:
-        expected = f"--rounds {done} or more"
-        raise RunError(run.path, f"has {count_of(done, 'finished round')}", expected, "train into a new folder")
+    plan, finished = replace(run.plan, rounds=rounds), run.store.rounds()
+    if rounds < finished:
+        expected = f"--rounds {finished} or more"
+        raise RunError(run.path, f"has {count_of(finished, 'finished round')}", expected, "train into a new folder")
     meta = {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}}
     earlier = _earlier(run)
-    # a length that no round went by, as of a run that was stopped before it went on, is not kept
-    if done and not (earlier and earlier[-1]["until"] == done):
-        meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": done}]
+    # a plan under which no round finished is not recorded
+    if finished and not (earlier and earlier[-1]["until"] == finished):
+        meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": finished}]
     write_json(run.path / FILE_NAME, meta)
-    return open_run(run.path, type(run.method) if run.own_method else None)
+    return open_run(run.path, type(run.method) if run.custom_method else None)
 
 
 def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:
     """Open a run folder.
 
     Args:
-        path: the folder, made by ``train``.
-        method: the run's own method as ``FILE.py:CLASS``, or its class, where it is somebody's own: that it stands in
-            the folder is no reason to run it. The file must be the one the run was made with. None for every other.
+        path: the folder, created by ``train``.
+        method: a custom method as ``FILE.py:CLASS`` or class; it must be passed, since code named in a folder is not
+            run unasked. The file must be the one the run was created with. None for registered methods.
 
     Raises:
-        RunError: it is none, of another schema version, or its method is somebody's own and was not passed.
+        RunError: not a run, an unsupported schema version, or a custom method that was not passed.
     """
     path = Path(path)
     meta = read_run_json(path)

@@ -1,4 +1,4 @@
-"""Runs that differ in their seed only, side by side in one folder: ``OUT/seed-0``, ``OUT/seed-1``, ..."""
+"""Runs with different seeds in one folder: ``OUT/seed-0``, ``OUT/seed-1``, ..."""
 
 import re
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ _NAME = re.compile(r"seed-(\d+)")
 
 
 def seed_folder(out: Path, seed: int) -> Path:
-    """Return where the run of one seed lies."""
+    """Return the run folder of a seed."""
     return out / f"seed-{seed}"
 
 
 def run_folders(path: Path) -> list[Path]:
-    """Return the folder itself where it is a run, else those of its seeds, in order of the seed.
+    """Return the folder itself if it is a run, otherwise those of its seeds, sorted.
 
     Raises:
         RunError: it is neither.
@@ -31,20 +31,20 @@ def run_folders(path: Path) -> list[Path]:
     if (path / FILE_NAME).is_file() or not path.is_dir():
         return [path]
     named = [(int(match[1]), part) for part in path.iterdir() if (match := _NAME.fullmatch(part.name))]
-    found = [part for _, part in sorted(named) if (part / FILE_NAME).is_file()]
-    if not found:
+    folders = [part for _, part in sorted(named) if (part / FILE_NAME).is_file()]
+    if not folders:
         raise RunError(path, f"holds no {FILE_NAME}", "a run", "make one with 'ecgfed train'")
-    return found
+    return folders
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a folder is a run, or holds those of several seeds."""
+    """Return whether a folder is a run, or contains those of several seeds."""
     with suppress(RunError, OSError):
         return any((folder / FILE_NAME).is_file() for folder in run_folders(path))
     return False
 
 
-def one_folder(path: Path) -> Path:
+def single_run_folder(path: Path) -> Path:
     """Return the folder of one run; raises RunError for a folder of several seeds, naming them."""
     folders = run_folders(path)
     if len(folders) > 1:
@@ -53,34 +53,34 @@ def one_folder(path: Path) -> Path:
     return folders[0]
 
 
-def open_one_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
+def open_single_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
     """Open a run (``open_run``); raises RunError for a folder of several seeds, naming them."""
     from ecgfed.runs.run import open_run
 
-    return open_run(one_folder(path), method)
+    return open_run(single_run_folder(path), method)
 
 
 def check_same(runs: "Sequence[Run]") -> None:
-    """Refuse runs that differ in more than their seed, or are not all at the same round: no mean is theirs.
+    """Check that runs differ in their seed only and are at the same round, so that their mean is defined.
 
     Raises:
-        RunError: naming the first one that differs from the one before, and in what.
+        RunError: naming the first run that differs from its predecessor, and the difference.
     """
-    said = next((run.meta[HELD_OUT] for run in runs if HELD_OUT in run.meta), None)
-    for one, other in pairwise(runs):
-        for what, value in _apart_from_the_seed(one, said).items():
-            if (theirs := _apart_from_the_seed(other, said)[what]) != value:
+    excluded = next((run.meta[HELD_OUT] for run in runs if HELD_OUT in run.meta), None)
+    for first, second in pairwise(runs):
+        for what, value in _without_seed(first, excluded).items():
+            if (theirs := _without_seed(second, excluded)[what]) != value:
                 raise RunError(
-                    other.path,
-                    f"differs from {one.path.name} in its {what} ({theirs}, not {value})",
+                    second.path,
+                    f"differs from {first.path.name} in its {what} ({theirs}, not {value})",
                     "runs that differ in their seed only",
                     "evaluate them one by one, or finish them with --resume",
                 )
 
 
-def _apart_from_the_seed(run: "Run", said: object) -> dict[str, object]:
-    """What runs have in common; a run of version 0.2 does not say whom its cohort held out, so it is as ``said``."""
+def _without_seed(run: "Run", excluded: object) -> dict[str, object]:
+    """Return what equal runs share; version 0.2 did not record held-out clients, ``excluded`` is assumed for it."""
     plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
     same = {name: run.meta[name] for name in ("method", "settings", "net")}
-    cohort = {"cohort": run.fingerprint, "held-out clients": run.meta.get(HELD_OUT, said)}
+    cohort = {"cohort": run.fingerprint, "held-out clients": run.meta.get(HELD_OUT, excluded)}
     return {**same, "plan": plan, **cohort, "finished rounds": run.store.rounds()}

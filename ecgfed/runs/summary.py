@@ -1,8 +1,8 @@
-"""What a run folder says about itself: how far it is, how well, how fast. No torch on this path."""
+"""Summaries of run folders: progress, scores and speed, without torch."""
 
 import os
 import statistics
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,46 +12,46 @@ from ecgfed.runs.document import CHECKPOINT, FILE_NAME, PROGRESS, RunDocument, f
 from ecgfed.runs.evaluations import LEFT_OUT, SPLITS, read_evaluation
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
 
-#: Rounds that the current speed is taken over.
+#: Rounds that the current speed is averaged over.
 WINDOW = 20
 _RESTORE = "restore the file from a backup"
 _LOSSES = ("loss_mean", "loss_max")
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Return the run folders below a folder (itself included) in order of their names; hidden folders are passed by.
+    """Return the run folders in a folder (itself included), sorted by name, without hidden folders.
 
     Raises:
-        OptionError: it is no folder.
+        OptionError: not a folder.
     """
     if not folder.is_dir():
         raise OptionError("DIR", f"{folder} is not a folder", "a folder with runs of 'ecgfed train' in it")
-    found = []
-    for place, below, files in os.walk(folder):
+    runs = []
+    for parent, below, files in os.walk(folder):
         if FILE_NAME in files:
-            found.append(Path(place))
+            runs.append(Path(parent))
             below.clear()
         below[:] = sorted(name for name in below if not name.startswith("."))
-    return found
+    return runs
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        method: its method's name, or where that lies.
-        rounds_done: rounds of the last checkpoint.
-        rounds: rounds asked for.
-        passes: over the training beats, or None where the history lacks its lines.
-        valid_T_g: the last one on the validation split, or None.
+        method: name or location of its method.
+        finished_rounds: rounds of the last checkpoint.
+        rounds: planned rounds.
+        passes: over the training beats, or None if the history is incomplete.
+        valid_T_g: last score on the validation split, or None.
         valid_T_p: likewise.
         state: ``finished`` or ``unfinished``.
         saved: ISO time of the last checkpoint, UTC, or None.
     """
 
     method: str
-    rounds_done: int
+    finished_rounds: int
     rounds: int
     passes: float | None
     valid_T_g: float | None  # noqa: N815 (the paper's name)
@@ -59,25 +59,34 @@ class RunProgress:
     state: str
     saved: str | None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return {_json_key(field): getattr(self, field.name) for field in fields(self)}
+
+
+def _json_key(field: Field[Any]) -> str:
+    """Return a field's key in JSON: ``rounds_done`` for ``finished_rounds``."""
+    return "rounds_done" if field.name == "finished_rounds" else field.name
+
 
 @dataclass(frozen=True)
 class RunRow:
-    """One row of ``ecgfed runs list``: a run's path, and how far it is, or the problem why nobody can tell."""
+    """One row of ``ecgfed runs list``: path of a run, and its progress, or the problem if it is unreadable."""
 
     run: Path
     progress: RunProgress | None
     problem: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it JSON-ready, flat; ``state`` is ``unreadable`` and the rest null where there is a problem."""
-        empty = {**dict.fromkeys(field.name for field in fields(RunProgress)), "state": "unreadable"}
-        found = empty if self.progress is None else asdict(self.progress)
-        return {"run": str(self.run), **found, "problem": self.problem}
+        """Return a flat JSON-ready dictionary; with a problem, ``state`` is ``unreadable`` and the rest null."""
+        empty = {**dict.fromkeys(map(_json_key, fields(RunProgress))), "state": "unreadable"}
+        values = empty if self.progress is None else self.progress.as_json()
+        return {"run": str(self.run), **values, "problem": self.problem}
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Median seconds a round and samples a second, over so many rounds; None where timing.jsonl does not say."""
+    """Median seconds per round and samples per second over some rounds; None if not in timing.jsonl."""
 
     rounds_timed: int
     seconds_a_round: float | None
@@ -86,14 +95,14 @@ class Speed:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """All that ``ecgfed runs show`` says.
+    """Output of ``ecgfed runs show``.
 
     Attributes:
-        document: what was asked for.
-        progress: how far it is.
+        document: configuration of the run.
+        progress: its progress.
         losses: ``loss_mean`` and ``loss_max`` of the last round; empty before the first.
         valid: round -> validation scores by name.
-        evaluations: split, with what was left out -> round and scores of 'ecgfed evaluate'.
+        evaluations: split with exclusions -> round and scores of 'ecgfed evaluate'.
         speed: over all rounds.
         recent: over the last 20.
     """
@@ -107,11 +116,11 @@ class RunDescription:
     recent: Speed
 
     def as_json(self) -> dict[str, Any]:
-        """Return it JSON-ready."""
+        """Return a JSON-ready dictionary."""
         document = self.document
         return {
             "run": str(document.path),
-            **asdict(self.progress),
+            **self.progress.as_json(),
             "settings": document.settings,
             "plan": document.plan,
             "net": document.net,
@@ -130,7 +139,7 @@ class RunDescription:
 
 
 def summarise_run(path: Path) -> RunRow:
-    """Return one row of ``ecgfed runs list``; a damaged run is a row too."""
+    """Return a row of ``ecgfed runs list``, also for a damaged run."""
     try:
         return RunRow(path, progress_of(read_document(path)), None)
     except EcgfedError as problem:
@@ -138,45 +147,45 @@ def summarise_run(path: Path) -> RunRow:
 
 
 def progress_of(document: RunDocument) -> RunProgress:
-    """Return how far a run is; raises RunError."""
+    """Return the progress of a run; raises RunError."""
     history = document.path / HISTORY
-    done = finished_rounds(document.path, document.identity)
-    lines = read_lines(history, done)
+    finished = finished_rounds(document.path, document.identity)
+    lines = read_lines(history, finished)
     scores = last_scores(lines, history)
     passes = typed(lines[-1], "passes", float, history, _RESTORE) if lines else None
     return RunProgress(
         document.method,
-        done,
+        finished,
         document.rounds,
-        passes if done else 0.0,
+        passes if finished else 0.0,
         scores.get("valid_T_g"),
         scores.get("valid_T_p"),
-        "finished" if done >= document.rounds else "unfinished",
-        _saved(document.path / CHECKPOINT / PROGRESS) if done else None,
+        "finished" if finished >= document.rounds else "unfinished",
+        _saved(document.path / CHECKPOINT / PROGRESS) if finished else None,
     )
 
 
 def _saved(file: Path) -> str | None:
     try:
         return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    except (OSError, ValueError, OverflowError):  # gone meanwhile, or a time no calendar has
+    except (OSError, ValueError, OverflowError):  # deleted meanwhile, or an invalid time
         return None
 
 
 def last_scores(lines: list[dict[str, Any]], where: Path) -> dict[str, float]:
-    """Return the newest validation scores in lines of a history; raises RunError where one is no number."""
-    found: dict[str, float] = {}
+    """Return the latest validation scores in records of a history; raises RunError if one is not a number."""
+    scores: dict[str, float] = {}
     for line in lines:
-        found |= {name: typed(line, name, float, where, _RESTORE) for name in line if name.startswith("valid_")}
-    return found
+        scores |= {name: typed(line, name, float, where, _RESTORE) for name in line if name.startswith("valid_")}
+    return scores
 
 
 def describe_run(path: Path) -> RunDescription:
-    """Return all that ``ecgfed runs show`` says; raises RunError where it is no run, or cannot be read."""
+    """Return the output of ``ecgfed runs show``; raises RunError if it is not a run, or unreadable."""
     document = read_document(path)
     progress = progress_of(document)
-    history, done = path / HISTORY, progress.rounds_done
-    lines, timing = read_lines(history, done), read_lines(path / TIMING, done)
+    history, finished = path / HISTORY, progress.finished_rounds
+    lines, timing = read_lines(history, finished), read_lines(path / TIMING, finished)
     return RunDescription(
         document,
         progress,
@@ -193,12 +202,12 @@ def describe_run(path: Path) -> RunDescription:
 
 
 def _evaluations(document: RunDocument) -> dict[str, dict[str, float]]:
-    found = {}
+    scores = {}
     for split in SPLITS:
         for leave_out, suffix in LEFT_OUT.items():
             if result := read_evaluation(document, split, leave_out):
-                found[f"{split}{suffix}"] = {"round": result.round, **result.scores}
-    return found
+                scores[f"{split}{suffix}"] = {"round": result.round, **result.scores}
+    return scores
 
 
 def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:
@@ -206,14 +215,14 @@ def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:
         return Speed(0, None, None)
     seconds = [typed(line, "seconds", float, path / TIMING, _RESTORE) for line in timing]
     examples = [examples_of(line, path / TIMING) for line in timing]
-    elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds that say both
+    elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds with both values
     return Speed(len(timing), statistics.median(seconds), sum(examples) / elapsed if elapsed else None)
 
 
 def examples_of(line: dict[str, Any], where: Path) -> float:
-    """Return what a round of ``timing.jsonl`` went through; version 0.1 wrote ``beats``, and its first runs nothing.
+    """Return the examples of a round in ``timing.jsonl``; version 0.1 wrote ``beats``, or nothing.
 
-    Raises RunError where it is no number.
+    Raises RunError if it is not a number.
     """
     name = "examples" if "examples" in line else "beats"
     return typed({"beats": 0, **line}, name, float, where, _RESTORE)

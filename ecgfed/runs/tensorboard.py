@@ -1,4 +1,4 @@
-"""TensorBoard as a callback, for who has it: the package is an extra of its own and nothing else asks for it."""
+"""TensorBoard callback; the package is an optional extra."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from ecgfed.federation.train import Callback, RoundOutcome
 
 
 def require_tensorboard() -> Any:
-    """Return TensorBoard's writer of scalars; raises OptionError where the package is not installed."""
+    """Return TensorBoard's scalar writer; raises OptionError if the package is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -22,14 +22,14 @@ def require_tensorboard() -> Any:
 
 
 class WriteTensorBoard(Callback):
-    """Writes every number of a round's line in the history as a scalar over rounds.
+    """Writes every number of a round's record as a scalar over rounds.
 
     Args:
-        folder: where TensorBoard shall look (``--logdir``), this run's own.
+        folder: TensorBoard log folder of this run (``--logdir``).
 
     Raises:
         OptionError: the package tensorboard is not installed.
-        StorageError: the folder cannot be made.
+        StorageError: the folder cannot be created.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class WriteTensorBoard(Callback):
             ) from problem
 
     def on_start(self, state: State) -> None:
-        """Open the file; what an earlier session wrote past the checkpoint is hidden by TensorBoard."""
+        """Open the file; TensorBoard hides records of an earlier session after the checkpoint."""
         self._writer = self._kind(str(self.folder), purge_step=state.round + 1)
 
     def on_round(self, outcome: RoundOutcome) -> None:

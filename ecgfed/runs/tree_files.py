@@ -30,20 +30,20 @@ _DTYPES = {
 }
 
 
-#: The key of a safetensors header under which texts about the whole file stand.
+#: Key of the metadata in a safetensors header.
 _METADATA = "__metadata__"
 
 
 def serialised(tree: Tree, metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return a tree as the bytes of a safetensors file, with texts about it.
+    """Serialise a tree as safetensors, with metadata.
 
-    What ``safetensors.torch.save`` writes, without its copies: there
-    are dozens of small tensors in a tree, and a checkpoint has a tree for every client.
+    Equivalent to ``safetensors.torch.save`` without its copies, since a tree has dozens of small tensors, and a
+    checkpoint a tree for every client.
     """
     flat = flatten(tree)
     entries, order = _entries(tuple((path, value.dtype, value.shape) for path, value in flat.items()))
-    about = f"{json.dumps(_METADATA)}:{json.dumps(dict(metadata), separators=(',', ':'))}" if metadata else ""
-    text = f"{{{about}{',' if about and entries else ''}{entries}}}".encode()
+    texts = f"{json.dumps(_METADATA)}:{json.dumps(dict(metadata), separators=(',', ':'))}" if metadata else ""
+    text = f"{{{texts}{',' if texts and entries else ''}{entries}}}".encode()
     text += b" " * (-len(text) % 8)
     header = len(text).to_bytes(8, "little") + text
     parts: list[Any] = []
@@ -55,10 +55,10 @@ def serialised(tree: Tree, metadata: Mapping[str, str] | None = None) -> bytes:
 
 @lru_cache(maxsize=16)
 def _entries(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[str, list[str]]:
-    """Return the tensors' entries of a header, and the order of the data; all clients of a run share both.
+    """Return the entries of a header, and the order of the data; cached, since all clients of a run share them.
 
-    Data come in order of their types, wide ones first, so that every tensor is aligned. The head names them in the
-    tree's own order, which ``load_tree`` restores: a sum over parameters has other bits in another order.
+    Data are sorted by descending item size, so that every tensor is aligned. The header lists them in the order of the
+    tree, which ``load_tree`` restores, because sums over parameters depend on the order.
     """
     aligned = sorted(leaves, key=lambda leaf: (-leaf[1].itemsize, leaf[0]))
     begin: dict[str, int] = {}
@@ -78,16 +78,16 @@ def _entries(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[s
 
 
 def save_tree(path: Path, tree: Tree) -> bytes:
-    """Write a tree as safetensors, whole or not at all, and return the bytes; raises StorageError."""
+    """Write a tree as safetensors atomically and return the bytes; raises StorageError."""
     data = serialised(tree)
     write_bytes(path, data)
     return data
 
 
 def load_tree(data: bytes, path: Path, error: type[EcgfedError]) -> Tree:
-    """Read a tree from the bytes of a safetensors file, its leaves in the order they were saved in.
+    """Read a tree from the bytes of a safetensors file, with leaves in the saved order.
 
-    Raises ``error`` when the bytes are no such file.
+    Raises ``error`` if the bytes are not a safetensors file.
     """
     try:
         flat = load(data)
@@ -101,5 +101,5 @@ def _header(data: bytes) -> dict[str, Any]:
 
 
 def metadata_of(data: bytes) -> dict[str, str]:
-    """Return the texts about a safetensors file that ``load_tree`` has read; none where it carries none."""
+    """Return the metadata of a safetensors file; empty if it has none."""
     return dict(_header(data).get(_METADATA, {}))

@@ -17,7 +17,7 @@ from typing import Any
 from ecgfed import __version__
 from ecgfed.beats.path import BeatOptions
 from ecgfed.device.bundle import Bundle
-from ecgfed.device.doubts import CODES
+from ecgfed.device.model_warnings import CODES
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError, StorageError
 from ecgfed.files import append_line, remove, sha256, write_together

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ecgfed.reports.charts import Curve, Panel
 from ecgfed.reports.comparison_page import ComparisonParts, Pairs, comparison_page
-from ecgfed.runs.compare import Comparison, compare_runs, pair_patients
-from ecgfed.runs.compared_tables import WHOSE, class_heads, class_rows, letters, main_rows, settings_text
+from ecgfed.runs.compare import RunComparison, compare_runs, pair_patients
+from ecgfed.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows, settings_text
 from ecgfed.runs.document import finished_rounds, read_document
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.seeds import run_folders
@@ -32,7 +32,7 @@ def compare_as_page(
     leave_out: str = "nothing",
     any_cohort: bool = False,
     overwrite: bool = False,
-) -> Comparison:
+) -> RunComparison:
     """Compare runs (``compare_runs``), and write it as a page where ``out`` names one.
 
     Raises:
@@ -47,7 +47,7 @@ def compare_as_page(
     return found
 
 
-def _parts(found: Comparison, runs: Sequence[Path]) -> ComparisonParts:
+def _parts(found: RunComparison, runs: Sequence[Path]) -> ComparisonParts:
     names = letters(len(found.runs))
     folders = [name_of_run(path) for path in runs]
     about = [
@@ -56,7 +56,7 @@ def _parts(found: Comparison, runs: Sequence[Path]) -> ComparisonParts:
     ]
     own = [
         f"Settings of {name} that not all have: {settings_text(of)}."
-        for name, of in zip(names, found.own, strict=True)
+        for name, of in zip(names, found.specific_settings, strict=True)
         if of
     ]
     return ComparisonParts(
@@ -73,24 +73,24 @@ def _parts(found: Comparison, runs: Sequence[Path]) -> ComparisonParts:
     )
 
 
-def _pairs(found: Comparison, runs: Sequence[Path], names: Sequence[str]) -> list[Pairs]:
+def _pairs(found: RunComparison, runs: Sequence[Path], names: Sequence[str]) -> list[Pairs]:
     """Return patients' differences; where everybody's model is a patient's own with both runs, once."""
     pairs: list[Pairs] = []
     for one in pair_patients(runs, found.split, found.leave_out):
         last = pairs[-1] if pairs else None
         if last is not None and last.second == names[one.run] and last.scores == one.scores:
-            pairs[-1] = replace(last, answer=f"{last.answer} and {WHOSE[one.answer]} alike")
+            pairs[-1] = replace(last, answer=f"{last.answer} and {MODEL_LABELS[one.model]} alike")
         else:
-            pairs.append(Pairs(names[0], names[one.run], WHOSE[one.answer], one.scores))
+            pairs.append(Pairs(names[0], names[one.run], MODEL_LABELS[one.model], one.scores))
     return pairs
 
 
 def _notes(
-    found: Comparison, runs: Sequence[Path], names: Sequence[str], folders: Sequence[str]
+    found: RunComparison, runs: Sequence[Path], names: Sequence[str], folders: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Return what to keep in mind; a run is named without the way to it, which may name a person."""
     notes = []
-    if not found.one_cohort:
+    if not found.same_cohort:
         said = "Different cohorts: beats, splits or patients are not the same; differences may be theirs."
         notes.append(("different-cohorts", said))
     for path, name, folder, run in zip(runs, names, folders, found.runs, strict=True):

@@ -7,8 +7,8 @@ from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.path import RecordingBeats
 from ecgfed.beats.windows import FS_HZ
 from ecgfed.device.bundle import Bundle
-from ecgfed.device.certainty import certainty_in
-from ecgfed.device.doubts import Doubt
+from ecgfed.device.calibration import calibration_in
+from ecgfed.device.model_warnings import ModelWarning
 from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.errors import BundleError, OptionError, RecordError
 from ecgfed.record.annotations import end_note
@@ -40,7 +40,9 @@ def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) ->
         )
 
 
-def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient: str | None) -> tuple[Doubt, ...]:
+def doubts_of(
+    bundle: Bundle, beats: RecordingBeats, found: Predictions, patient: str | None
+) -> tuple[ModelWarning, ...]:
     """Return what speaks against the classes of a recording's beats, what weighs most first.
 
     Args:
@@ -50,7 +52,7 @@ def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient
         patient: whose own model it was, None for the global one.
     """
     strange = (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(bundle, beats, found))
-    unlike = (one.code for one in strange if one.code != "no-signal" or one.grave)  # a few beats change nothing
+    unlike = (one.code for one in strange if one.code != "no-signal" or one.severe)  # a few beats change nothing
     return (
         *_of_the_model(bundle),
         *_of_the_file(beats),
@@ -62,10 +64,10 @@ def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient
     )
 
 
-def warn_of(doubts: tuple[Doubt, ...], watch: Watch) -> None:
+def warn_of(doubts: tuple[ModelWarning, ...], watch: Watch) -> None:
     """Tell the grave doubts as warnings; the others are read where the predictions are."""
     for doubt in doubts:
-        if doubt.grave:
+        if doubt.severe:
             watch.warn(f"{doubt.text[0].lower()}{doubt.text[1:].removesuffix('.')}")
 
 
@@ -75,51 +77,51 @@ def same_lead(recording: AnyRecording, bundle: Bundle) -> str:
     return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
 
 
-def _of_the_model(bundle: Bundle) -> Iterator[Doubt]:
+def _of_the_model(bundle: Bundle) -> Iterator[ModelWarning]:
     if bundle.trained_on.synthetic:
-        yield Doubt(
+        yield ModelWarning(
             "synthetic-model",
             "The model was trained on synthetic patients alone: it shows that the software runs, and says nothing of "
             "a person's heart.",
         )
 
 
-def _of_the_file(beats: RecordingBeats) -> Iterator[Doubt]:
+def _of_the_file(beats: RecordingBeats) -> Iterator[ModelWarning]:
     """Pass on what the reader noted: no calibration, a part that is missing, annotations after the end."""
     end = end_note(beats.annotation) if beats.annotation else ""
     for note in (*beats.recording.notes, *[end] * bool(end)):
-        yield Doubt("file", f"{note[0].upper()}{note[1:]}.", grave=note.startswith("repaired"))
+        yield ModelWarning("file", f"{note[0].upper()}{note[1:]}.", severe=note.startswith("repaired"))
 
 
-def _of_the_lead(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[Doubt]:
+def _of_the_lead(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
     """Doubt another lead than the model's; of the same one under another name there is nothing to doubt."""
     lead, (name, how) = recording.lead, best_match(trained, recording.lead)
     places = [one for one in trained if position_in(one)]
     if amiss := no_ecg(recording):
-        yield Doubt("no-ecg", f"L{amiss[1:]}", grave=True)
+        yield ModelWarning("no-ecg", f"L{amiss[1:]}", severe=True)
     if how == NameMatch.MODIFIED:
         text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
-        yield Doubt("modified-lead", text)
+        yield ModelWarning("modified-lead", text)
     elif how == NameMatch.OTHER and places:
         text = f"The model was trained on lead {places[0]} of its recordings, whatever its name; this is {lead}."
-        yield Doubt("lead-by-place", text)
+        yield ModelWarning("lead-by-place", text)
     elif how == NameMatch.OTHER:
         text = f"Lead {lead} is not {' or '.join(trained)}, which the model was trained on."
-        yield Doubt("other-lead", text, grave=True)
+        yield ModelWarning("other-lead", text, severe=True)
 
 
-def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]:
+def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) -> Iterator[ModelWarning]:
     """Doubt units, pacing, windows that show nothing, bad stretches, and another sampling frequency."""
     recording, count, quality = beats.recording, len(beats.r_samples), beats.quality
     if large := too_large([beats.size]):
         said = size_text(large)
-        yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
+        yield ModelWarning("units", f"{said[0].upper()}{said[1:]}", severe=True)
     if paced := _paced(bundle, beats):
-        yield Doubt("paced", paced, grave=True)
+        yield ModelWarning("paced", paced, severe=True)
     if empty := int((found.override == UNCLASSIFIED).sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
         advice = f"they are unclassified ({UNCLASSIFIED}); choose another --lead, or see 'ecgfed inspect'"
-        yield Doubt("no-signal", f"{what}: {advice}.", grave=empty > WARN_SHARE * count)
+        yield ModelWarning("no-signal", f"{what}: {advice}.", severe=empty > WARN_SHARE * count)
     if bad := quality.seconds():
         why = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
         poor, lost_s = (
@@ -128,10 +130,10 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
         )
         said = f"The windows of {count_of(poor, 'beat')} reach into stretches of poor quality ({why})"
         text = f"{said}: {lost_s:.1f} of {recording.duration_s:.1f} s cannot be used; see 'ecgfed inspect'."
-        yield Doubt("unusable-seconds", text)
+        yield ModelWarning("unusable-seconds", text)
     if recording.fs_hz != FS_HZ:
         text = f"The recording has {recording.fs_hz:g} Hz and was resampled to {FS_HZ:g} Hz, the model's."
-        yield Doubt("resampled", text)
+        yield ModelWarning("resampled", text)
 
 
 def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
@@ -173,19 +175,22 @@ def took_part(bundle: Bundle, recording: AnyRecording, patient: str | None = Non
     return bool(known) and not known.isdisjoint(recording_digests(recording))
 
 
-def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, alike: bool) -> Iterator[Doubt]:
+def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, alike: bool) -> Iterator[ModelWarning]:
     """Doubt answers where more beats are far or uncertain than in training.
 
     How many of the others are right was counted on patients and leads that the model knows: it is said of no recording
     that is not ``alike``.
     """
     count = int(found.classified.sum())
-    far, doubtful = int((found.far & found.classified).sum()), int((found.uncertain & found.classified).sum())
+    far, doubtful = (
+        int((found.out_of_distribution & found.classified).sum()),
+        int((found.low_confidence & found.classified).sum()),
+    )
     if far > SELDOM * count:
         text = f"{far:,} of {count:,} beats ({far / count:.0%}) look like none that the model was trained on."
-        yield Doubt("far-beats", text, grave=far > count / 2)
+        yield ModelWarning("far-beats", text, severe=far > count / 2)
     if doubtful > SELDOM * count:
-        certainty = certainty_in(bundle.manifest, patient)
+        certainty = calibration_in(bundle.manifest, patient)
         text = f"{doubtful:,} of {count:,} beats ({doubtful / count:.0%}) are uncertain"
         if not alike or far > count / 2:
             text += "; how many of the others are right is not known for such a recording"
@@ -194,7 +199,7 @@ def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, 
         elif certainty.accuracy is not None:
             right = f"{100 * certainty.accuracy:g}% of beats as sure as the rest were right"
             text += f"; on patients that it learned from, {right}"
-        yield Doubt("uncertain-beats", f"{text}.")
+        yield ModelWarning("uncertain-beats", f"{text}.")
 
 
 def _borrowed(bundle: Bundle, patient: str | None) -> bool:
@@ -203,7 +208,7 @@ def _borrowed(bundle: Bundle, patient: str | None) -> bool:
     return bool((entry.get("certainty") or {}).get("beats") == 0)
 
 
-def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[Doubt]:
+def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[ModelWarning]:
     if took_part(bundle, recording, patient):
         text = "The model was trained on beats of this very recording: a new patient's would be classified less well."
     elif patient is not None:
@@ -212,13 +217,13 @@ def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None
         text = f"A patient called {recording.name} took part in training; a new one would fare less well."
     else:
         return
-    yield Doubt("took-part", text)
+    yield ModelWarning("took-part", text)
 
 
-def _of_the_classes(bundle: Bundle, found: Predictions, patient: str | None) -> Iterator[Doubt]:
+def _of_the_classes(bundle: Bundle, found: Predictions, patient: str | None) -> Iterator[ModelWarning]:
     """Doubt classes that nobody in training had, and answers of a class that this patient never had."""
-    if never := bundle.trained_on.never_seen:
-        yield Doubt(
+    if never := bundle.trained_on.unseen_classes:
+        yield ModelWarning(
             "never-seen-classes", f"The model was trained on no beat of {listed(never, _NAMED)}: it cannot know them."
         )
     own = None if patient is None else bundle.trained_on.patient_classes.get(patient)
@@ -230,17 +235,17 @@ def _of_the_classes(bundle: Bundle, found: Predictions, patient: str | None) -> 
             text = (
                 f"The model of {patient} learned from labels of {listed(own, _NAMED)} alone: it may miss every beat of"
             )
-            yield Doubt(
-                "never-seen-classes", f"{text} {listed(lacking, _NAMED)}, and a count of 0 says nothing.", grave=True
+            yield ModelWarning(
+                "never-seen-classes", f"{text} {listed(lacking, _NAMED)}, and a count of 0 says nothing.", severe=True
             )
     new = {name: count for name, count in found.counts.items() if count and name not in own and name not in never}
     if new:
         said = listed([f"{count:,} {name}" for name, count in new.items()], _NAMED)
         text = f"Called here, though {patient} had no such beat in training: {said}."
-        yield Doubt("never-seen-classes", text)
+        yield ModelWarning("never-seen-classes", text)
 
 
-def _unsaid(bundle: Bundle) -> Iterator[Doubt]:
+def _unsaid(bundle: Bundle) -> Iterator[ModelWarning]:
     """Say what the bundle does not: of that nobody is warned."""
     known = bundle.trained_on
     if known.class_counts is None:
@@ -248,7 +253,7 @@ def _unsaid(bundle: Bundle) -> Iterator[Doubt]:
             "This bundle is of an older ecgfed: it does not say who and which classes it was trained on, so nothing is "
             "warned of that."
         )
-        yield Doubt("unknown-training", text)
+        yield ModelWarning("unknown-training", text)
     elif known.recordings is None and not known.synthetic:
         text = "Whether this recording took part in training is not known: the bundle holds no digests of recordings."
-        yield Doubt("unknown-training", text)
+        yield ModelWarning("unknown-training", text)

@@ -14,7 +14,7 @@ from ecgfed.evaluation.ec57 import (
     MATCH_S,
     START_S,
     Aggregate,
-    Comparison,
+    BeatComparison,
     aggregate,
     compare,
 )
@@ -65,7 +65,7 @@ class Ec57Scores:
         excluded: JSON-ready: records and annotations that were read, used and excluded, by reason.
     """
 
-    records: tuple[Comparison, ...]
+    records: tuple[BeatComparison, ...]
     total: Aggregate
     test: str
     reference: str
@@ -93,7 +93,7 @@ class Ec57Scores:
         rows: list[Row] = []
         for one in (*self.records, self.total.gross):
             percents = tuple(one.scores[key].percent for key in COLUMNS.values())
-            rows.append((one.record, one.scores["qrs_se"].whole, percents))
+            rows.append((one.record, one.scores["qrs_se"].total, percents))
         return [*rows, ("average", None, tuple(self.total.average[key] for key in COLUMNS.values()))]
 
     def flutter_rows(self) -> list[Row]:
@@ -121,7 +121,7 @@ class Ec57Scores:
         if not gross.shutdown_s and not missed.part:
             return ""
         return (
-            f"Shut down for {gross.shutdown_s:.1f} s: missed in it {missed.part:,} of {missed.whole:,} beats"
+            f"Shut down for {gross.shutdown_s:.1f} s: missed in it {missed.part:,} of {missed.total:,} beats"
             f" ({_percent(missed.percent)}%)."
         )
 
@@ -224,7 +224,7 @@ def score_ec57(
 
 def _compare(
     path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch, read: list[Annotation]
-) -> Comparison:
+) -> BeatComparison:
     if format_of(path) != "wfdb":
         raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)

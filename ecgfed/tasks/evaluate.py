@@ -137,8 +137,8 @@ def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
     for one in runs:
         cohort_of(one, cohort)
         state = one.state()
-        for client in state.kept:
-            state.kept[client]
+        for client in state.client_states:
+            state.client_states[client]
         read_lines(one.path / HISTORY, state.round)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ecgfed.bundles.calibration import ACCURACY
 from ecgfed.bundles.export import export_bundle
 from ecgfed.bundles.graph_writer import large_ensemble
-from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.bundles.tflite import TFLITE, tflite_python
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle

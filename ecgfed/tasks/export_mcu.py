@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ecgfed.bundles.calibration import ACCURACY
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule
-from ecgfed.bundles.int8_reading import layers_of, typical_shapes
+from ecgfed.bundles.int8_reading import layers_of, prototype_shapes
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.int8 import INT8
@@ -105,8 +105,8 @@ def export_mcu(
             params,
             layers_of(bundle, patient),
             bundle.classes,
-            classifier.certainty,
-            quantized_prototypes(typical_shapes(bundle)),
+            classifier.calibration,
+            quantized_prototypes(prototype_shapes(bundle)),
             _about(bundle, patient),
         )
         write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)
@@ -163,7 +163,7 @@ def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None)
     """Return the model whose parameters are asked for."""
     state = run.state()
     if patient is None:
-        kept = (run.kept(state, client.index) for client in cohort.federation)
+        kept = (run.client_state(state, client.index) for client in cohort.federation)
         return run.method.global_model(state.server, kept, "ensemble")
     how = personal_by_name(personal_name(run, personal))
     rr, leave_out = run.net.spec.rr, run.plan.leave_out

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ecgfed.methods.base import Method
 from ecgfed.runs.run import Run, open_run
-from ecgfed.runs.seeds import open_one_run, run_folders
+from ecgfed.runs.seeds import open_single_run, run_folders
 from ecgfed.tasks.watch import Watch
 
 #: A run's own method: as a person names it, or its class.
@@ -13,7 +13,7 @@ Passed = str | type[Method] | None
 
 def one_run(run: Run | Path | str, method: Passed, watch: Watch) -> Run:
     """Return a run; of its folder the run in it. Raises RunError, for a folder of several seeds too."""
-    return run if isinstance(run, Run) else told(open_one_run(Path(run), method), watch)
+    return run if isinstance(run, Run) else told(open_single_run(Path(run), method), watch)
 
 
 def every_run(run: Run | Path | str, method: Passed, watch: Watch) -> list[Run]:

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from ecgfed.beats.labels import LabelMap
 from ecgfed.bundles.weights import GlobalModel
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.spread import spread
 from ecgfed.methods.base import Batch
@@ -119,19 +119,19 @@ class Learner:
         train = Batch(self.beats.some(self.beats.row[known]), torch.from_numpy(number[known]))
         return PatientBeats(train, None, self.everyone, (self.seed, 0))
 
-    @one_torch_thread()
+    @single_torch_thread()
     def personal(self, own: PatientBeats) -> Pipeline:
         """Return the patient's model, made from the global one."""
         return self.how.fit(self.start.net, self.start.params, own)
 
-    @one_torch_thread()
+    @single_torch_thread()
     def scratch(self, own: PatientBeats) -> Pipeline:
         """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.personal.kernel``) on the
         shape of the window and on what an untrained net makes of window and intervals.
         """
         return Kernel().fit(self.start.net, self.start.net.initial(self.seed), own)
 
-    @one_torch_thread()
+    @single_torch_thread()
     def answers(self, chain: Pipeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the class numbers (rows,) that a model gives some of the beats."""
         inputs = self.beats.some(rows)

@@ -19,7 +19,15 @@ from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
-from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_beats, from_class_mix, inputs_of
+from ecgfed.evaluation.new_client import (
+    FirstBeats,
+    adapt_model,
+    compare,
+    first_beats,
+    inputs_of,
+    model_from_beats,
+    model_from_class_distribution,
+)
 from ecgfed.federation.state import State
 from ecgfed.files import sha256
 from ecgfed.methods.models import Pipeline
@@ -174,9 +182,9 @@ def personalize(
     else:
         assert first is not None
         chain = (
-            adapted(opened, federation, state, first, epochs)
+            adapt_model(opened, federation, state, first, epochs)
             if made is None
-            else from_beats(opened, federation, state, first, made)
+            else model_from_beats(opened, federation, state, first, made)
         )
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
     own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
@@ -261,7 +269,7 @@ def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
 
 
 def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipeline:
-    chain = from_class_mix(run, state, mix)
+    chain = model_from_class_distribution(run, state, mix)
     if chain is None:
         raise OptionError(
             "--class-mix",
@@ -273,7 +281,7 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipelin
 
 
 def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Pipeline) -> dict[str, Any]:
-    kept = (run.kept(state, client.index) for client in cohort.federation)
+    kept = (run.client_state(state, client.index) for client in cohort.federation)
     everyone = run.method.global_model(state.server, kept, "ensemble")
     return compare(run, first, {"global": everyone, "personal": chain})
 

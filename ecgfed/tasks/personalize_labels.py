@@ -14,7 +14,7 @@ from ecgfed.beats.path import BeatOptions
 from ecgfed.bundles.export import PatientModel
 from ecgfed.bundles.extend import check_extension, extended_bundle
 from ecgfed.bundles.parity import PARITY_BEATS
-from ecgfed.bundles.weights import GlobalModel, check_answers, global_model
+from ecgfed.bundles.weights import GlobalModel, check_weights, global_model
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.shipped import name_of
 from ecgfed.device.signatures import Signer
@@ -237,7 +237,7 @@ def _learner(grouped: GroupedBeats, start: GlobalModel, answered: Answered, how:
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
     everyone = everyone if everyone.sum() > 0 else torch.ones(len(bundle.classes))
     learner = Learner(start, grouped.groups, bundle.labels, beats, how, everyone / everyone.sum(), seed)
-    check_answers(bundle, start, learner.some(PARITY_BEATS))
+    check_weights(bundle, start, learner.some(PARITY_BEATS))
     return learner
 
 
@@ -350,7 +350,7 @@ def _written(
         **({"recordings": recording_digests(asked.recording)} if learned else {}),
     }
     net, again = asked.start.net, asked.overwrite
-    with extended_bundle(asked.bundle, asked.out, model, net, facts=facts, signer=signer, overwrite=again) as made:
+    with extended_bundle(asked.bundle, asked.out, model, net, metadata=facts, signer=signer, overwrite=again) as made:
         own = _own_labels(grouped, answered, made, asked.name, groups=choice.groups_trusted)
         write_together(dict(zip(asked.targets, (own.annotation(), own.table()), strict=True)))
     return own
@@ -386,7 +386,7 @@ def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patie
         source,
         origin,
         model,
-        _uncertain(bundle, found.label, found.uncertain, symbol, source),
+        _uncertain(bundle, found.label, found.low_confidence, symbol, source),
     )
 
 

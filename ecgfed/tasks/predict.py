@@ -13,7 +13,7 @@ from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.doubts import Doubt
+from ecgfed.device.model_warnings import ModelWarning
 from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.device.shipped import name_of, shipped_model
 from ecgfed.errors import OptionError
@@ -55,7 +55,7 @@ class RecordingPredictions(Predictions):
         poor: the reasons of the bad stretches each beat's window overlaps, ``gap+noise``, or "".
         pacing: detected in the signal: its paced beats have the symbol ``/``, and the label map's class of ``/`` where
             there is one; None where it was not looked for.
-        warnings: what speaks against them, each a ``code`` of ``ecgfed.device.doubts.CODES`` and a ``text``.
+        warnings: what speaks against them, each a ``code`` of ``ecgfed.device.model_warnings.CODES`` and a ``text``.
         cut: the beats as they were cut, with the quality of their lead.
         about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
             classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
@@ -65,7 +65,7 @@ class RecordingPredictions(Predictions):
     labels: LabelMap
     poor: tuple[str, ...]
     pacing: Pacing | None = None
-    warnings: tuple[Doubt, ...] = ()
+    warnings: tuple[ModelWarning, ...] = ()
     cut: RecordingBeats
     about: dict[str, Any]
 
@@ -111,8 +111,8 @@ class RecordingPredictions(Predictions):
                 "probability": [value if own else None for value, own in probability],
                 "flags": self.flags[start:stop].tolist(),
                 "poor_quality": list(self.poor[start:stop]),
-                "uncertain": self.uncertain[start:stop].tolist(),
-                "far": self.far[start:stop].tolist(),
+                "uncertain": self.low_confidence[start:stop].tolist(),
+                "far": self.out_of_distribution[start:stop].tolist(),
             }
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,10 +121,10 @@ class RecordingPredictions(Predictions):
 
     def summary(self, files: Sequence[Path]) -> dict[str, Any]:
         """Return what there is to say without the beats, JSON-ready; ``files`` are those that were written."""
-        poor, doubtful = sum(map(bool, self.poor)), self.doubtful_counts()
-        by_class = {"uncertain_counts": self.uncertain_counts, "far_counts": self.far_counts}
+        poor, doubtful = sum(map(bool, self.poor)), self.reliability_counts()
+        by_class = {"uncertain_counts": self.low_confidence_counts, "far_counts": self.out_of_distribution_counts}
         counted = {"beats": len(self), "counts": self.counts, "poor_quality_beats": poor, **doubtful, **by_class}
-        grave = [one.code for one in self.warnings if one.grave]
+        grave = [one.code for one in self.warnings if one.severe]
         return {**self.about, **counted, "grave_warnings": grave, "files": [str(file) for file in files]}
 
     def targets(self, out: Path | str, *, strip: bool = False) -> list[Path]:
@@ -169,7 +169,7 @@ class RecordingPredictions(Predictions):
 
         symbols = self.symbols
         notes = tuple("" if name == mark else name for name, mark in zip(self.names, symbols.tolist(), strict=True))
-        marks = Annotation(self.sample, symbols, notes, self.uncertain * UNCERTAIN)
+        marks = Annotation(self.sample, symbols, notes, self.low_confidence * UNCERTAIN)
         return annotation_bytes(marks, self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> Picture:
@@ -193,7 +193,10 @@ class RecordingPredictions(Predictions):
             filtered,
             recording.fs_hz,
             self.sample,
-            [f"{name}?" if doubtful else name for name, doubtful in zip(names, self.uncertain.tolist(), strict=True)],
+            [
+                f"{name}?" if doubtful else name
+                for name, doubtful in zip(names, self.low_confidence.tolist(), strict=True)
+            ],
             usual,
             title=f"Record {recording.name}, lead {recording.lead}, {whose(self.about['patient'])}",
             footer=f"band-pass 0.5 to 40 Hz · {self.about['intended_use']}",
@@ -305,7 +308,7 @@ def _with_paced(found: Predictions, labels: LabelMap, pacing: Pacing) -> Predict
     if not pacing or name is None:
         return found
     label = np.where(pacing.beats, found.classes.index(name), found.label)
-    return replace(found, label=label, uncertain=found.uncertain & ~pacing.beats)
+    return replace(found, label=label, low_confidence=found.low_confidence & ~pacing.beats)
 
 
 def opened_bundle(

@@ -10,7 +10,7 @@ from typing import Any
 from ecgfed.beats.path import BeatOptions
 from ecgfed.cohort.folder import doubled, recordings_below
 from ecgfed.device.bundle import Bundle
-from ecgfed.device.doubts import CODES
+from ecgfed.device.model_warnings import CODES
 from ecgfed.errors import EcgfedError, OptionError, RecordError
 from ecgfed.files import check_free, write_together
 from ecgfed.locks import locked

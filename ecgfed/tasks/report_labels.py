@@ -133,10 +133,10 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         tuple(_meaning(name, code, symbols[name]) for name, code in zip(found.classes, codes, strict=True)),
         tuple(kind_of(symbols[name]) for name in found.classes),
         found.confidence,
-        found.uncertain if calibrated else None,
+        found.low_confidence if calibrated else None,
         tuple((one.code, one.text) for one in found.warnings),
         probability=found.probability,
-        far=found.far,
+        far=found.out_of_distribution,
         no_signal=~found.classified,
         end_noise=found.cut.end_noise,
     )

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ecgfed.reports.run_page import run_page
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, Sent
-from ecgfed.runs.seeds import one_folder
+from ecgfed.runs.seeds import single_run_folder
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.report_run_parts import run_parts
@@ -128,7 +128,7 @@ def report_run(
     """
     targets = page_targets(out, pdf=pdf, overwrite=overwrite)
     browser = find_browser() if pdf else None
-    path = one_folder(_folder(run))
+    path = single_run_folder(_folder(run))
     parts = run_parts(path, None if cohort is None else _folder(cohort))
     if not parts.scored:
         watch.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")

@@ -16,7 +16,7 @@ from ecgfed.reports.charts import Curve, Panel
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, ScoredClass, ScoredPatient, Sent
 from ecgfed.runs.document import RunDocument, read_document, typed
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
-from ecgfed.runs.kept_scores import KeptScores, kept_scores
+from ecgfed.runs.stored_evaluations import StoredEvaluation, read_evaluations
 from ecgfed.runs.summary import RunProgress, examples_of, progress_of
 from ecgfed.text import count_of
 
@@ -57,8 +57,8 @@ def run_parts(path: Path, cohort: Path | None) -> RunParts:
     """
     document = read_document(path)
     progress = progress_of(document)
-    lines, timing = (read_lines(path / name, progress.rounds_done) for name in (HISTORY, TIMING))
-    kept = kept_scores(document)
+    lines, timing = (read_lines(path / name, progress.finished_rounds) for name in (HISTORY, TIMING))
+    kept = read_evaluations(document)
     opened = _cohort(document, cohort)
     images = any(one.images for one in kept) or (isinstance(opened, Cohort) and opened.modality == "image")
     what = "images" if images else "beats"
@@ -74,7 +74,7 @@ def run_parts(path: Path, cohort: Path | None) -> RunParts:
         tuple(panels_of(lines, path / HISTORY)),
         _mixes(opened) if isinstance(opened, Cohort) else opened,
         _sent(document, lines),
-        _seconds(timing, path / TIMING, progress.rounds_done),
+        _seconds(timing, path / TIMING, progress.finished_rounds),
         _settings(document),
     )
 
@@ -119,7 +119,7 @@ def _about(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, str
         ),
         ("Cohort's fingerprint", document.fingerprint[:12]),
         ("Seed", str(plan.get("seed", "-"))),
-        ("Rounds", f"{progress.rounds_done:,} of {progress.rounds:,}"),
+        ("Rounds", f"{progress.finished_rounds:,} of {progress.rounds:,}"),
         ("Passes over the training data", "-" if progress.passes is None else f"{progress.passes:.1f}"),
         ("Local work a round", f"{work}, batches of {plan.get('batch_size', '-')}"),
         ("Clients a round", "all" if some is None else str(some)),
@@ -129,7 +129,7 @@ def _about(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, str
 
 
 def _notes(
-    document: RunDocument, progress: RunProgress, lines: Lines, kept: Sequence[KeptScores], cohort: Cohort | str
+    document: RunDocument, progress: RunProgress, lines: Lines, kept: Sequence[StoredEvaluation], cohort: Cohort | str
 ) -> list[tuple[str, str]]:
     """Return what to keep in mind: code and sentence."""
     name, notes = name_of_run(document.path), []
@@ -141,12 +141,12 @@ def _notes(
         said = f"Not evaluated on the test split: run 'ecgfed evaluate {name}'. Validation scores are shown."
         notes.append(("not-evaluated-on-test", said))
     for one in kept:
-        if one.round != progress.rounds_done:
+        if one.round != progress.finished_rounds:
             again = f"run 'ecgfed evaluate {name} {one.command}' again"
-            said = f"{one.folder} is of round {one.round:,}, and the run has {progress.rounds_done:,}: {again}"
+            said = f"{one.folder} is of round {one.round:,}, and the run has {progress.finished_rounds:,}: {again}"
             notes.append(("old-evaluation", said))
-    if progress.rounds_done < progress.rounds:
-        said = f"The run is not finished: {progress.rounds_done:,} of {count_of(progress.rounds, 'round')}."
+    if progress.finished_rounds < progress.rounds:
+        said = f"The run is not finished: {progress.finished_rounds:,} of {count_of(progress.rounds, 'round')}."
         notes.append(("not-finished", said))
     if said := never_predicted(lines):
         notes.append(("never-predicted", said))
@@ -162,7 +162,7 @@ def never_predicted(lines: Lines) -> str:
     return f"On validation beats of round {told[-1]['round']:,} the global model never predicts: {never}."
 
 
-def _title(one: KeptScores) -> str:
+def _title(one: StoredEvaluation) -> str:
     said = "Test split" if one.split == "test" else "Validation split"
     if one.personal:
         said += f", personal answers {'of the method' if one.personal == 'method' else f'by {one.personal}'}"
@@ -171,7 +171,7 @@ def _title(one: KeptScores) -> str:
     return said
 
 
-def _scored(one: KeptScores, every: Sequence[KeptScores], what: str) -> Scored:
+def _scored(one: StoredEvaluation, every: Sequence[StoredEvaluation], what: str) -> Scored:
     """Return one evaluation, beside it what other personal answers score on the same beats."""
     same = ("split", "leave_out", "protocol", "round")
     others = [

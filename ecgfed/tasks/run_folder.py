@@ -11,7 +11,7 @@ from ecgfed.fsync import sync_folder
 from ecgfed.locks import LOCK_NAME, locked
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import CHECKPOINT, PROGRESS
-from ecgfed.runs.run import FILE_NAME, Run, is_left_by_a_kill
+from ecgfed.runs.run import FILE_NAME, Run, is_interrupted_write
 from ecgfed.safe_io import MAX_JSON_BYTES, check_links, read_bounded
 
 #: What shows that a run has saved a round.
@@ -32,7 +32,7 @@ class RunFolder:
         self.resume = resume
         self.asked, self.saved = (_bytes(out / FILE_NAME), _bytes(out / _SAVED)) if resume else (None, None)
         self.was_there = out.exists()
-        self.was_empty = not self.was_there or (out.is_dir() and all(map(is_left_by_a_kill, out.iterdir())))
+        self.was_empty = not self.was_there or (out.is_dir() and all(map(is_interrupted_write, out.iterdir())))
         self.replaced = False
 
     def create(self, make: Callable[[Path], Run]) -> Run:

@@ -9,15 +9,15 @@ from ecgfed.errors import RunError
 from ecgfed.evaluation.monitor import NEVER_PREDICTED, ValidationScores
 from ecgfed.federation.data import TrainingData, excluded_beats, training_data
 from ecgfed.federation.engine_choice import open_engine
-from ecgfed.federation.estimate import seconds_left, step_arithmetic
+from ecgfed.federation.estimate import remaining_seconds, step_arithmetic
 from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.plan import worker_count
-from ecgfed.federation.progress import Progress, ReportProgress
+from ecgfed.federation.progress import ProgressCallback, TrainingProgress
 from ecgfed.federation.train import Callback, initial_state, train
-from ecgfed.federation.updates import NoisedEngine, in_words, spent_in_words
+from ecgfed.federation.updates import NoisedEngine, describe_aggregation, describe_privacy_spent
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.kept_states import KeptStates
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.tasks.train_options import Wish
@@ -57,8 +57,10 @@ def run_session(
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
-    if isinstance(state.kept, KeptStates) and state.kept.small():  # else each is read when its client takes part
-        state.kept.read_all()
+    if (
+        isinstance(state.client_states, ClientStates) and state.client_states.small()
+    ):  # else each is read when its client takes part
+        state.client_states.read_all()
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
         raise RunError(
@@ -80,7 +82,7 @@ def run_session(
             ValidationScores(run.method, cohort, data, every, threads),
             WriteHistory(run.path),  # before the checkpoint, so that it is never behind it
             SaveCheckpoint(store, checkpoint_every),
-            ReportProgress(rounds, _Teller(run, data, state.round, watch)),
+            ProgressCallback(rounds, _Teller(run, data, state.round, watch)),
         ]
         if tensorboard is not None:
             from ecgfed.runs.tensorboard import WriteTensorBoard
@@ -112,7 +114,7 @@ def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch, who_trains:
         watch.note(f"Going on after round {done} of {plan.rounds}.")
     if getattr(run.method.settings, "risk", "") == "meta-bsm":
         watch.warn("risk=meta-bsm pools validation beats of the patients at the server and sends them to every client")
-    for line in in_words(plan):
+    for line in describe_aggregation(plan):
         watch.note(line)
     report_exclusions([excluded], watch)
     who = plan.clients_per_round or len(data.clients)
@@ -134,10 +136,10 @@ class _Teller:
         self.arithmetic = step_arithmetic(with_meta_set(run.method, data, run.plan.seed), data, run.plan)
         self.told = False
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TrainingProgress) -> None:
         speed, record = progress.rounds_per_s, progress.record
         done = progress.round - self.begun
-        left_s = seconds_left(
+        left_s = remaining_seconds(
             self.arithmetic,
             progress.rounds,
             progress.round,
@@ -182,7 +184,7 @@ def lessons(run: Run) -> list[str]:
     never = found.get(NEVER_PREDICTED, ())
     if isinstance(never, Sequence) and never:
         said.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
-    said += spent_in_words(run.plan, last.get("epsilon"))
+    said += describe_privacy_spent(run.plan, last.get("epsilon"))
     return said + _to_try(run, float(last["passes"]), bool(never))
 
 

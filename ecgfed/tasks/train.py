@@ -8,7 +8,7 @@ from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.errors import OptionError, RunError
 from ecgfed.federation.data import excluded_beats, training_data
 from ecgfed.federation.engine_choice import choose_engine
-from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
+from ecgfed.federation.plan import TrainPlan, check_passes, check_requirements, participants
 from ecgfed.federation.updates import check_combining
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
@@ -278,7 +278,7 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
     if options["rounds"] is None:
         passes = recipe["passes"] if options["passes"] is None else options["passes"]
         plan = plan.with_passes(check_passes(passes), data.train_examples, method.requirements.batches_per_step)
-    check_needs(method.requirements, plan, len(data.clients))
+    check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     if plan.dp_at == SITE:
         raise OptionError("--dp-at", "site, of which a simulation has none", "server or patient", "ecgfed federate")

@@ -14,11 +14,11 @@ import torch
 from ecgfed.errors import OptionError, RunError
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.card_check import card_problems
+from ecgfed.federation.communication_audit import audit_communication
+from ecgfed.federation.communication_log import record_communication
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
@@ -165,7 +165,7 @@ def _engines_agree(trial: Trial) -> None:
         except RuntimeError:  # the method has float32 parameters
             sequential, batched = _both_engines(trial, plan, norm, rr, clients_per_stack, torch.float32)
             tolerance = SINGLE
-        expect(sequential.seen == batched.seen, "with many clients at once it is trained on other beats")
+        expect(sequential.beats_used == batched.beats_used, "with many clients at once it is trained on other beats")
         for (what, tree), batched_tree in zip(trees(sequential).items(), trees(batched).values(), strict=True):
             condition = f"with many clients at once (norm {norm}) {what}"
             expect_close(flatten(tree), flatten(batched_tree), tolerance, condition)
@@ -207,7 +207,7 @@ def _training_changes_model(trial: Trial) -> None:
     before, after = initial_state(method, trial.usual).server, trial.run.server
     fresh = method.client_start(method.net.initial(trial.usual.seed))
     logits_before = chain_logits(method.net, method.personal_model(before, fresh), rows)
-    logits_after = chain_logits(method.net, method.personal_model(after, trial.run.kept.get(1, fresh)), rows)
+    logits_after = chain_logits(method.net, method.personal_model(after, trial.run.client_states.get(1, fresh)), rows)
     expect(not torch.equal(logits_before, logits_after), "two rounds do not change the personal model")
 
 
@@ -231,8 +231,8 @@ def _models_are_finite(trial: Trial) -> None:
 def _shared_stages_are_equal(trial: Trial, method: Method) -> None:
     """Check that shared stages are equal for all patients, since they are exported once."""
     shared: dict[str, dict[str, object]] = {}
-    for client in sorted(trial.run.kept):
-        for stage in method.personal_model(trial.run.server, trial.run.kept[client]).stages:
+    for client in sorted(trial.run.client_states):
+        for stage in method.personal_model(trial.run.server, trial.run.client_states[client]).stages:
             if stage.shared:
                 path = changed(stage.params, shared.setdefault(stage.role, snapshot(stage.params)))
                 expect(not path, f"the shared {stage.role} of personal models differs between patients ({path})")
@@ -272,7 +272,7 @@ def _communication_matches_spec(trial: Trial) -> None:
     method = trial.build(rr=False)
     plan = trial.plan(rounds=10, local_epochs=None, local_steps=2)
     # a run's first and last rounds, since methods have phases
-    problems = card_problems(traffic_of(method, mixed_federation(rr=False), plan, (1, 2, 9, 10)))
+    problems = audit_communication(record_communication(method, mixed_federation(rr=False), plan, (1, 2, 9, 10)))
     expect(not problems, problems[0] if problems else "")
 
 

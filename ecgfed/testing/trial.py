@@ -70,14 +70,17 @@ class Trial:
 
     def models(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Model]]:
         """Yield every model of a trained method with its name, of all or of the first ``patients``."""
-        clients = sorted(state.kept)
+        clients = sorted(state.client_states)
         for protocol in ("ensemble", "average"):
             # a generator, as in a run, which does not hold all of them in memory
-            client_states = (state.kept[client] for client in clients)
+            client_states = (state.client_states[client] for client in clients)
             yield f"the global model ({protocol})", method.global_model(state.server, client_states, protocol)
         for client in clients[:patients]:
-            yield f"the personal model of client {client}", method.personal_model(state.server, state.kept[client])
-            for name, pipeline in method.alternative_models(state.server, state.kept[client]).items():
+            yield (
+                f"the personal model of client {client}",
+                method.personal_model(state.server, state.client_states[client]),
+            )
+            for name, pipeline in method.alternative_models(state.server, state.client_states[client]).items():
                 yield f"the alternative {name} of client {client}", pipeline
 
 
@@ -99,14 +102,14 @@ def trees(state: State) -> dict[str, Tree]:
     """Return all trees of a state by description."""
     return {
         "the server's state": state.server,
-        **{f"the state of client {c}": state.kept[c] for c in sorted(state.kept)},
+        **{f"the state of client {c}": state.client_states[c] for c in sorted(state.client_states)},
     }
 
 
 def expect_equal(actual: State, expected: State, condition: str) -> None:
     """Expect two states to be identical, to the bit; ``condition`` introduces the message."""
     actual_trees, expected_trees = trees(actual), trees(expected)
-    same_clients = actual_trees.keys() == expected_trees.keys() and actual.seen == expected.seen
+    same_clients = actual_trees.keys() == expected_trees.keys() and actual.beats_used == expected.beats_used
     expect(same_clients, f"{condition}, other clients have taken part")
     for what, tree in actual_trees.items():
         path = changed(expected_trees[what], snapshot(tree))

@@ -13,15 +13,15 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from support import SavedRun, change_manifest, copied, exported
 
-from ecgfed.bundles.calibration import Answers, Calibration
-from ecgfed.bundles.typical import TYPICAL, fit_typical
+from ecgfed.bundles.calibration import CalibrationFitter, ValidationLogits
+from ecgfed.bundles.prototypes import PROTOTYPES, fit_prototypes
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.calibration import (
     SPREADS,
-    answered,
     calibration_error,
+    confidence_and_correctness,
     fit_temperature,
     fit_temperatures,
     threshold_for,
@@ -101,34 +101,41 @@ def test_the_threshold_is_the_lowest_that_keeps_the_accuracy() -> None:
 
 
 def test_the_global_threshold_is_as_high_as_nine_of_tens_own() -> None:
-    calibration = Calibration(0.95)
+    calibration = CalibrationFitter(0.95)
     for seed in range(20):
-        calibration.everyone.append(Answers(*drawn(200, 1.0, seed)))
-    told = calibration.of_everyone()
+        calibration.global_logits.append(ValidationLogits(*drawn(200, 1.0, seed)))
+    told = calibration.fit_global()
     own = sorted(
-        threshold_for(*answered(one.logits, one.label, told["temperature"]), 0.95) for one in calibration.everyone
+        threshold_for(*confidence_and_correctness(one.logits, one.label, told["temperature"]), 0.95)
+        for one in calibration.global_logits
     )
     assert sum(one <= told["threshold"] for one in own) >= 18
     assert told["threshold"] in own[17:19]
-    never = Answers(np.eye(4, dtype=np.float32)[np.zeros(60, int)] * 9, np.ones(60, np.int64))
-    calibration.everyone += [never] * 6  # whose answers are never right: a quarter of the patients
-    assert calibration.of_everyone()["threshold"] < 1.0
-    few = calibration.everyone[:3]
-    together = Calibration(0.95, few).of_everyone()
+    never = ValidationLogits(np.eye(4, dtype=np.float32)[np.zeros(60, int)] * 9, np.ones(60, np.int64))
+    calibration.global_logits += [never] * 6  # whose answers are never right: a quarter of the patients
+    assert calibration.fit_global()["threshold"] < 1.0
+    few = calibration.global_logits[:3]
+    together = CalibrationFitter(0.95, few).fit_global()
     logits, label = (np.concatenate([getattr(one, name) for one in few]) for name in ("logits", "label"))
-    assert together["threshold"] == threshold_for(*answered(logits, label, together["temperature"]), 0.95)
+    assert together["threshold"] == threshold_for(
+        *confidence_and_correctness(logits, label, together["temperature"]), 0.95
+    )
 
 
 def test_a_patients_threshold_is_its_own_but_no_higher_than_most() -> None:
-    calibration = Calibration(0.95, [], {f"p{seed}": Answers(*drawn(200, 1.0, seed)) for seed in range(20)})
-    told = calibration.of_patients({"temperature": 1.0, "threshold": 0.5})
+    calibration = CalibrationFitter(
+        0.95, [], {f"p{seed}": ValidationLogits(*drawn(200, 1.0, seed)) for seed in range(20)}
+    )
+    told = calibration.fit_patients({"temperature": 1.0, "threshold": 0.5})
     own = {
-        name: threshold_for(*answered(one.logits, one.label, told[name]["temperature"]), 0.95)
-        for name, one in calibration.own.items()
+        name: threshold_for(*confidence_and_correctness(one.logits, one.label, told[name]["temperature"]), 0.95)
+        for name, one in calibration.personal_logits.items()
     }
     most = sorted(own.values())[15]  # of 20, numbered from 0: the first at or above three quarters of the way
     assert {name: one["threshold"] for name, one in told.items()} == {name: min(one, most) for name, one in own.items()}
-    short = Calibration(0.95, [], {"p": Answers(*drawn(20, 1.0))}).of_patients({"temperature": 1.0, "threshold": 0.5})
+    short = CalibrationFitter(0.95, [], {"p": ValidationLogits(*drawn(20, 1.0))}).fit_patients(
+        {"temperature": 1.0, "threshold": 0.5}
+    )
     assert short["p"]["threshold"] == 0.5, "twenty beats say little: the global one's"
 
 
@@ -142,7 +149,7 @@ def test_what_a_manifest_says_is_what_its_validation_beats_give(local_run: Path,
         assert said["beats"] == len(rows)
         logits = saved.logits(f"client/{number}", *saved.inputs(rows))
         for name, temperature in (("ece_before", 1.0), ("ece_after", said["temperature"])):
-            probability, right = answered(logits, saved.array["label"][rows], temperature)
+            probability, right = confidence_and_correctness(logits, saved.array["label"][rows], temperature)
             assert said[name] == pytest.approx(calibration_error(probability, right), abs=1e-5)
         kept = probability >= said["threshold"]
         assert said["kept"] == pytest.approx(kept.mean())
@@ -167,7 +174,7 @@ def test_a_device_divides_by_the_temperature_and_marks_what_lies_below(local_run
     window = windows_around(signal, 360.0, r_samples).window_mv
     expected = np.exp(log_softmax(session.run(None, {"window": window})[0] / 2.5, axis=1))
     np.testing.assert_allclose(found.probability, expected, rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(found.uncertain, (found.confidence < 0.7) | found.far)
+    np.testing.assert_array_equal(found.low_confidence, (found.confidence < 0.7) | found.out_of_distribution)
     assert (found.label == expected.argmax(1)).all()
 
 
@@ -179,10 +186,10 @@ def test_noise_and_a_sine_look_like_no_beat(fedavg_run: Path, noise: str) -> Non
     rng, time_s = np.random.default_rng(8), np.arange(36_500) / 360.0
     signal = 0.3 * rng.standard_normal(len(time_s)) if noise == "white" else np.sin(2 * np.pi * 1.3 * time_s)
     found = classifier.predict(signal, 360.0, at)
-    assert found.far.mean() > 0.95
-    assert found.uncertain[found.far].all()
+    assert found.out_of_distribution.mean() > 0.95
+    assert found.low_confidence[found.out_of_distribution].all()
     beats = classifier.predict(*_around(synthetic_signal("N" * 60, seed=55)))
-    assert beats.far.mean() < 0.1
+    assert beats.out_of_distribution.mean() < 0.1
 
 
 def _around(made: tuple[Any, Any]) -> tuple[Any, float, Any]:
@@ -192,10 +199,10 @@ def _around(made: tuple[Any, Any]) -> tuple[Any, float, Any]:
 def test_the_distance_is_that_to_the_nearest_typical_beat(fedavg_run: Path, cohort_path: Path) -> None:
     """The graph against numpy: standardised windows in steps of four samples."""
     run, cohort = open_run(fedavg_run), open_cohort(cohort_path)
-    fitted = fit_typical(run.net, cohort, run.plan.seed)
+    fitted = fit_prototypes(run.net, cohort, run.plan.seed)
     assert fitted is not None
     centres, threshold = fitted[0].numpy().astype(np.float64), fitted[1]
-    assert 1 < len(centres) <= TYPICAL
+    assert 1 < len(centres) <= PROTOTYPES
     manifest = json.loads((exported(fedavg_run) / "manifest.json").read_text())["certainty"]["far"]
     assert (manifest["threshold"], manifest["typical"]) == (threshold, len(centres))
     window = np.asarray(cohort.beats[::3]).astype(np.float64)
@@ -217,9 +224,9 @@ def test_a_bundle_without_certainty_is_as_it_was(local_run: Path, tmp_path: Path
     classifier = open_bundle(bundle).classifier("p1")
     signal, r_samples = synthetic_signal("NNNNV" * 8, seed=5)
     found = classifier.predict(signal, 360.0, r_samples)
-    assert not found.uncertain.any()
-    assert not found.far.any()
-    assert classifier.certainty.temperature == 1.0
+    assert not found.low_confidence.any()
+    assert not found.out_of_distribution.any()
+    assert classifier.calibration.temperature == 1.0
     assert manifest["patients"]["p1"]["certainty"]["temperature"] != 1.0
 
 

@@ -65,13 +65,15 @@ def _prepared(run_path: Path, kind: type[FedAvg]) -> tuple[Run, State]:
         return {name: value * (1.0 + 0.01 * (client + 1)) for name, value in part.items()}
 
     model = state.server["model"]
-    state.kept = {i: {"extractor": larger(extractor_of(model), i), "head": larger(head_of(model), i)} for i in range(4)}
+    state.client_states = {
+        i: {"extractor": larger(extractor_of(model), i), "head": larger(head_of(model), i)} for i in range(4)
+    }
     return dataclasses.replace(run, method=kind(run.net, run.method.settings)), state
 
 
 def _whole(state: State, client: int, *, own_head: bool) -> Params:
-    head: Params = state.kept[client]["head"] if own_head else {}
-    return {**state.server["model"], **state.kept[client]["extractor"], **head}
+    head: Params = state.client_states[client]["head"] if own_head else {}
+    return {**state.server["model"], **state.client_states[client]["extractor"], **head}
 
 
 pytestmark = pytest.mark.usefixtures("traced_once")

@@ -15,10 +15,10 @@ from test_chains import OwnExtractor, OwnHead, _prepared
 
 import ecgfed as package
 from ecgfed.beats.path import BeatOptions
-from ecgfed.bundles.calibration import Answers
+from ecgfed.bundles.calibration import ValidationLogits
 from ecgfed.bundles.export import PatientModel, export_bundle
 from ecgfed.bundles.extend import extended_bundle
-from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule, judgement
+from ecgfed.bundles.int8_variants import Int8Rule, Int8Variants, judgement
 from ecgfed.bundles.quantise import int8_layers
 from ecgfed.device import Bundle, open_bundle
 from ecgfed.errors import BundleError
@@ -124,13 +124,13 @@ def test_patients_of_one_model_share_its_int8_form(fedavg_run: Path, tmp_path: P
 
 def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forms that answer otherwise than their float models on every beat."""
-    honest = Int8Forms._answers
+    honest = Int8Variants._answers
 
-    def otherwise(*given: Any) -> Answers:
+    def otherwise(*given: Any) -> ValidationLogits:
         found = honest(*given)
-        return Answers(-found.logits, found.label)
+        return ValidationLogits(-found.logits, found.label)
 
-    monkeypatch.setattr(Int8Forms, "_answers", otherwise)
+    monkeypatch.setattr(Int8Variants, "_answers", otherwise)
     bundle = _export(fedavg_run, tmp_path / "bundle", Int8Rule(loss=1.0), kind=OwnExtractor)
     assert not [name for name in bundle.manifest["files"] if name.startswith("int8/")]
     assert not (bundle.path / "int8").exists()
@@ -144,8 +144,8 @@ def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkey
     assert bundle.classifier("p2").classes == bundle.classes
 
 
-def _answers(logits: list[list[float]], label: list[int]) -> Answers:
-    return Answers(np.array(logits, np.float32), np.array(label))
+def _answers(logits: list[list[float]], label: list[int]) -> ValidationLogits:
+    return ValidationLogits(np.array(logits, np.float32), np.array(label))
 
 
 def test_judgement_by_hand() -> None:
@@ -298,7 +298,7 @@ def test_one_patient_more_leaves_the_others_int8_forms(fedavg_run: Path, records
     model = net.initial(5)
     beats = Inputs(torch.zeros(4, 1, 256), torch.zeros(4, net.spec.rr_count))
     own = PatientModel("p2", "p2", Pipeline((Stage("model", model, shared=False),)), beats, None)
-    with extended_bundle(bundle, tmp_path / "more", own, net, facts={}, overwrite=True) as opened:
+    with extended_bundle(bundle, tmp_path / "more", own, net, metadata={}, overwrite=True) as opened:
         files = set(opened.manifest["files"])
         assert {"int8/extractor/p1.onnx", "int8/head/p3.onnx", "int8/global.onnx"} <= files
         assert not {"int8/extractor/p2.onnx", "int8/head/p2.onnx"} & files

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from ecgfed.bundles.graphs import GraphTemplate
-from ecgfed.bundles.int8_choice import calibration_rows
+from ecgfed.bundles.int8_variants import calibration_rows
 from ecgfed.bundles.quantise import Int8Layer, Range, int8_layers, quantise, quantised_weight, read_by_layers
 from ecgfed.bundles.ranges import RULES
 from ecgfed.device.graph import Session, check_graph

@@ -60,7 +60,7 @@ def test_graphs_that_are_traced_anew_answer_alike(tmp_path: Path) -> None:
     rr = np.random.default_rng(2).normal(0, 1, (20, 16)).astype(np.float32)
     before, after = (one.classifier().logits(window, rr) for one in (old, new))
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-4)
-    one, other = old.farness(), new.farness()
+    one, other = old.ood_detector(), new.ood_detector()
     assert one is not None
     assert other is not None
     np.testing.assert_allclose(other.distance(window, 32), one.distance(window, 32), rtol=1e-5)
@@ -91,7 +91,7 @@ def test_a_patient_more_in_every_form(fedavg_run: Path, tmp_path: Path, which: s
     inputs = Inputs(torch.randn(9, 1, 256, generator=draw), torch.randn(9, 16, generator=draw))
     model = PatientModel("eve", "eve", Pipeline((Stage("model", params, shared=False),)), inputs, None)
     out = tmp_path / ("made.zip" if which == "folder to zip" else "made")
-    with extended_bundle(bundle, out, model, start.net, facts={}):
+    with extended_bundle(bundle, out, model, start.net, metadata={}):
         pass
     made = open_bundle(out)
     assert made.patients == (*bundle.patients, "eve")

@@ -18,7 +18,7 @@ from support import change_manifest, copied, exported, snapshot, traced_once  # 
 import ecgfed as package
 from ecgfed.bundles.export import PatientModel, export_bundle
 from ecgfed.bundles.extend import extended_bundle
-from ecgfed.bundles.weights import check_answers, global_model
+from ecgfed.bundles.weights import check_weights, global_model
 from ecgfed.device import open_bundle
 from ecgfed.device.shipped import shipped_model
 from ecgfed.device.signatures import Signer
@@ -66,7 +66,7 @@ def test_weights_are_the_runs_own(fedavg_run: Path, global_only: Path) -> None:
         found = global_model(bundle)
         assert set(found.params) == set(server)
         assert all(torch.equal(found.params[name], server[name]) for name in server)
-        assert check_answers(bundle, found, some_inputs(bundle)) < 1e-4
+        assert check_weights(bundle, found, some_inputs(bundle)) < 1e-4
     assert not (global_only / "weights").exists()
 
 
@@ -77,7 +77,7 @@ def test_bundles_of_every_age_are_gone_on_from(folder: Path | None) -> None:
     by_onnx = {one.name: numpy_helper.to_array(one) for one in onnx.load(bundle.path / "global.onnx").graph.initializer}
     for name, value in found.params.items():
         np.testing.assert_array_equal(value.numpy(), by_onnx[name].reshape(value.shape))
-    assert check_answers(bundle, found, some_inputs(bundle)) < 1e-4
+    assert check_weights(bundle, found, some_inputs(bundle)) < 1e-4
 
 
 def test_an_ensemble_has_no_weights_to_begin_from(local_run: Path) -> None:
@@ -128,7 +128,7 @@ def test_other_weights_than_the_graphs_are_noticed(fedavg_run: Path, tmp_path: P
     change_weight(folder / "weights" / "global.safetensors", lambda w: w.update({BIAS: w[BIAS] + 1e-3}))
     bundle = open_bundle(rehash(folder, "weights/global.safetensors"))
     with pytest.raises(BundleError, match="weights answer otherwise than its graphs"):
-        check_answers(bundle, global_model(bundle), some_inputs(bundle))
+        check_weights(bundle, global_model(bundle), some_inputs(bundle))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def patient_model(bundle: package.Bundle, name: str = "eve", shift: float = 0.5)
 
 
 def extend(bundle: package.Bundle, out: Path, model: PatientModel, net: Any, **more: Any) -> package.Bundle:
-    with extended_bundle(bundle, out, model, net, facts={"personal": "by hand"}, **more):
+    with extended_bundle(bundle, out, model, net, metadata={"personal": "by hand"}, **more):
         pass
     return open_bundle(out)
 
@@ -243,7 +243,7 @@ def test_a_name_that_is_taken_is_refused_or_replaced(fedavg_run: Path, tmp_path:
 
 
 def interrupted(bundle: package.Bundle, out: Path, model: PatientModel, net: Any) -> None:
-    with extended_bundle(bundle, out, model, net, facts={}) as made:
+    with extended_bundle(bundle, out, model, net, metadata={}) as made:
         assert made.patients == ("eve",)
         raise ZeroDivisionError
 

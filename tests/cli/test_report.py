@@ -188,13 +188,13 @@ def test_doubts_are_shown_where_predictions_carry_them(
     ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every third beat uncertain, and a warning: marked on strips, counted by class, said on top."""
-    from ecgfed.device.doubts import Doubt
+    from ecgfed.device.model_warnings import ModelWarning
     from ecgfed.tasks import report
 
     def doubtful(*given: Any, **how: Any) -> Any:
         found = predict(*given, **how)
-        said = (Doubt("far-beats", "Some beats are <far> from those it learned from."),)
-        return replace(found, warnings=said, uncertain=np.arange(len(found)) % 3 == 0)
+        said = (ModelWarning("far-beats", "Some beats are <far> from those it learned from."),)
+        return replace(found, warnings=said, low_confidence=np.arange(len(found)) % 3 == 0)
 
     predict = report.predict
     monkeypatch.setattr(report, "predict", doubtful)
@@ -224,7 +224,13 @@ def test_certain_runs_come_first_and_doubtful_ones_are_marked(
         low = np.isin(np.arange(len(found)), [20, 21, 22, *range(30, 42, 2)])
         probability = np.full((len(found), len(found.classes)), 0.01, np.float32)
         probability[np.arange(len(found)), label] = np.where(low, 0.5, 0.99)
-        return replace(found, label=label, probability=probability, uncertain=low, far=np.zeros(len(found), np.bool_))
+        return replace(
+            found,
+            label=label,
+            probability=probability,
+            low_confidence=low,
+            out_of_distribution=np.zeros(len(found), np.bool_),
+        )
 
     predict = report.predict
     monkeypatch.setattr(report, "predict", relabelled)
@@ -278,14 +284,14 @@ def test_low_confidence_of_most_beats_is_a_warning(
     place: str,
 ) -> None:
     """Of fewer it is a note: counts that rest on such beats are marked themselves."""
-    from ecgfed.device.doubts import Doubt
+    from ecgfed.device.model_warnings import ModelWarning
     from ecgfed.tasks import report
 
     def doubtful(*given: Any, **how: Any) -> Any:
         found = predict(*given, **how)
         low = np.arange(len(found)) < share * len(found)
-        said = (Doubt("uncertain-beats", "Many beats are uncertain."), Doubt("resampled", "Resampled."))
-        return replace(found, warnings=said, uncertain=low)
+        said = (ModelWarning("uncertain-beats", "Many beats are uncertain."), ModelWarning("resampled", "Resampled."))
+        return replace(found, warnings=said, low_confidence=low)
 
     predict = report.predict
     monkeypatch.setattr(report, "predict", doubtful)

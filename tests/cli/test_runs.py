@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support import Command, assert_refused, copied
 
-from ecgfed.federation.progress import Progress, ReportProgress
+from ecgfed.federation.progress import ProgressCallback, TrainingProgress
 from ecgfed.federation.state import State
 from ecgfed.federation.train import RoundOutcome
 from ecgfed.runs.tensorboard import WriteTensorBoard
@@ -128,8 +128,8 @@ def test_show_refuses(ecgfed: Command, folder: Path, tmp_path: Path) -> None:
 def test_speed_by_hand() -> None:
     """Rounds of 2 s with 100 beats, then of 4 s with 500; over the last two rounds only."""
     now = [10.0]
-    told: list[Progress] = []
-    report = ReportProgress(10, told.append, window=2, clock=lambda: now[0])
+    told: list[TrainingProgress] = []
+    report = ProgressCallback(10, told.append, window=2, clock=lambda: now[0])
     state = State(4, {})
     report.on_start(state)
     for seconds, beats in ((2.0, 100), (2.0, 100), (4.0, 500)):
@@ -137,9 +137,9 @@ def test_speed_by_hand() -> None:
         state.round += 1
         report.on_round(RoundOutcome(state, [], {}, beats, last=False))
     assert [(p.round, p.rounds) for p in told] == [(5, 10), (6, 10), (7, 10)]
-    assert (told[0].rounds_per_s, told[0].samples_per_s, told[0].left_s) == (0.5, 50.0, 10.0)
+    assert (told[0].rounds_per_s, told[0].samples_per_s, told[0].remaining_s) == (0.5, 50.0, 10.0)
     assert (told[2].rounds_per_s, told[2].samples_per_s) == (pytest.approx(2 / 6), pytest.approx(600 / 6))
-    assert told[2].left_s == pytest.approx(9.0)
+    assert told[2].remaining_s == pytest.approx(9.0)
 
 
 def test_tensorboard_that_is_not_installed(

@@ -15,7 +15,7 @@ from support import Command, assert_refused, change_manifest, copied, exported
 
 from ecgfed.beats.labels import LabelMap
 from ecgfed.device import open_bundle
-from ecgfed.device.facts import class_table
+from ecgfed.device.graph_metadata import class_table
 from ecgfed.errors import BundleError
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1"

@@ -15,7 +15,7 @@ from support import SavedRun, exported, softmax
 from ecgfed.beats.extract import Windows, windows_around
 from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.device import Classifier, open_bundle
-from ecgfed.device.certainty import Certainty
+from ecgfed.device.calibration import Calibration
 from ecgfed.errors import BundleError, RecordError
 
 SYMBOLS = "NNNNV" * 12
@@ -61,7 +61,7 @@ def test_probabilities_are_finite_or_refused(
     logits = np.zeros((2, len(with_rr.classes)), np.float32)
     logits[:, V] = 3e37
     monkeypatch.setattr(with_rr, "logits", lambda *given: logits)
-    monkeypatch.setattr(with_rr, "certainty", Certainty(temperature, threshold=0.5))
+    monkeypatch.setattr(with_rr, "calibration", Calibration(temperature, threshold=0.5))
     windows = Windows(_windows(2), _rr(2), np.zeros(2, np.uint8))
     if temperature < 1:
         with pytest.raises(BundleError, match="too large for the temperature"):
@@ -71,7 +71,7 @@ def test_probabilities_are_finite_or_refused(
 
 
 def test_a_probability_that_is_no_number_is_uncertain() -> None:
-    assert Certainty(threshold=0.0).uncertain(np.array([np.nan, 0.0, 0.4])).tolist() == [True, False, False]
+    assert Calibration(threshold=0.0).low_confidence(np.array([np.nan, 0.0, 0.4])).tolist() == [True, False, False]
 
 
 def test_beats_that_are_shared_out_among_threads_come_back_in_order(
@@ -185,7 +185,7 @@ def test_predict_on_the_record_gives_what_training_saw(
     signal, r_samples = synthetic_signal("NNNNV" * 12, seed=0)
     np.testing.assert_array_equal(r_samples, saved.array["sample"][rows])
     recorded = np.round(signal * 200) / 200  # what format 212 at 200 steps a millivolt keeps
-    expected = softmax(saved.logits("server", *saved.inputs(rows)) / with_rr.certainty.temperature)
+    expected = softmax(saved.logits("server", *saved.inputs(rows)) / with_rr.calibration.temperature)
     np.testing.assert_allclose(with_rr.predict(recorded, 360.0, r_samples).probability, expected, rtol=0, atol=1e-4)
 
 

@@ -36,7 +36,7 @@ def tell(
     window_mv: NDArray[np.float32] = BEAT,
 ) -> None:
     """Tell some beats, a second each, of which the first so many are uncertain, far or of poor quality."""
-    begin = round(watched.told_s) + 1
+    begin = round(watched.last_beat_s) + 1
     for number in range(beats):
         flags = FLAG_POOR_QUALITY * (number < poor)
         watched.add(float(begin + number), label, number < uncertain, number < far, flags, window_mv)

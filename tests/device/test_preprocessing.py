@@ -10,7 +10,7 @@ import pytest
 from support import change_manifest, copied, exported
 
 from ecgfed.device import open_bundle
-from ecgfed.device.preprocessing import difference, preprocessing_about
+from ecgfed.device.preprocessing import difference, preprocessing_metadata
 from ecgfed.device.shipped import MODEL
 from ecgfed.errors import BundleError
 
@@ -30,7 +30,7 @@ def _said(bundle: Path) -> dict[str, Any]:
 def test_the_taps_are_those_of_scipy() -> None:
     from scipy.signal import firwin
 
-    said = preprocessing_about(2)["filter"]
+    said = preprocessing_metadata(2)["filter"]
     half = said["taps"]["first_half_and_middle"]
     taps = np.array([*half, *half[-2::-1]])
     assert len(taps) == said["taps"]["count"] == 1441
@@ -42,14 +42,14 @@ def test_features_are_those_that_come_out_in_their_order() -> None:
     from ecgfed.beats.rr import RR_NAMES
 
     for version, names in RR_NAMES.items():
-        told = preprocessing_about(version)["rr"]
+        told = preprocessing_metadata(version)["rr"]
         assert tuple(one["name"] for one in told["features"]) == names
         assert all(one["unit"] and one["is"] for one in told["features"])
-    assert preprocessing_about(0)["rr"] is None
+    assert preprocessing_metadata(0)["rr"] is None
 
 
 def test_the_detectors_weights_are_found_by_their_digest() -> None:
-    weights = preprocessing_about(1)["detector"]["weights"]
+    weights = preprocessing_metadata(1)["detector"]["weights"]
     data = (ROOT / weights["file"]).read_bytes()
     assert (hashlib.sha256(data).hexdigest(), len(data)) == (weights["sha256"], weights["bytes"])
 
@@ -85,7 +85,7 @@ def test_a_bundle_that_asks_for_another_preprocessing_is_refused(bundle: Path, p
     assert "all this ecgfed runs" in caught.value.line
 
 
-@pytest.mark.parametrize("name", [*preprocessing_about(2), "standardisation"])
+@pytest.mark.parametrize("name", [*preprocessing_metadata(2), "standardisation"])
 def test_nothing_of_it_may_be_missing(bundle: Path, name: str) -> None:
     said = _said(bundle)
     del said[name]

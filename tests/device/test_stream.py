@@ -94,7 +94,7 @@ def check_same(found: list[StreamBeat], beats: RecordingBeats, classifier: Class
     assert [one.sample for one in final] == beats.r_samples.tolist()
     assert [one.label for one in final] == expected.label.tolist()
     assert [one.flags for one in final] == expected.flags.tolist()
-    assert [one.far for one in final] == expected.far.tolist()
+    assert [one.out_of_distribution for one in final] == expected.out_of_distribution.tolist()
     assert [one.override for one in final] == expected.override.tolist()
     for one, probability in zip(final, expected.probability, strict=True):
         np.testing.assert_allclose(one.probabilities, probability, atol=WITHIN, rtol=0)
@@ -225,7 +225,7 @@ def test_a_day_without_electrodes_passes_in_seconds_and_changes_nothing(classifi
     assert "silence" in stream.drift.reasons
     assert not stream.drift.label_again
     found += stream.push(signal) + stream.finish()
-    assert stream.seen == 0
+    assert stream.sample_count == 0
     samples = np.array([one.sample for one in found])
     before = samples[samples < len(signal)]
     assert len(before) > 20
@@ -287,7 +287,7 @@ def test_other_shapes_and_whole_numbers_are_refused_and_nothing_is_lost(
     stream.push(np.zeros(100))
     with pytest.raises(RecordError, match=message):
         stream.push(samples)
-    assert stream.seen == 100
+    assert stream.sample_count == 100
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from wfdb.processing import compare_annotations
 
-from ecgfed.evaluation.ec57 import CLASSES, MAPPINGS, Comparison, aggregate, compare
+from ecgfed.evaluation.ec57 import CLASSES, MAPPINGS, BeatComparison, aggregate, compare
 from ecgfed.record.recording import Annotation
 from ecgfed.record.wfdb_files import read_annotation
 
@@ -91,7 +91,7 @@ def test_vf_by_episodes_and_by_duration() -> None:
     reference = marks((3600, "["), (7200, "]"), (18000, "["), (25200, "]"))
     test = marks((5760, "["), (9000, "]"), (36000, "["), (38160, "]"))
     found = compare(reference, test, FS_HZ, samples=START + 50_000).flutter
-    assert (found.found, found.episodes, found.right, found.called) == (1, 2, 1, 2)
+    assert (found.detected, found.episodes, found.right, found.called) == (1, 2, 1, 2)
     assert (found.shared_s, found.duration_s, found.called_s) == (4.0, 30.0, 15.0)
     assert found.scores["vf_duration_se"].percent == pytest.approx(100 * 4 / 30)
     assert found.scores["vf_duration_ppv"].percent == pytest.approx(100 * 4 / 15)
@@ -100,7 +100,7 @@ def test_vf_by_episodes_and_by_duration() -> None:
 def test_vf_before_5_00_does_not_count_and_without_an_end_lasts_to_the_records() -> None:
     reference = marks((-7200, "["), (-3600, "]"), (-360, "["), (720, "]"), (3600, "["))
     found = compare(reference, marks((-7200, "["), (-3600, "]")), FS_HZ, samples=START + 7200).flutter
-    assert (found.episodes, found.found, found.called, found.duration_s) == (2, 0, 0, 2.0 + 10.0)
+    assert (found.episodes, found.detected, found.called, found.duration_s) == (2, 0, 0, 2.0 + 10.0)
     assert found.scores["vf_episode_ppv"].percent is None
 
 
@@ -108,7 +108,7 @@ def test_what_was_missed_in_shutdown() -> None:
     reference = marks((100, "N"), (600, "V"), (700, "N"), (1800, "N"))
     test = marks((100, "N"), (500, "~"), (1500, "~"), subtype={500: 0x30, 1500: 0})
     found = compare(reference, test, FS_HZ, samples=START + 5000)
-    told = {name: (share.part, share.whole) for name, share in found.missed_in_shutdown.items()}
+    told = {name: (share.part, share.total) for name, share in found.missed_in_shutdown.items()}
     assert told == {"all": (2, 4), "N": (1, 3), "S": (0, 0), "V": (1, 1), "F": (0, 0)}
     assert found.as_json()["missed_in_shutdown"]["all"] == {"percent": 50.0, "part": 2, "whole": 4}
 
@@ -167,7 +167,7 @@ def test_a_shutdown_before_the_start_has_its_seconds_and_no_beats() -> None:
     found = compare(marks((-18_000, "N"), (100, "N"), (1800, "N")), test, FS_HZ, samples=START + 100_000)
     assert found.shutdown_s == pytest.approx(10)
     share = found.missed_in_shutdown["all"]
-    assert (share.part, share.whole) == (0, 2)
+    assert (share.part, share.total) == (0, 2)
 
 
 def test_a_single_shutdown_mark_as_in_the_aha_database() -> None:
@@ -209,11 +209,11 @@ def test_an_unknown_mapping_is_refused() -> None:
         compare(marks(), marks(), FS_HZ, mapping="aami4")
 
 
-def filled() -> Comparison:
+def filled() -> BeatComparison:
     """Each cell another number, so that no two sums agree by chance."""
     counts = (2 ** np.arange(49, dtype=np.int64)).reshape(7, 7)
     counts[5:, 5:] = 0
-    return Comparison("r", counts)
+    return BeatComparison("r", counts)
 
 
 def test_the_scores_count_the_cells_that_bxb_counts() -> None:
@@ -226,16 +226,16 @@ def test_the_scores_count_the_cells_that_bxb_counts() -> None:
     qrs = "Nn Ns Nv Nf Nq Sn Ss Sv Sf Sq Vn Vs Vv Vf Vq Fn Fs Fv Ff Fq Qn Qs Qv Qf Qq"
     scores = found.scores
     assert scores["qrs_se"].part == cells(qrs)
-    assert scores["qrs_se"].whole == cells(qrs + " No So Vo Fo Qo Nx Sx Vx Fx Qx")
-    assert scores["qrs_ppv"].whole == cells(qrs + " On Os Ov Of Oq Xn Xs Xv Xf Xq")
+    assert scores["qrs_se"].total == cells(qrs + " No So Vo Fo Qo Nx Sx Vx Fx Qx")
+    assert scores["qrs_ppv"].total == cells(qrs + " On Os Ov Of Oq Xn Xs Xv Xf Xq")
     assert scores["veb_se"].part == scores["veb_ppv"].part == cells("Vv")
-    assert scores["veb_se"].whole == cells("Vn Vs Vv Vf Vq Vo Vx")
-    assert scores["veb_ppv"].whole == cells("Vv Nv Sv Ov Xv")  # F and Q called V are no false VEBs
+    assert scores["veb_se"].total == cells("Vn Vs Vv Vf Vq Vo Vx")
+    assert scores["veb_ppv"].total == cells("Vv Nv Sv Ov Xv")  # F and Q called V are no false VEBs
     assert scores["veb_fpr"].part == cells("Nv Sv Ov Xv")
     true_negative = "Nn Ns Nf Nq Sn Ss Sf Sq Fn Fs Ff Fq Qn Qs Qf Qq On Os Of Oq Xn Xs Xf Xq"
-    assert scores["veb_fpr"].whole == cells("Nv Sv Ov Xv " + true_negative)
-    assert scores["sveb_se"].whole == cells("Sn Ss Sv Sf Sq So Sx")
-    assert scores["sveb_ppv"].whole == cells("Ss Ns Vs Fs Os Xs")  # Q called S is no false SVEB
+    assert scores["veb_fpr"].total == cells("Nv Sv Ov Xv " + true_negative)
+    assert scores["sveb_se"].total == cells("Sn Ss Sv Sf Sq So Sx")
+    assert scores["sveb_ppv"].total == cells("Ss Ns Vs Fs Os Xs")  # Q called S is no false SVEB
 
 
 def test_gross_sums_counts_and_average_means_the_records_that_have_the_score() -> None:
@@ -295,7 +295,7 @@ def test_the_counts_of_mitbih_from_5_00_on(mitdb: Path) -> None:
         compared.append(compare(annotation, annotation, FS_HZ, samples=650_000, record=header.stem))
     gross = aggregate(compared).gross
     assert len(compared) == 48
-    assert gross.scores["qrs_se"].whole == 91_285
+    assert gross.scores["qrs_se"].total == 91_285
     assert (gross.counts == np.diag(np.diag(gross.counts))).all()
     assert not gross.offset_ms.any()
     assert (gross.rr_rms_ms, gross.qrs_f1) == (0.0, 100.0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.evaluation.ec57 import Comparison, compare
+from ecgfed.evaluation.ec57 import BeatComparison, compare
 from ecgfed.record.recording import Annotation
 
 PAIRS = Path(__file__).parents[1] / "data/ec57/pairs.npz"
@@ -32,7 +32,7 @@ def annotation(pair: int, which: int) -> Annotation:
 
 
 @cache
-def ours(pair: int) -> Comparison:
+def ours(pair: int) -> BeatComparison:
     fs_hz, samples = recorded()["fs_and_samples"][pair]
     return compare(
         annotation(pair, 0), annotation(pair, 1), float(fs_hz), samples=int(samples), mapping="aami5-bxb"
@@ -67,7 +67,7 @@ def test_flutter_is_scored_as_epicmp_does() -> None:
     for pair, told in enumerate(recorded()["flutter"]):
         fs_hz, flutter = recorded()["fs_and_samples"][pair, 0], ours(pair).flutter
         shared = flutter.shared_s * fs_hz
-        by_episode = [[flutter.found, flutter.episodes], [flutter.right, flutter.called]]
+        by_episode = [[flutter.detected, flutter.episodes], [flutter.right, flutter.called]]
         by_duration = [[shared, flutter.duration_s * fs_hz], [shared, flutter.called_s * fs_hz]]
         np.testing.assert_allclose(by_episode + by_duration, told, atol=1e-3, err_msg=f"pair {pair}")
 

@@ -249,7 +249,7 @@ def test_local_models_are_one_more_round_of_local_training(fedavg_run: Path, coh
     expected = []
     for client in cohort.federation:
         alone = replace(data, clients=np.array([client.index]), rows={client.index: data.rows[client.index]})
-        begun = State(state.round, state.server, {}, dict(state.seen))
+        begun = State(state.round, state.server, {}, dict(state.beats_used))
         with ThreadEngine(alone, run.plan, 1) as engine:
             ended = train(run.method, alone, replace(run.plan, rounds=state.round + 1), engine, begun)
         own = rows[cohort.client[rows] == client.index]

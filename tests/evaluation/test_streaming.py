@@ -23,14 +23,14 @@ from ecgfed.methods.base import Tree
 from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.kept_states import KeptStates
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.run import open_run
 
 
-class Counted(KeptStates):
+class Counted(ClientStates):
     """Counts the clients' states that are alive when the next one is read."""
 
-    def __init__(self, of: KeptStates) -> None:
+    def __init__(self, of: ClientStates) -> None:
         super().__init__(of.folder, of.files(), cache_bytes=0)
         self.alive: list[Any] = []
         self.most, self.reads = 0, 0
@@ -51,8 +51,8 @@ def personal_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def counted(run_path: Path) -> tuple[State, Counted]:
     state = open_run(run_path).state()
-    assert isinstance(state.kept, KeptStates)
-    state.kept = kept = Counted(state.kept)
+    assert isinstance(state.client_states, ClientStates)
+    state.client_states = kept = Counted(state.client_states)
     return state, kept
 
 

@@ -73,7 +73,7 @@ def test_stacks_in_threads_give_the_same_bits_as_one_after_another(rr: bool) -> 
     for workers in (1, 3):
         with BatchedEngine(data, plan, "cpu", 2, workers) as engine:
             state = train(method, data, plan, engine, initial_state(method, plan))
-            models.append({**state.server["model"], **flatten(state.kept[0])})
+            models.append({**state.server["model"], **flatten(state.client_states[0])})
     assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.estimate import POINTS, seconds_left, step_arithmetic
+from ecgfed.federation.estimate import POINTS, remaining_seconds, step_arithmetic
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
@@ -29,18 +29,20 @@ def arithmetic(name: str, **settings: object) -> tuple[int, ...]:
 
 
 def test_rounds_of_equal_cost_take_equal_time() -> None:
-    assert seconds_left((5,) * POINTS, rounds=40, done=10, seconds_a_round=2.0) == pytest.approx(60.0)
+    assert remaining_seconds((5,) * POINTS, rounds=40, finished=10, seconds_a_round=2.0) == pytest.approx(60.0)
 
 
 def test_a_dearer_end_is_counted() -> None:
     """20 rounds, the last ten three times as dear; after five at 1 s: five more at 1 s and ten at 3 s."""
     early_and_late = (1,) * (POINTS // 2) + (3,) * (POINTS // 2)
-    assert seconds_left(early_and_late, rounds=20, done=5, seconds_a_round=1.0) == pytest.approx(35.0)
+    assert remaining_seconds(early_and_late, rounds=20, finished=5, seconds_a_round=1.0) == pytest.approx(35.0)
 
 
 def test_in_the_dear_part_the_time_taken_there_counts() -> None:
     early_and_late = (1,) * (POINTS // 2) + (3,) * (POINTS // 2)
-    assert seconds_left(early_and_late, rounds=20, done=15, seconds_a_round=3.0, since=12) == pytest.approx(15.0)
+    assert remaining_seconds(early_and_late, rounds=20, finished=15, seconds_a_round=3.0, since=12) == pytest.approx(
+        15.0
+    )
 
 
 def test_grp_feds_last_fifth_is_dearer_and_fedavg_is_even() -> None:

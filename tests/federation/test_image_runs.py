@@ -61,7 +61,7 @@ def test_every_method_trains_and_is_scored_on_images(name: str, cohort: Cohort, 
         state = train(method, data, plan, engine, initial_state(method, plan), [saving])
     opened = open_run(tmp_path / "run")
     assert type(opened.net) is type(method.net)
-    for path, leaf in flatten({"server": state.server, **{str(c): k for c, k in state.kept.items()}}).items():
+    for path, leaf in flatten({"server": state.server, **{str(c): k for c, k in state.client_states.items()}}).items():
         assert not leaf.is_floating_point() or leaf.isfinite().all(), path
     scores = evaluate(opened, cohort, opened.state(), TEST)["scores"]
     assert all(math.isfinite(scores[name]) and 0 <= scores[name] <= 1 for name in ("T_g", "T_p", "T_r", "T_l"))
@@ -78,8 +78,11 @@ def test_many_clients_at_once_mean_what_one_after_the_other_means(
     plain = {"server_optimizer": "sgd"} if name == "grp-fed" else {}
     method, plan = made(name, net, norm, lr=0.001, **plain)
     one, many = (run(cohort, method, plan, kind) for kind in (ThreadEngine, BatchedEngine))
-    assert one.seen == many.seen
-    for mine, theirs in [(one.server, many.server), *((one.kept[c], many.kept[c]) for c in one.kept)]:
+    assert one.beats_used == many.beats_used
+    for mine, theirs in [
+        (one.server, many.server),
+        *((one.client_states[c], many.client_states[c]) for c in one.client_states),
+    ]:
         a, b = flatten(mine), flatten(theirs)
         assert a.keys() == b.keys()
         for path in a:
@@ -100,7 +103,7 @@ def test_learning_is_seen_in_the_scores_and_they_are_those_of_the_right_images(c
     personal, across, ensemble = [], [], 0.0
     drawn_client, drawn_row = (np.load(cohort.path / f"test_{name}.npy") for name in ("client", "row"))
     for client in range(3):
-        logits = method.net.logits(state.kept[client]["model"], Inputs(image))
+        logits = method.net.logits(state.client_states[client]["model"], Inputs(image))
         predicted = logits.argmax(1).numpy()
         ensemble = ensemble + logits.softmax(1)
         own = drawn_row[drawn_client == client]  # the pool's rows come first, so they are its positions as well

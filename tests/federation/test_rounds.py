@@ -133,10 +133,10 @@ def trained(
 
 def same(a: State, b: State) -> bool:
     def leaves(state: State) -> dict[str, torch.Tensor]:
-        return flatten({"server": state.server, "kept": {str(k): v for k, v in state.kept.items()}})
+        return flatten({"server": state.server, "kept": {str(k): v for k, v in state.client_states.items()}})
 
     one, two = leaves(a), leaves(b)
-    return a.seen == b.seen and one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
+    return a.beats_used == b.beats_used and one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
 
 
 @pytest.mark.parametrize("method", [FedAvg, Local])

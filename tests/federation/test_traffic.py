@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from ecgfed.federation.batched import _Mover
-from ecgfed.federation.card_check import card_problems
+from ecgfed.federation.communication_audit import audit_communication
+from ecgfed.federation.communication_log import record_communication
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.trees import tree_bytes
 from ecgfed.methods.base import ClientInfo, Method, Returned, Tree
 from ecgfed.methods.communication import ALWAYS_SENT, CommunicationSpec, Metric, Sent, Stored, condition_holds
@@ -71,7 +71,7 @@ def made(kind: type[Method], norm: str = "group", **settings: Any) -> Method:
 def problems(method: Method) -> list[str]:
     """A run's first rounds and its last ones, for methods have phases."""
     plan = TrainPlan(10, None, 1 if method.requirements.single_step else 2, batch_size=8)
-    return card_problems(traffic_of(method, federation(), plan, (1, 2, 9, 10)))
+    return audit_communication(record_communication(method, federation(), plan, (1, 2, 9, 10)))
 
 
 @pytest.mark.parametrize("norm", ["group", "batch"])
@@ -225,7 +225,7 @@ def test_so_is_one_that_keeps_other_things(kind: type[Method], told: str) -> Non
 
 def test_what_is_measured_is_what_the_training_loop_sent() -> None:
     method, plan = made(FedAvg), TrainPlan(3, None, 2, batch_size=8)
-    traffic = traffic_of(method, federation(), plan)
+    traffic = record_communication(method, federation(), plan)
     assert [[parcel.client for parcel in of_round] for of_round in traffic.rounds] == [[0, 1, 2]] * 3
     start = method.net.initial(plan.seed)
     assert all(
@@ -241,7 +241,7 @@ def test_what_is_measured_is_what_the_training_loop_sent() -> None:
 def test_what_everybody_gets_is_one_copy() -> None:
     """The same tensors in every parcel of a round, and moved to a device once."""
     for name in ("fedavg", "scaffold", "fed-rod-hyper", "grp-fed", "mtl", "lg-fedavg"):
-        traffic = traffic_of(made(methods()[name]), federation(), TrainPlan(2, None, 1, batch_size=8))
+        traffic = record_communication(made(methods()[name]), federation(), TrainPlan(2, None, 1, batch_size=8))
         for of_round in traffic.rounds:
             assert len({id(leaf) for parcel in of_round for leaf in parcel.down.values()}) == len(of_round[0].down)
     move, tensor = _Mover(torch.device("meta")), torch.ones(3)
@@ -251,7 +251,7 @@ def test_what_everybody_gets_is_one_copy() -> None:
 
 
 def test_fedfomo_sends_the_models_it_picked_and_no_others() -> None:
-    traffic = traffic_of(made(FedFomo, candidates=2), federation(5), TrainPlan(3, None, 2, batch_size=8))
+    traffic = record_communication(made(FedFomo, candidates=2), federation(5), TrainPlan(3, None, 2, batch_size=8))
     model = tree_bytes({"model": traffic.method.net.initial(0)})
     assert [traffic.down_bytes(place) for place in range(3)] == [0, 2 * model, 2 * model]
     assert traffic.up_bytes(2) == model + 2 * 8  # and a number for each of them
@@ -270,7 +270,7 @@ def test_rounds_can_be_left_out_and_threads_are_left_as_they_were() -> None:
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        traffic = traffic_of(made(FedAvg), federation(), TrainPlan(10, None, 1, batch_size=8), (1, 9, 10))
+        traffic = record_communication(made(FedAvg), federation(), TrainPlan(10, None, 1, batch_size=8), (1, 9, 10))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.federation.client_round import ClientResult, ClientWork
+from ecgfed.federation.communication_log import record_communication
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining, combined, updates_of
@@ -59,7 +59,7 @@ def one_round(name: str, number: int, **settings: Any) -> tuple[Method, list[Tre
     """What a round's clients were sent and sent back, all with the same losses, and the server before it."""
     method = made(name, **settings)
     with double_precision():
-        parcels = traffic_of(method, beats(), plan_for(method)).rounds[number - 1]
+        parcels = record_communication(method, beats(), plan_for(method)).rounds[number - 1]
     sent = [parcel.work.shared for parcel in parcels]
     tree = flatten(stack([parcel.result.returned for parcel in parcels]))
     for path in tree:
@@ -91,7 +91,7 @@ def test_what_a_method_says_of_its_mean_is_so(name: str) -> None:
         return
     mean = {path: value.mean(0).expand_as(value) for path, value in updates.change.items()}
     server = {name: value for name, value in server_before(method).items() if name != "lambda"}  # AFL's mixture is even
-    one, other = (aggregated(method, server, each) for each in (tree, updates.put(tree, mean)))
+    one, other = (aggregated(method, server, each) for each in (tree, updates.apply_to(tree, mean)))
     assert one.keys() == other.keys()
     alike = all(torch.allclose(one[path].double(), other[path].double(), atol=1e-12, rtol=1e-9) for path in one)
     assert alike == method.averages == (name not in NOT)
@@ -106,7 +106,7 @@ def test_one_client_cannot_lead_the_others(name: str, word: str) -> None:
     far = {path: value.clone() for path, value in updates.change.items()}
     for value in far.values():
         value[0] *= -100
-    bad = updates.put(tree, far)
+    bad = updates.apply_to(tree, far)
     plan = plan_for(method, aggregation=word)
     honest = aggregated(method, server, tree)
     plain, robust = (aggregated(method, server, one) for one in (bad, combined(method, plan, sent, bad, 2, b"")))

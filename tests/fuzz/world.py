@@ -252,8 +252,8 @@ def _trace_once(runs: Iterable[Path]) -> None:
     for path in runs:
         run = open_run(path)
         state = run.state()
-        chains = [run.method.personal_model(state.server, run.kept(state, 0))]
-        answer = run.method.global_model(state.server, iter([run.kept(state, 0)]), "ensemble")
+        chains = [run.method.personal_model(state.server, run.client_state(state, 0))]
+        answer = run.method.global_model(state.server, iter([run.client_state(state, 0)]), "ensemble")
         chains += [answer] if isinstance(answer, Pipeline) else []
         for chain in chains:
             for part in chain.stages:

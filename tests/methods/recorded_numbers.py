@@ -60,7 +60,10 @@ def _numbers_of(kind: type[Method]) -> dict[str, Any]:
     plan = TrainPlan(rounds=5, local_epochs=None, local_steps=steps, batch_size=8, seed=4)
     with ThreadEngine(data, plan, 1) as engine:
         state = train(method, data, plan, engine, initial_state(method, plan), [watch])
-    inputs, kept = data.batch(np.arange(len(data.label))).inputs, [state.kept[client] for client in range(len(LABELS))]
+    inputs, kept = (
+        data.batch(np.arange(len(data.label))).inputs,
+        [state.client_states[client] for client in range(len(LABELS))],
+    )
 
     def size(answer: Model) -> float:
         """Mean magnitude of the mean logits of an answer's members on every beat."""

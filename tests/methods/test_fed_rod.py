@@ -48,10 +48,10 @@ def test_linear_form_by_hand() -> None:
     state = tiny.run(FedRod)
     assert tiny.pair(state.server["generic"]["model"]) == pytest.approx(w, abs=1e-6)
     for i in (0, 1):
-        head = state.kept[i]["personal"]
+        head = state.client_states[i]["personal"]
         found = torch.cat([head["personal.weight"], head["personal.bias"][:, None]], dim=1)
         assert found.numpy() == pytest.approx(phi[i], abs=1e-6)
-    mine = state.kept[1]["model"]
+    mine = state.client_states[1]["model"]
     assert tiny.pair({n: mine[n] for n in ("extractor.w", "head.b")}) == pytest.approx(ends[1], abs=1e-6)
 
 
@@ -86,7 +86,7 @@ def test_the_personal_answer_is_the_clients_own_model_with_both_heads() -> None:
     features = net.extract(generic, inputs)
     expected = net.classify(generic, features) + features @ personal["personal.weight"].T + personal["personal.bias"]
     torch.testing.assert_close(chain_logits(net, chain, inputs), expected)
-    assert state.kept[0].keys() == {"model", "personal"}
+    assert state.client_states[0].keys() == {"model", "personal"}
 
 
 def test_the_hypernetwork_is_averaged_and_makes_a_head_for_a_new_patient() -> None:

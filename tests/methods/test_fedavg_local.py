@@ -79,8 +79,8 @@ def test_local_rounds_leave_no_trace() -> None:
     many = run(Local(NET, settings), data, TrainPlan(rounds=6, local_epochs=None, local_steps=1, batch_size=8))
     once = run(Local(NET, settings), data, TrainPlan(rounds=1, local_epochs=None, local_steps=6, batch_size=8))
     for client in (0, 1):
-        for name, value in many.kept[client]["model"].items():
-            assert torch.equal(value, once.kept[client]["model"][name])
+        for name, value in many.client_states[client]["model"].items():
+            assert torch.equal(value, once.client_states[client]["model"][name])
 
 
 def test_local_clients_do_not_learn_of_each_other() -> None:
@@ -88,7 +88,7 @@ def test_local_clients_do_not_learn_of_each_other() -> None:
     only = TrainingData(np.array([0]), {0: alone.rows[0]}, alone.examples, None, alone.label, 3)
     plan = TrainPlan(rounds=2, local_epochs=1, batch_size=8)
     method = Local(NET, SgdSettings(0.05))
-    a, b = run(method, both, plan).kept[0]["model"], run(method, only, plan).kept[0]["model"]
+    a, b = run(method, both, plan).client_states[0]["model"], run(method, only, plan).client_states[0]["model"]
     assert all(torch.equal(a[name], b[name]) for name in a)
 
 
@@ -96,7 +96,7 @@ def test_answers() -> None:
     data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=8)
     local = Local(NET, SgdSettings(0.1))
     state = run(local, data, plan)
-    kept = [state.kept[0], state.kept[1]]
+    kept = [state.client_states[0], state.client_states[1]]
     ensemble, average = (local.global_model(state.server, kept, how) for how in ("ensemble", "average"))
     assert isinstance(ensemble, Ensemble)
     assert [member.stages[0].params for member in ensemble.members] == [k["model"] for k in kept]

@@ -50,16 +50,16 @@ def test_scaffold_by_hand(option: str) -> None:
     state = tiny.run(Scaffold, option=option)
     assert tiny.pair(state.server["model"]) == pytest.approx(x, abs=1e-12)
     assert tiny.pair(state.server["variate"]) == pytest.approx(c, abs=1e-12)
-    assert tiny.pair(state.kept[1]["variate"]) == pytest.approx(own[1], abs=1e-12)
+    assert tiny.pair(state.client_states[1]["variate"]) == pytest.approx(own[1], abs=1e-12)
 
 
 def test_scaffold_counts_the_whole_federation() -> None:
     from dataclasses import replace
 
     state = tiny.run(Scaffold, replace(tiny.PLAN, rounds=1, clients_per_round=1))
-    (client,) = state.kept
+    (client,) = state.client_states
     # one of two clients took part: c moves by half of its variate
-    assert tiny.pair(state.server["variate"]) == pytest.approx(tiny.pair(state.kept[client]["variate"]) / 2)
+    assert tiny.pair(state.server["variate"]) == pytest.approx(tiny.pair(state.client_states[client]["variate"]) / 2)
 
 
 def test_scaffolds_first_round_is_fedavg_and_option_two_refuses_momentum() -> None:
@@ -87,7 +87,7 @@ def test_feddyn_by_hand() -> None:
         w = (ends[0] + ends[1]) / 2 - h / alpha
     state = tiny.run(FedDyn, alpha=alpha)
     assert tiny.pair(state.server["model"]) == pytest.approx(w, abs=1e-12)
-    assert tiny.pair(state.kept[0]["linear"]) == pytest.approx(g[0], abs=1e-12)
+    assert tiny.pair(state.client_states[0]["linear"]) == pytest.approx(g[0], abs=1e-12)
 
 
 def test_feddyns_pull_is_linear_in_the_distance() -> None:

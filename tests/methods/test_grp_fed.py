@@ -139,7 +139,7 @@ def test_a_clients_round_is_algorithm_1_as_printed() -> None:
     state = run(method, data, plan)
     batches = [group[0] for group in local_batches(data, plan, 0, 0, 1)]
     model, local, d = _algorithm_1(settings, batches, initial, initial_discriminator(NET.features, DISCRIMINATOR_SEED))
-    kept = state.kept[0]["local"]
+    kept = state.client_states[0]["local"]
     for found, expected in ((state.server["model"], model), (kept["extractor"], local), (kept["discriminator"], d)):
         assert found.keys() == expected.keys()
         for name in expected:
@@ -200,12 +200,12 @@ def test_local_steps_begin_at_their_share_of_the_rounds_from_the_global_extracto
     before_half = run(GrpFed(NET, late), data, replace(plan, rounds=2))
     # with a learning rate of 0 the local extractor stays where it began
     method = GrpFed(NET, early)
-    begun = run(method, data, plan).kept[0]["local"]["extractor"]
+    begun = run(method, data, plan).client_states[0]["local"]["extractor"]
     assert all(torch.equal(begun[name], value) for name, value in extractor_of(NET.initial(0)).items())
 
     class Watch(Callback):
         def on_round(self, outcome: RoundOutcome) -> None:
-            present.append("local" in outcome.state.kept[0])
+            present.append("local" in outcome.state.client_states[0])
             models.append(extractor_of(outcome.state.server["model"]))
 
     present: list[bool] = []
@@ -214,7 +214,7 @@ def test_local_steps_begin_at_their_share_of_the_rounds_from_the_global_extracto
     with ThreadEngine(data, plan, 2) as engine:
         state = train(method, data, plan, engine, initial_state(method, plan), [Watch()])
     assert present == [False, False, True, True]
-    begun = state.kept[0]["local"]["extractor"]
+    begun = state.client_states[0]["local"]["extractor"]
     assert all(torch.equal(begun[name], value) for name, value in models[1].items())
     without = method.personal_model(before_half.server, {"loss": f64(1.0)})
     assert [(part.role, part.shared) for part in without.stages] == [("model", True)]
@@ -238,7 +238,7 @@ def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
     sizes = []
     for gamma in (0.0, 10.0):
         settings = GrpFedSettings(local_lr=0.02, momentum=0.0, gradient_penalty=gamma, personal_start=0.0)
-        kept = run(GrpFed(NET, settings), data, plan).kept[0]["local"]
+        kept = run(GrpFed(NET, settings), data, plan).client_states[0]["local"]
         features = NET.extract(kept["extractor"], Inputs(torch.from_numpy(data.examples)), {})
         sizes.append(float(gradient_penalty(kept["discriminator"], [features])))
     assert sizes[1] < sizes[0] / 4
@@ -287,10 +287,10 @@ def test_personalisation_does_not_touch_the_global_model() -> None:
     with_, without = (
         run(GrpFed(NET, GrpFedSettings(personalise=p, personal_start=0.5)), data, plan) for p in (True, False)
     )
-    assert "local" in with_.kept[0]
-    assert "local" not in without.kept[0]
+    assert "local" in with_.client_states[0]
+    assert "local" not in without.client_states[0]
     assert all(torch.equal(with_.server["model"][n], without.server["model"][n]) for n in with_.server["model"])
-    personal = GrpFed(NET, GrpFedSettings()).personal_model(with_.server, with_.kept[0])
+    personal = GrpFed(NET, GrpFedSettings()).personal_model(with_.server, with_.client_states[0])
     assert [(part.role, part.shared) for part in personal.stages] == [("extractor", False), ("head", True)]
     assert torch.equal(personal.stages[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
 

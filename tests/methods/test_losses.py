@@ -126,8 +126,8 @@ def test_fedabc_leaves_easy_beats_out(logit: float, label: int, counts: list[int
 
 def test_fedabcs_personal_model_is_the_one_after_local_training() -> None:
     state = tiny.run(FedAbc)
-    assert tiny.pair(state.kept[0]["model"]) != pytest.approx(tiny.pair(state.server["model"]))
-    mean = 0.4 * tiny.pair(state.kept[0]["model"]) + 0.6 * tiny.pair(state.kept[1]["model"])
+    assert tiny.pair(state.client_states[0]["model"]) != pytest.approx(tiny.pair(state.server["model"]))
+    mean = 0.4 * tiny.pair(state.client_states[0]["model"]) + 0.6 * tiny.pair(state.client_states[1]["model"])
     assert tiny.pair(state.server["model"]) == pytest.approx(mean, abs=1e-12)
     with pytest.raises(OptionError, match="risk"):
         FedAbcSettings(risk="bsm")

@@ -79,7 +79,7 @@ def test_gamma_weights_and_model_move_as_worked_by_hand() -> None:
     for client in range(2):
         net = weigher()
         gamma = 1.0 - META_LR * (meta_loss(1 + h, net, client, x, y) - meta_loss(1 - h, net, client, x, y)) / (2 * h)
-        learned = state.kept[client][BALANCE]
+        learned = state.client_states[client][BALANCE]
         assert float(learned["gamma"]) == pytest.approx(gamma, abs=1e-8)
         assert (abs(gamma - 1.0) > 1e-4) == (client == 1)  # the first client has as many of either class
         bias = net["weigher.out.bias"]
@@ -91,7 +91,7 @@ def test_gamma_weights_and_model_move_as_worked_by_hand() -> None:
         assert float(learned["weigher.out.bias"][0]) == pytest.approx(float(bias[0]) - META_LR * slope, abs=1e-8)
         new = {name: value.numpy() for name, value in learned.items() if name != "gamma"}
         model = tiny.START - LR * batch_gradient(tiny.START, gamma, new, client, gamma)
-        found = state.kept[client]["model"]
+        found = state.client_states[client]["model"]
         assert [float(found["extractor.w"]), float(found["head.b"])] == pytest.approx(model, abs=1e-8)
 
 
@@ -133,12 +133,15 @@ def test_any_method_takes_it_in_either_engine_and_stays_finite(name: str) -> Non
         with engine:
             states.append(train(method, data, plan, engine, initial_state(method, plan)))
     one, many = states
-    for mine, theirs in [(one.server, many.server), *((one.kept[c], many.kept[c]) for c in one.kept)]:
+    for mine, theirs in [
+        (one.server, many.server),
+        *((one.client_states[c], many.client_states[c]) for c in one.client_states),
+    ]:
         a, b = flatten(mine), flatten(theirs)
         for path in a:
             assert torch.isfinite(a[path]).all(), path
             torch.testing.assert_close(a[path], b[path], atol=1e-4, rtol=1e-3, msg=lambda m, p=path: f"{p}: {m}")
-    gammas = [float(one.kept[client][BALANCE]["gamma"]) for client in range(3)]
+    gammas = [float(one.client_states[client][BALANCE]["gamma"]) for client in range(3)]
     assert gammas[2] != 1.0
     assert gammas[:2] == [1.0, 1.0]  # with one class only its logit is left: the risk is 0, and nothing to learn
 

@@ -10,7 +10,7 @@ import torch
 
 from ecgfed.beats.extract import LabelledBeats, Windows
 from ecgfed.errors import RecordError
-from ecgfed.evaluation.newcomer import FirstBeats, adapted, first_beats
+from ecgfed.evaluation.new_client import FirstBeats, adapt_model, first_beats
 from ecgfed.federation.state import State
 from ecgfed.methods.ditto import Ditto
 from ecgfed.methods.fedavg import FedAvg
@@ -41,7 +41,7 @@ class NoCohort:
 
 def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings: Any) -> dict[str, float]:
     run = Stub(kind, **settings)
-    monkeypatch.setattr("ecgfed.evaluation.newcomer.training_data", lambda cohort, rr: None)
+    monkeypatch.setattr("ecgfed.evaluation.new_client.training_data", lambda cohort, rr: None)
     x, y = tiny.POINTS[CLIENT]
     patient = FirstBeats(replace(tiny.data(((x, y),)), clients=np.zeros(1, np.int64)), np.empty(0, np.int64))
     model = {"extractor.w": torch.tensor([[END[0]]]), "head.b": torch.tensor([END[1]])}
@@ -51,7 +51,7 @@ def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings
         "mean": model,
         "models": {str(k): {n: v + k - 3.0 for n, v in model.items()} for k in NoCohort.clients},
     }
-    chain = adapted(run, NoCohort(), State(9, server), patient, epochs)  # type: ignore[arg-type]
+    chain = adapt_model(run, NoCohort(), State(9, server), patient, epochs)  # type: ignore[arg-type]
     return {name: float(value) for part in chain.stages for name, value in part.params.items()}
 
 

@@ -39,18 +39,20 @@ def test_ditto_by_hand() -> None:
     state = tiny.run(Ditto, lam=lam, personal_lr=eta_p)
     assert tiny.pair(state.server["model"]) == pytest.approx(w, abs=1e-12)
     for i in (0, 1):
-        assert tiny.pair(state.kept[i]["model"]) == pytest.approx(v[i], abs=1e-12)
+        assert tiny.pair(state.client_states[i]["model"]) == pytest.approx(v[i], abs=1e-12)
 
 
 def test_ditto_without_lambda_is_local_and_its_global_model_fedavg() -> None:
     ditto, local, fedavg = tiny.run(Ditto, lam=0.0, personal_lr=ETA), tiny.run(Local), tiny.run(FedAvg)
     for i in (0, 1):
-        assert tiny.pair(ditto.kept[i]["model"]) == pytest.approx(tiny.pair(local.kept[i]["model"]), abs=1e-14)
+        assert tiny.pair(ditto.client_states[i]["model"]) == pytest.approx(
+            tiny.pair(local.client_states[i]["model"]), abs=1e-14
+        )
     assert tiny.pair(ditto.server["model"]) == pytest.approx(tiny.pair(fedavg.server["model"]), abs=1e-14)
     pulled = tiny.run(Ditto, lam=1.0, personal_lr=ETA)
-    assert np.abs(tiny.pair(pulled.kept[0]["model"]) - tiny.pair(local.kept[0]["model"])).max() > 1e-3
-    answer = Ditto(tiny.TinyNet(), DittoSettings()).personal_model(ditto.server, ditto.kept[0])  # type: ignore[arg-type]
-    assert answer.stages[0].params is ditto.kept[0]["model"]
+    assert np.abs(tiny.pair(pulled.client_states[0]["model"]) - tiny.pair(local.client_states[0]["model"])).max() > 1e-3
+    answer = Ditto(tiny.TinyNet(), DittoSettings()).personal_model(ditto.server, ditto.client_states[0])  # type: ignore[arg-type]
+    assert answer.stages[0].params is ditto.client_states[0]["model"]
 
 
 def test_fedper_by_hand() -> None:
@@ -66,7 +68,7 @@ def test_fedper_by_hand() -> None:
         w = SHARES[0] * ends[0] + SHARES[1] * ends[1]
     state = tiny.run(FedPer)
     assert tiny.pair(state.server["extractor"]) == pytest.approx([w], abs=1e-12)
-    assert [float(state.kept[i]["head"]["head.b"]) for i in (0, 1)] == pytest.approx(b, abs=1e-12)
+    assert [float(state.client_states[i]["head"]["head.b"]) for i in (0, 1)] == pytest.approx(b, abs=1e-12)
 
 
 def test_fedrep_by_hand() -> None:
@@ -82,7 +84,7 @@ def test_fedrep_by_hand() -> None:
         w = SHARES[0] * ends[0] + SHARES[1] * ends[1]
     state = tiny.run(FedRep, plan, head_share=2 / 3)
     assert tiny.pair(state.server["extractor"]) == pytest.approx([w], abs=1e-12)
-    assert [float(state.kept[i]["head"]["head.b"]) for i in (0, 1)] == pytest.approx(b, abs=1e-12)
+    assert [float(state.client_states[i]["head"]["head.b"]) for i in (0, 1)] == pytest.approx(b, abs=1e-12)
 
 
 def test_fedreps_frozen_body_keeps_its_normalisation_statistics() -> None:
@@ -108,7 +110,7 @@ def test_fedreps_frozen_body_keeps_its_normalisation_statistics() -> None:
 
 def test_fedrep_with_one_step_moves_both() -> None:
     state = tiny.run(FedRep, replace(tiny.PLAN, local_steps=1))
-    assert float(state.kept[0]["head"]["head.b"]) != tiny.START[1]
+    assert float(state.client_states[0]["head"]["head.b"]) != tiny.START[1]
     assert float(state.server["extractor"]["extractor.w"]) != tiny.START[0]
 
 
@@ -129,7 +131,7 @@ def test_lg_fedavg_by_hand_with_and_without_a_warm_start() -> None:
                 w, b = [x[0] for x in ends], (ends[0][1] + ends[1][1]) / 2
         state = tiny.run(LgFedAvg, warm_start=warm)
         assert float(state.server["model"]["head.b"]) == pytest.approx(b, abs=1e-12)
-        found = [float(state.kept[i]["extractor"]["extractor.w"]) for i in (0, 1)]
+        found = [float(state.client_states[i]["extractor"]["extractor.w"]) for i in (0, 1)]
         assert found == pytest.approx(w, abs=1e-12)
         assert found[0] != found[1]  # extractors stay apart
 
@@ -138,7 +140,7 @@ def test_methods_without_a_global_model_answer_together() -> None:
     for kind, settings in ((LgFedAvg, LgFedAvgSettings(warm_start=0)), (FedPer, SgdSettings())):
         method = kind(tiny.TinyNet(), settings)  # type: ignore[arg-type]
         state = tiny.run(kind, **({"warm_start": 0} if kind is LgFedAvg else {}))
-        kept = [state.kept[0], state.kept[1]]
+        kept = [state.client_states[0], state.client_states[1]]
         ensemble = method.global_model(state.server, kept, "ensemble")
         assert isinstance(ensemble, Ensemble)
         assert len(ensemble.members) == 2
@@ -171,7 +173,7 @@ def test_pfedme_by_hand() -> None:
     assert w != pytest.approx(tiny.START, abs=1e-3)  # the global model moves
     method = PFedMe(tiny.TinyNet(), PFedMeSettings())  # type: ignore[arg-type]
     for i in (0, 1):
-        personal = method.personal_model(state.server, state.kept[i]).stages[0].params
+        personal = method.personal_model(state.server, state.client_states[i]).stages[0].params
         assert tiny.pair(personal) == pytest.approx(thetas[i], abs=1e-12)  # theta, not w
 
 
@@ -194,7 +196,7 @@ def test_per_fedavg_by_hand(form: str) -> None:
     state = tiny.run(PerFedAvg, alpha=alpha, form=form, delta=1e-4)
     assert tiny.pair(state.server["model"]) == pytest.approx(w, abs=1e-7)
     for i in (0, 1):
-        assert tiny.pair(state.kept[i]["personal"]) == pytest.approx(personal[i], abs=1e-7)
+        assert tiny.pair(state.client_states[i]["personal"]) == pytest.approx(personal[i], abs=1e-7)
 
 
 def test_per_fedavg_draws_independent_batches() -> None:

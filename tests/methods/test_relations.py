@@ -38,13 +38,13 @@ def test_mtl_with_the_mean_relation_by_hand() -> None:
         w = new
     state = tiny.run(Mtl, lam=lam)
     for i in (0, 1):
-        assert tiny.pair(state.kept[i]["model"]) == pytest.approx(w[i], abs=1e-12)
+        assert tiny.pair(state.client_states[i]["model"]) == pytest.approx(w[i], abs=1e-12)
     assert tiny.pair(state.server["mean"]) == pytest.approx((w[0] + w[1]) / 2, abs=1e-12)
 
 
 def test_the_regularisers_gradient_flows() -> None:
     alone, free, held = tiny.run(Local), tiny.run(Mtl, lam=0.0), tiny.run(Mtl, lam=1.0)
-    a, b, c = (tiny.pair(state.kept[0]["model"]) for state in (alone, free, held))
+    a, b, c = (tiny.pair(state.client_states[0]["model"]) for state in (alone, free, held))
     assert b == pytest.approx(a, abs=1e-14)
     assert np.abs(c - a).max() > 1e-3
 
@@ -86,7 +86,7 @@ def test_mtl_with_a_learned_relation_by_hand() -> None:
         w = new
     state = tiny.run(Mtl, lam=lam, relation="learned")
     for i in (0, 1):
-        assert tiny.pair(state.kept[i]["model"]) == pytest.approx(w[i], abs=1e-10)
+        assert tiny.pair(state.client_states[i]["model"]) == pytest.approx(w[i], abs=1e-10)
 
 
 def test_fedfomos_mixture_by_hand() -> None:
@@ -131,7 +131,7 @@ def test_fedfomo_by_hand() -> None:
     rows = tiny.data().rows
     state, _ = _run(tiny.PLAN, rows)
     for i in (0, 1):
-        assert tiny.pair(state.kept[i]["model"]) == pytest.approx(w[i], abs=1e-12)  # type: ignore[attr-defined]
+        assert tiny.pair(state.client_states[i]["model"]) == pytest.approx(w[i], abs=1e-12)  # type: ignore[attr-defined]
         assert float(state.server["affinity"][i, 1 - i]) != 0.0  # type: ignore[attr-defined]
 
 
@@ -139,8 +139,8 @@ def test_fedfomo_without_validation_beats_is_local() -> None:
     state, _ = _run(tiny.PLAN, {})
     local = tiny.run(Local)
     for i in (0, 1):
-        found = tiny.pair(state.kept[i]["model"])  # type: ignore[attr-defined]
-        assert found == pytest.approx(tiny.pair(local.kept[i]["model"]), abs=1e-14)
+        found = tiny.pair(state.client_states[i]["model"])  # type: ignore[attr-defined]
+        assert found == pytest.approx(tiny.pair(local.client_states[i]["model"]), abs=1e-14)
 
 
 def _server(round_number: int) -> dict[str, Any]:

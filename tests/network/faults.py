@@ -43,9 +43,9 @@ def check_without(federation: Any, without: Any, method: str, faults: Faults, **
 def compare(made: Any, run: Any, one: Any) -> None:
     state, expected = run.state(), one.state()
     assert same(state.server, expected.server)
-    assert state.seen == expected.seen
+    assert state.beats_used == expected.beats_used
     lines = [{name: value for name, value in line.items() if name != "left_out"} for line in history(run)]
     assert lines == history(one)
     kept = {client: tree for site in made.sites for client, tree in kept_at(site).items()}
-    assert sorted(kept) == sorted(expected.kept)
-    assert all(same(kept[client], expected.kept[client]) for client in kept)
+    assert sorted(kept) == sorted(expected.client_states)
+    assert all(same(kept[client], expected.client_states[client]) for client in kept)

@@ -13,8 +13,8 @@ import torch
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.federation.client_round import ClientResult
+from ecgfed.federation.communication_log import record_communication
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import methods
@@ -107,7 +107,9 @@ def about_to_send(name: str) -> tuple[Method, list[ClientResult]]:
     settings = {"personal_start": 0.0} if name == "grp-fed" else {}
     method = kind(ResNet1d(NetSpec(CLASSES, width=0.35, rr=True)), make_settings(kind.settings_type, settings))
     round_plan = TrainPlan(rounds=1, local_epochs=None, local_steps=2, batch_size=8)
-    return method, [parcel.result for parcel in traffic_of(method, mixed_federation(rr=True), round_plan).rounds[0]]
+    return method, [
+        parcel.result for parcel in record_communication(method, mixed_federation(rr=True), round_plan).rounds[0]
+    ]
 
 
 @pytest.mark.parametrize("name", ["grp-fed", "ditto"])

@@ -63,9 +63,9 @@ def test_answers_at_a_site_are_the_run_s(
     for place, first in enumerate((0, 2, 4)):
         result = result_at(made, run, place)
         there = result.state()
-        for index in there.kept:
-            mine = result.method.personal_model(there.server, there.kept[index])
-            assert same_chain(mine, one.method.personal_model(state.server, state.kept[first + index]))
+        for index in there.client_states:
+            mine = result.method.personal_model(there.server, there.client_states[index])
+            assert same_chain(mine, one.method.personal_model(state.server, state.client_states[first + index]))
         if run.method.has_global_model:
             assert same_chain(
                 result.method.global_model(there.server, (), "ensemble"),

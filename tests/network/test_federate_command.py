@@ -255,10 +255,10 @@ def test_real_processes(
     run, one = open_run(out / "server" / "run"), alone(method, rounds=3, local_steps=2)
     assert same(run.state().server, one.state().server)
     assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
-    kept = one.state().kept
+    kept = one.state().client_states
     for place, first in enumerate((0, 2, 4)):
         site = open_run(out / f"site-{place + 1}" / "result").state()
-        assert all(same(site.kept[index], kept[first + index]) for index in site.kept)
+        assert all(same(site.client_states[index], kept[first + index]) for index in site.client_states)
         assert (out / f"site-{place + 1}" / "bundle" / "manifest.json").is_file()
     status = json.loads(ecgfed("federate", "status", out / "server", "--json").out)
     assert status["round"] == 3

@@ -15,7 +15,7 @@ flower()
 
 import torch
 
-from ecgfed.federation.card_check import entry_of
+from ecgfed.federation.communication_audit import entry_of
 from ecgfed.methods.base import ClientInfo, Tree
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.grp_fed import GrpFed

@@ -51,7 +51,7 @@ def test_killed_in_a_round(replies: int, federation: Callable[..., Any], alone: 
     assert any("resuming after round 2" in line for line in made.said)
     assert same(run.state().server, one.state().server)
     assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
-    expected = one.state().kept
+    expected = one.state().client_states
     kept = {client: tree for site in made.sites for client, tree in kept_at(site).items()}
     assert all(same(kept[client], expected[client]) for client in expected)
 
@@ -138,4 +138,4 @@ def test_two_runs_of_one_site_do_not_meet(federation: Callable[..., Any]) -> Non
     from ecgfed.runs.checkpoint import CheckpointStore
 
     states = [CheckpointStore(folder).load() for folder in folders]
-    assert sum(all(same(state.kept[c], before[c]) for c in before) for state in states) == 1
+    assert sum(all(same(state.client_states[c], before[c]) for c in before) for state in states) == 1

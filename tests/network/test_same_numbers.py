@@ -41,7 +41,7 @@ def check_same(federation: Any, method: str, alone: Any, **wish: Any) -> Any:
     state, expected = run.state(), one.state()
     assert state.round == expected.round == wish["rounds"]
     assert same(state.server, expected.server)
-    assert state.seen == expected.seen
+    assert state.beats_used == expected.beats_used
     assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
     return made, expected
 
@@ -52,7 +52,7 @@ def kept_at(site: Path) -> dict[int, Any]:
 
     (folder,) = (site / "runs").iterdir()
     state = CheckpointStore(folder).load()
-    return {client: state.kept[client] for client in state.kept}
+    return {client: state.client_states[client] for client in state.client_states}
 
 
 def test_a_client_that_is_sent_a_part_of_what_it_needs(
@@ -67,8 +67,8 @@ def test_bit_for_bit(method: str, federation: Callable[..., Any], alone: Callabl
     wish = {"rounds": 4, "local_steps": 2, **ASKED.get(method, {})}
     made, expected = check_same(federation, method, alone, **wish)
     kept = {client: tree for site in made.sites for client, tree in kept_at(site).items()}
-    assert sorted(kept) == sorted(expected.kept) == list(range(7))
-    assert all(same(kept[client], expected.kept[client]) for client in kept)
+    assert sorted(kept) == sorted(expected.client_states) == list(range(7))
+    assert all(same(kept[client], expected.client_states[client]) for client in kept)
 
 
 def test_some_patients_a_round(federation: Callable[..., Any], alone: Callable[..., Any]) -> None:
@@ -77,7 +77,7 @@ def test_some_patients_a_round(federation: Callable[..., Any], alone: Callable[.
     asked = [(kind, node) for kind, node, _ in made.grid.sent if kind == "train"]
     assert len(asked) < 6 * 3
     kept = {client: tree for site in made.sites for client, tree in kept_at(site).items()}
-    assert all(same(kept[client], expected.kept[client]) for client in expected.kept)
+    assert all(same(kept[client], expected.client_states[client]) for client in expected.client_states)
 
 
 def test_epochs_and_another_seed(federation: Callable[..., Any], alone: Callable[..., Any]) -> None:

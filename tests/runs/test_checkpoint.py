@@ -18,16 +18,16 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.federation.trees import flatten, own_memory, tree_bytes
+from ecgfed.federation.trees import compact_storage, flatten, tree_bytes
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.registry import methods
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs import kept_states
+from ecgfed.runs import client_states
 from ecgfed.runs.callbacks import SaveCheckpoint
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
-from ecgfed.runs.kept_states import KeptStates
+from ecgfed.runs.client_states import ClientStates
 from ecgfed.runs.tree_files import load_tree, serialised
 
 NET = ResNet1d(NetSpec(12, width=0.35))
@@ -76,11 +76,11 @@ def test_training_goes_on_while_a_checkpoint_is_written_and_one_write_is_in_flig
     store = Held(tmp_path)
     saver, state = SaveCheckpoint(store), state_of(0, {})
     saver.on_start(state)
-    state.round, state.kept[3], state.seen[3] = 1, number(31), 5
+    state.round, state.client_states[3], state.beats_used[3] = 1, number(31), 5
     saver.on_round(outcome(state, [3]))  # comes back although nothing is written yet
     assert store.begun.acquire(timeout=10)
     assert not store.exists()
-    state.round, state.server, state.kept[3] = 2, number(-2), number(32)
+    state.round, state.server, state.client_states[3] = 2, number(-2), number(32)
     second = threading.Thread(target=saver.on_round, args=(outcome(state, [3]),))
     second.start()
     second.join(0.2)
@@ -90,11 +90,11 @@ def test_training_goes_on_while_a_checkpoint_is_written_and_one_write_is_in_flig
     assert not second.is_alive()
     # the first write saved round 1, not what the state became while it was written
     saved = CheckpointStore(tmp_path).load()
-    assert (saved.round, saved.seen) == (1, {3: 5})
-    assert saved.kept[3]["w"][0] == 31
+    assert (saved.round, saved.beats_used) == (1, {3: 5})
+    assert saved.client_states[3]["w"][0] == 31
     store.go.release()
     saver.on_end(state)
-    assert CheckpointStore(tmp_path).load().kept[3]["w"][0] == 32
+    assert CheckpointStore(tmp_path).load().client_states[3]["w"][0] == 32
     assert names(tmp_path) == {"progress.json", "server.000002.safetensors", "client3.000002.safetensors"}
 
 
@@ -104,10 +104,10 @@ def test_what_the_writer_could_not_write_surfaces_and_the_last_checkpoint_stays(
 ) -> None:
     saver, state = SaveCheckpoint(CheckpointStore(tmp_path)), state_of(0, {})
     saver.on_start(state)
-    state.round, state.kept[0], state.seen[0] = 1, number(1), 1
+    state.round, state.client_states[0], state.beats_used[0] = 1, number(1), 1
     saver.on_round(outcome(state, [0]))
     wait_until_written(tmp_path)
-    state.round, state.kept[0] = 2, number(2)
+    state.round, state.client_states[0] = 2, number(2)
 
     gets_full(monkeypatch)
     saver.on_round(outcome(state, [0], last=last))
@@ -117,7 +117,7 @@ def test_what_the_writer_could_not_write_surfaces_and_the_last_checkpoint_stays(
     monkeypatch.undo()
     saved = CheckpointStore(tmp_path).load()
     assert saved.round == 1
-    assert saved.kept[0]["w"][0] == 1
+    assert saved.client_states[0]["w"][0] == 1
 
 
 def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,14 +125,14 @@ def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, m
     saver.on_start(state)
     state.round = 1
     for client in range(50):
-        state.kept[client], state.seen[client] = number(client), 1
+        state.client_states[client], state.beats_used[client] = number(client), 1
     saver.on_round(outcome(state, list(range(50)), last=True))
     saver.on_end(state)
     read: list[str] = []
-    original = kept_states.open_regular
-    monkeypatch.setattr(kept_states, "open_regular", lambda path: (read.append(path.name), original(path))[1])
-    kept = CheckpointStore(tmp_path).load().kept
-    assert isinstance(kept, KeptStates)
+    original = client_states.open_regular
+    monkeypatch.setattr(client_states, "open_regular", lambda path: (read.append(path.name), original(path))[1])
+    kept = CheckpointStore(tmp_path).load().client_states
+    assert isinstance(kept, ClientStates)
     assert read == ["server.000001.safetensors"]
     assert 7 in kept
     assert 50 not in kept
@@ -140,7 +140,7 @@ def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, m
     assert read == ["server.000001.safetensors"]
     assert [int(kept[client]["w"][0]) for client in (7, 7, 8)] == [7, 7, 8]
     assert read[1:] == ["client7.000001.safetensors", "client8.000001.safetensors"]
-    small = KeptStates(kept.folder, kept.files(), cache_bytes=1000)  # two clients of 400 bytes
+    small = ClientStates(kept.folder, kept.files(), cache_bytes=1000)  # two clients of 400 bytes
     del read[:]
     for client in (1, 2, 1, 3, 1, 2):
         assert int(small[client]["w"][0]) == client
@@ -151,7 +151,7 @@ def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, m
 
 def test_a_slice_of_a_batch_does_not_hold_the_batch_in_memory() -> None:
     stacked = torch.arange(4000.0).reshape(1000, 4)
-    own = own_memory({"a": {"w": stacked[3]}, "b": torch.ones(2)})
+    own = compact_storage({"a": {"w": stacked[3]}, "b": torch.ones(2)})
     assert own["a"]["w"].untyped_storage().nbytes() == 16
     assert own["a"]["w"].tolist() == [12, 13, 14, 15]
     assert tree_bytes(own) == 24
@@ -196,7 +196,7 @@ def test_states_written_ahead_of_a_checkpoint_do_not_disturb_it(
     assert bool(ahead) == (spill_bytes == 0)
     resumed = run(tmp_path / "parts", None)
     for state in (resumed, CheckpointStore(tmp_path / "parts").load()):
-        one, two = (flatten({str(client): tree for client, tree in s.kept.items()}) for s in (state, whole))
+        one, two = (flatten({str(client): tree for client, tree in s.client_states.items()}) for s in (state, whole))
         assert one.keys() == two.keys()
         assert all(torch.equal(one[path], two[path]) for path in one)
     for name in names(tmp_path / "whole"):
@@ -212,13 +212,13 @@ def test_an_error_saves_the_last_finished_round(tmp_path: Path, spill_bytes: int
     saver.on_start(state)
     for round_number in (1, 2, 3):
         state.round, state.server = round_number, number(-round_number)
-        state.kept[0], state.seen[0] = number(round_number), 1
+        state.client_states[0], state.beats_used[0] = number(round_number), 1
         saver.on_round(outcome(state, [0]))
-    state.kept[0] = number(99)  # the round that failed had begun to change it
+    state.client_states[0] = number(99)  # the round that failed had begun to change it
     state.server = number(98)
     saver.on_failure(state)
     saved = CheckpointStore(tmp_path).load()
-    assert (saved.round, saved.server["w"][0], saved.kept[0]["w"][0]) == (3, -3, 3)
+    assert (saved.round, saved.server["w"][0], saved.client_states[0]["w"][0]) == (3, -3, 3)
 
 
 def test_checkpoints_take_their_share_of_the_time_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,14 +257,14 @@ def test_any_method_goes_on_from_its_files_as_from_memory(cohort_path: Path, tmp
         for _ in range(3):
             store = CheckpointStore(tmp_path)
             state = store.load() if store.exists() else initial_state(method, plan)
-            if isinstance(state.kept, KeptStates):
-                state.kept.cache_bytes = 0
+            if isinstance(state.client_states, ClientStates):
+                state.client_states.cache_bytes = 0
             train(method, data, plan, engine, state, [SaveCheckpoint(store)], should_stop=lambda: True)
     loaded = CheckpointStore(tmp_path).load()
-    assert (loaded.round, loaded.seen) == (3, whole.seen)
+    assert (loaded.round, loaded.beats_used) == (3, whole.beats_used)
     for key, ours, theirs in [
         ("server", loaded.server, whole.server),
-        *((str(c), loaded.kept[c], whole.kept[c]) for c in whole.kept),
+        *((str(c), loaded.client_states[c], whole.client_states[c]) for c in whole.client_states),
     ]:
         one, two = flatten(ours), flatten(theirs)
         assert list(one) == list(two), key
@@ -288,12 +288,12 @@ def test_leftovers_of_a_kill_go_when_the_run_goes_on(tmp_path: Path) -> None:
 def test_a_client_that_keeps_nothing_is_still_known(tmp_path: Path) -> None:
     saver, state = SaveCheckpoint(CheckpointStore(tmp_path)), state_of(0, {})
     saver.on_start(state)
-    state.round, state.kept[4], state.seen[4] = 1, {}, 12
+    state.round, state.client_states[4], state.beats_used[4] = 1, {}, 12
     saver.on_round(outcome(state, [4], last=True))
     saver.on_end(state)
     loaded = CheckpointStore(tmp_path).load()
-    assert list(loaded.kept) == [4]
-    assert loaded.kept[4] == {}
+    assert list(loaded.client_states) == [4]
+    assert loaded.client_states[4] == {}
     assert names(tmp_path) == {"progress.json", "server.000001.safetensors"}
 
 
@@ -312,7 +312,7 @@ def test_an_index_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """Without lengths and without the run's identity."""
     saver, state = SaveCheckpoint(CheckpointStore(tmp_path, "mine")), state_of(0, {})
     saver.on_start(state)
-    state.round, state.kept[0], state.seen[0] = 1, number(5), 1
+    state.round, state.client_states[0], state.beats_used[0] = 1, number(5), 1
     saver.on_round(outcome(state, [0], last=True))
     saver.on_end(state)
     path = tmp_path / "checkpoint" / "progress.json"
@@ -321,7 +321,7 @@ def test_an_index_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     for entry in index["files"].values():
         del entry["bytes"]
     path.write_text(json.dumps(index))
-    assert CheckpointStore(tmp_path, "mine").load().kept[0]["w"][0] == 5
+    assert CheckpointStore(tmp_path, "mine").load().client_states[0]["w"][0] == 5
 
 
 def test_what_is_written_is_a_safetensors_file(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def tree_bytes(folder: Path) -> dict[str, bytes]:
 def read_all(run: Run) -> None:
     state = run.state()
     for client in range(len(run.meta["clients"])):
-        run.kept(state, client)
+        run.client_state(state, client)
 
 
 @pytest.fixture

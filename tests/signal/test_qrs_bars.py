@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ecgfed.cohort.mitbih import record_names
-from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
+from ecgfed.evaluation.ec57 import BeatComparison, aggregate, compare
 from ecgfed.record.recording import Annotation
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 from ecgfed.signal.detectors import detect_r_peaks
@@ -39,7 +39,7 @@ DS2 = (
 )
 
 
-def scored(source: Path, record: str) -> Comparison:
+def scored(source: Path, record: str) -> BeatComparison:
     recording = read_recording(source / record, ("MLII", "V5"), every_lead=True)
     lead = recording.leads.index(recording.lead)
     peaks = detect_r_peaks(recording.signals_mv, recording.fs_hz, lead=lead)
@@ -49,7 +49,7 @@ def scored(source: Path, record: str) -> Comparison:
     return compare(reference, marks, recording.fs_hz, samples=samples, record=record)
 
 
-def assert_bars(compared: list[Comparison], f1: float) -> None:
+def assert_bars(compared: list[BeatComparison], f1: float) -> None:
     """F1 over all beats, none below 95%, the R peak where the annotators put it."""
     gross = aggregate(compared).gross
     assert gross.qrs_f1 is not None

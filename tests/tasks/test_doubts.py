@@ -11,7 +11,7 @@ from conftest import synthetic_signal, write_record
 from support import Command, assert_refused, change_manifest, copied, exported
 
 import ecgfed
-from ecgfed.device.doubts import CODES
+from ecgfed.device.model_warnings import CODES
 from ecgfed.errors import BundleError
 
 OLD = Path(__file__).parents[1] / "data" / "version-0.1"
@@ -108,7 +108,7 @@ def test_a_pacemaker(bundle: Path, tmp_path: Path, where: str) -> None:
         wfdb.wrann("r", "atr", r_samples, ["/"] * 30, write_dir=str(tmp_path))
     said = [one for one in predicted(bundle, record).warnings if one.code == "paced"]
     assert len(said) == (where in ("header", "annotation"))
-    assert all("Anna" not in one.text and one.grave for one in said), "a header's words are no part of a prediction"
+    assert all("Anna" not in one.text and one.severe for one in said), "a header's words are no part of a prediction"
 
 
 def test_an_annotation_that_nobody_asked_for_may_be_broken(bundle: Path, tmp_path: Path) -> None:
@@ -170,9 +170,9 @@ def test_a_cohort_of_made_up_records_is_synthetic_whoever_prepares_it(tmp_path: 
     made = ecgfed.prepare_demo(tmp_path / "demo", patients=2, minutes=0.5)
     again = ecgfed.prepare_folder(tmp_path / "demo-records", tmp_path / "again", workers=1)
     assert [one["synthetic"] for cohort in (made, again) for one in cohort.meta["records"]] == [True] * 4
-    from ecgfed.bundles.training_facts import training_facts
+    from ecgfed.bundles.training_metadata import training_metadata
 
-    assert training_facts(again, "nothing")["synthetic"] is True
+    assert training_metadata(again, "nothing")["synthetic"] is True
 
 
 def test_a_bundle_without_digests_says_that_it_cannot_tell(bundle: Path, records: Path, tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def test_what_predict_wrote_stays_a_models(record: Path, fedavg_run: Path, tmp_p
     bundle = exported(fedavg_run)
     found = ecgfed.predict(bundle, record)
     assert found.warnings
-    found = replace(found, uncertain=found.sample % 2 == 0)
+    found = replace(found, low_confidence=found.sample % 2 == 0)
     found.save(tmp_path / "out")
-    assert found.uncertain.any()
+    assert found.low_confidence.any()
     for end in ("csv", "ecgfed"):
         page = ecgfed.report(record, labels=tmp_path / "out" / f"r1.{end}")
         assert page.parts.provisional
@@ -41,7 +41,7 @@ def test_what_predict_wrote_stays_a_models(record: Path, fedavg_run: Path, tmp_p
         told = page.to_dict()
         assert told["provisional"] is True
         doubtful = [count for count in told["uncertain_by_class"].values() if count is not None]
-        assert 0 < sum(doubtful) <= int(found.uncertain.sum())
+        assert 0 < sum(doubtful) <= int(found.low_confidence.sum())
     again = tmp_path / "again.csv"  # as a spreadsheet writes it where the comma stands in numbers
     again.write_text((tmp_path / "out" / "r1.csv").read_text().replace(",", ";"))
     page = ecgfed.report(record, labels=again)

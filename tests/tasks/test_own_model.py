@@ -506,7 +506,7 @@ def test_labels_of_one_class_alone_make_a_model_that_says_what_it_may_miss(
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "same.csv", patient="calm")
     assert made.kept == "personal"
     told = package.predict(made.bundle, record, patient="calm", force=True)
-    (doubt,) = [one for one in told.warnings if one.code == "never-seen-classes" and one.grave]
+    (doubt,) = [one for one in told.warnings if one.code == "never-seen-classes" and one.severe]
     assert "learned from labels of N alone" in doubt.text
     assert "every beat of S, V, F, Q" in doubt.text
     assert "99%" not in " ".join(one.text for one in told.warnings)  # the global model's promise is not this one's

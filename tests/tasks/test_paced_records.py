@@ -59,7 +59,7 @@ def test_inspect_reports_the_evidence(whole: Recording, episode: Recording, unpa
 
 def test_predict_writes_paced_beats_alike_everywhere(whole: Recording, tmp_path: Path) -> None:
     found = predicted(whole)
-    assert [one.code for one in found.warnings if one.grave].count("paced") == 1
+    assert [one.code for one in found.warnings if one.severe].count("paced") == 1
     found.save(tmp_path)
     data = json.loads((tmp_path / "wide.json").read_text())
     symbols = [beat["symbol"] for beat in data["beats"]]

@@ -11,7 +11,7 @@ from ecgfed.errors import OptionError, RunError
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import Settings, make_settings
 from ecgfed.runs.run import extend_run, lengths_of, open_run
-from ecgfed.runs.seeds import open_one_run, run_folders
+from ecgfed.runs.seeds import open_single_run, run_folders
 from ecgfed.tasks.train_options import RECIPES
 
 SHORT = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 1}
@@ -180,7 +180,7 @@ def test_several_seeds_are_runs_side_by_side_and_scored_together(cohort_path: Pa
     assert scores.each("T_g") == alone
     assert pytest.approx(sum(alone) / 2) == scores.T_g
     with pytest.raises(RunError, match="seed-3, seed-5"):
-        open_one_run(tmp_path / "runs")
+        open_single_run(tmp_path / "runs")
     again = ecgfed.train_seeds(cohort_path, (3, 5, 7), tmp_path / "runs", resume=True, **SHORT)
     assert [run.path.name for run in again] == ["seed-3", "seed-5", "seed-7"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed.beats.labels import BUILT_IN
-from ecgfed.device import facts, preprocessing
+from ecgfed.device import graph_metadata, preprocessing
 from ecgfed.record import lead_names
 
 RUNTIME = Path(__file__).resolve().parents[2] / "ecgfed" / "web" / "runtime"
@@ -59,17 +59,21 @@ def lead_table() -> str:
 def manifest_table() -> str:
     """Return the module of what manifests say of preprocessing and classes, but for the taps, which it computes."""
     about = {
-        name: part for name, part in preprocessing.preprocessing_about(0).items() if name not in preprocessing.TOLD
+        name: part
+        for name, part in preprocessing.preprocessing_metadata(0).items()
+        if name not in preprocessing.INFORMATIVE
     }
     taps = {name: part for name, part in about["filter"]["taps"].items() if name != "first_half_and_middle"}
     value = {
         "preprocessing": {**about, "filter": {**about["filter"], "taps": taps}},
-        "rr": {version: preprocessing.preprocessing_about(version)["rr"] for version in (1, 2)},
+        "rr": {version: preprocessing.preprocessing_metadata(version)["rr"] for version in (1, 2)},
         "aami": BUILT_IN["aami5"].symbols,
-        "escapes": sorted(facts._ESCAPES),
+        "escapes": sorted(graph_metadata._ESCAPES),
     }
     return _module(
-        "What a manifest says of preprocessing and classes (ecgfed/device/preprocessing.py, facts.py).", "TOLD", value
+        "What a manifest says of preprocessing and classes (ecgfed/device/preprocessing.py, graph_metadata.py).",
+        "TOLD",
+        value,
     )
 
 

@@ -44,9 +44,9 @@ def same_beats(found: list[dict[str, Any]], python: Any) -> None:
     assert [one["symbol"] for one, mine in zip(found, own, strict=True) if mine] == list(compress(symbols, own))
     assert [one["flags"] for one in found] == python.flags.tolist()
     assert [one["poorQuality"] for one in found] == list(python.poor)
-    assert [one["far"] for one in found] == python.far.tolist()
+    assert [one["far"] for one in found] == python.out_of_distribution.tolist()
     uncertain = [one["uncertain"] or not mine for one, mine in zip(found, own, strict=True)]
-    assert uncertain == python.uncertain.tolist()
+    assert uncertain == python.low_confidence.tolist()
     probability = np.stack([one["probabilities"] for one in found])
     assert np.abs(probability - python.probability).max() < 1e-4
 

@@ -12,7 +12,7 @@ from node_runtime import Refused
 from support import change_manifest, copied, exported
 
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.device import check_golden, open_bundle
 from ecgfed.device.shipped import shipped_model
 from ecgfed.runs.run import open_run

@@ -10,7 +10,7 @@ from node_runtime import Refused, in_node, own
 from support import change_manifest, copied, exported
 
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_variants import Int8Rule
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError
@@ -39,7 +39,7 @@ def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, coh
         for int8 in (False, True):
             jobs.append(logits(bundle, patient, window_mv, rr, int8=int8))
             classifier = opened.classifier(patient, int8=int8)
-            expected.append((classifier.logits(window_mv, rr), classifier.certainty))
+            expected.append((classifier.logits(window_mv, rr), classifier.calibration))
     found = in_models(where, *jobs)
     for job, one, (other, certainty) in zip(jobs, found, expected, strict=True):
         assert np.array_equal(one["found"].argmax(1), other.argmax(1))

@@ -78,7 +78,7 @@ def test_a_recording_that_was_dropped_has_pythons_labels(told: dict[str, Any]) -
     rows = list(csv.DictReader(io.StringIO(told["saved"]["text"])))
     assert [int(row["sample"]) for row in rows] == found.sample.tolist()
     assert [row["class"] for row in rows] == list(found.names)
-    assert [bool(int(row["uncertain"])) for row in rows] == found.uncertain.tolist()
+    assert [bool(int(row["uncertain"])) for row in rows] == found.low_confidence.tolist()
     assert [row["poor_quality"] for row in rows] == list(found.poor)
     assert np.abs(np.array([float(row["probability"]) for row in rows]) - found.confidence).max() < 2e-4
     assert told["saved"]["name"] == "made-beats.csv"

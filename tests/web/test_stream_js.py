@@ -48,7 +48,7 @@ def pythons(steps: list[Any], **how: Any) -> list[dict[str, Any]]:
         # the model's own class: JavaScript names it where no signal overrides it in Python
         names = [stream.classifier.classes[one.label] if one.label >= 0 else "" for one in found]
         beats = [[one.sample, name, one.flags, one.stage] for one, name in zip(found, names, strict=True)]
-        told.append({"beats": beats, "seen": stream.seen, "refused": refused})
+        told.append({"beats": beats, "seen": stream.sample_count, "refused": refused})
     return told
 
 

@@ -54,7 +54,7 @@ def agreement(record: Path) -> dict[str, Any]:
         "labels": [one["class"] for one in beats] == [python.classes[number] for number in python.label],
         # JavaScript does not know which windows show no signal: Python leaves these without a class
         "doubts": [(one["uncertain"] or not own, one["far"], one["poorQuality"]) for one, own in by_model]
-        == list(zip(python.uncertain.tolist(), python.far.tolist(), python.poor, strict=True)),
+        == list(zip(python.low_confidence.tolist(), python.out_of_distribution.tolist(), python.poor, strict=True)),
         "beats": len(python),
     }
 

@@ -28,7 +28,7 @@ from stress.rows import ROWS, Rows
 
 from ecgfed import Annotation, EcgfedError
 from ecgfed.errors import MissingExtraError
-from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
+from ecgfed.evaluation.ec57 import BeatComparison, aggregate, compare
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
@@ -50,7 +50,7 @@ def find(detector: str, strip: Strip) -> np.ndarray:
         return np.empty(0, np.int64)
 
 
-def scored(name: str, strip: Strip, peaks: np.ndarray) -> Comparison:
+def scored(name: str, strip: Strip, peaks: np.ndarray) -> BeatComparison:
     """Compare with the beats that were put there."""
     reference = Annotation(strip.beats, strip.symbols)
     start_s = 0.0 if "strips" in name else 5.0
@@ -72,13 +72,13 @@ def row_scored(detectors: list[str], rows: Rows, work: Path, name: str) -> dict[
     return made
 
 
-def figures(comparisons: list[Comparison]) -> dict[str, Any]:
+def figures(comparisons: list[BeatComparison]) -> dict[str, Any]:
     gross = aggregate(comparisons).gross
     se, ppv = gross.scores["qrs_se"], gross.scores["qrs_ppv"]
     return {
-        "beats": se.whole,
-        "missed": se.whole - se.part,
-        "extra": ppv.whole - ppv.part,
+        "beats": se.total,
+        "missed": se.total - se.part,
+        "extra": ppv.total - ppv.part,
         "se": round(se.percent or 0.0, 2),
         "ppv": round(ppv.percent or 0.0, 2),
         "f1": round(gross.qrs_f1 or 0.0, 2),

@@ -52,7 +52,7 @@ def verdicts(run: Run, before: State, after: State, data: TrainingData) -> dict[
     """
     found: dict[str, list[float]] = {"of_global": [], "of_local": []}
     for client in range(len(data.clients)):
-        local, batch = after.kept[client]["local"], data.batch(data.rows[client])
+        local, batch = after.client_states[client]["local"], data.batch(data.rows[client])
         for name, extractor in (("of_global", extractor_of(before.server["model"])), ("of_local", local["extractor"])):
             with torch.no_grad():
                 told = discriminate(local["discriminator"], run.net.extract(extractor, batch.inputs, {})).sigmoid()
@@ -90,7 +90,7 @@ def of_tree(tree: Tree) -> int:
 def sent(run: Run, before: State, after: State) -> dict[str, int]:
     """Return bytes of one patient's round: down, up, and what it keeps."""
     model = of_tree(before.server["model"])
-    kept = after.kept[CLIENT]
+    kept = after.client_states[CLIENT]
     loss = kept["loss"].nbytes
     return {"down": model, "up": model + loss, "kept": of_tree({name: kept["local"][name] for name in kept["local"]})}
 
@@ -129,7 +129,7 @@ def main() -> None:
             "clients": [client.id for client in cohort.clients],
             "counts": [data.class_counts(client).tolist() for client in range(len(cohort.clients))],
             "settings": {name: run.meta["settings"][name] for name in ("beta", "eta_q", "local_lr", "lr", "server_lr")},
-            "loss": [float(after.kept[client]["loss"]) for client in range(len(cohort.clients))],
+            "loss": [float(after.client_states[client]["loss"]) for client in range(len(cohort.clients))],
             "this_round": line["losses"],
             "sigma": [float(before.server["sigma"]), float(after.server["sigma"])],
             "q": [float(before.server["q"]), float(after.server["q"])],

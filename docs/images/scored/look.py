@@ -35,7 +35,9 @@ def numbers(folder: Path) -> Numbers:
     run = ecgfed.train(cohort, folder / "run", rounds=25, local_steps=4, seed=0, eval_every=0, engine="threads")
     state, data = run.state(), training_data(cohort, rr=True)
     models = [run.method.global_model(state.server, (), "ensemble")]
-    models += [run.method.personal_model(state.server, run.kept(state, client.index)) for client in cohort.clients]
+    models += [
+        run.method.personal_model(state.server, run.client_state(state, client.index)) for client in cohort.clients
+    ]
     rows = [cohort.rows(client, TEST) for client in cohort.clients]
     predictors = [Predictor(run.net, data, some, 1) for some in rows]
 

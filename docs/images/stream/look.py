@@ -57,7 +57,7 @@ def told(bundle: Path, recording: ecgfed.Recording) -> list[tuple[int, Answer]]:
                 "stage": beat.stage,
                 "name": beat.name,
                 "probability": round(beat.probability, 4),
-                "uncertain": beat.uncertain,
+                "uncertain": beat.low_confidence,
                 "late_s": round(beat.late_s, 2),
             }
             found.append((beat.sample, answer))

@@ -1,4 +1,4 @@
-/** What a manifest says of preprocessing and classes (ecgfed/device/preprocessing.py, facts.py). Made by tests/web/tables.py: do not edit. */
+/** What a manifest says of preprocessing and classes (ecgfed/device/preprocessing.py, graph_metadata.py). Made by tests/web/tables.py: do not edit. */
 
 export const TOLD = {
   "aami": {

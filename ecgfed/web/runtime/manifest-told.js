@@ -1,6 +1,6 @@
 /**
  * What a manifest of version 2 says in full of classes and preprocessing, compared with what this runtime does
- * (ecgfed/device/facts.py, preprocessing.py).
+ * (ecgfed/device/graph_metadata.py, preprocessing.py).
  */
 
 import { bandPassTaps } from "./filters.js";

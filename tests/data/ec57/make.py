@@ -130,7 +130,7 @@ def differences(fs: float, samples: int, folder: Path, found: Answers) -> list[s
     counts, error, down, flutter = found
     rms = np.nan if ours.rr_rms_ms is None else ours.rr_rms_ms * fs / int(fs + 0.5)
     vf = ours.flutter
-    told = [[vf.found, vf.episodes], [vf.right, vf.called]]
+    told = [[vf.detected, vf.episodes], [vf.right, vf.called]]
     told += [[vf.shared_s * fs, vf.duration_s * fs], [vf.shared_s * fs, vf.called_s * fs]]
     differ = []
     if (ours.counts != counts).any():

@@ -1,4 +1,4 @@
-"""All that is known of a method: its words, its card, its settings, and what a round costs."""
+"""Summary of a method: description, communication card, settings, and the cost of a round."""
 
 import inspect
 import sys
@@ -16,31 +16,31 @@ from ecgfed.nets.resnet1d import ResNet1d
 
 
 @dataclass(frozen=True)
-class About:
-    """What is known of a method.
+class MethodSummary:
+    """Summary of a method.
 
     Attributes:
-        name: by which it is found.
-        text: its objective with the paper's equation numbers, as its file has it.
-        card: what travels and what stays with these settings.
-        whole: the same with any settings, each entry with its conditions; where settings were chosen, ``card``.
+        name: its registered name.
+        text: its objective with the paper's equation numbers, from the module docstring.
+        card: what is sent and stored with these settings.
+        full_card: the same for any settings, each entry with its conditions; equals ``card`` if settings were passed.
         settings: its settings with their ranges.
-        cost: a round's, with these settings.
-        has_global_model: whether there is one model for everybody.
-        averages: whether robust aggregation and differential privacy fit it, with these settings.
+        cost: of one round, with these settings.
+        has_global_model: whether there is one model for all clients.
+        averages: whether it supports robust aggregation and differential privacy, with these settings.
     """
 
     name: str
     text: str
     card: CommunicationSpec
-    whole: CommunicationSpec
+    full_card: CommunicationSpec
     settings: tuple[Setting, ...]
     cost: Cost
     has_global_model: bool
     averages: bool
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
+        """Return a JSON-ready dictionary."""
         return {
             "name": self.name,
             "title": self.card.title,
@@ -48,37 +48,39 @@ class About:
             "text": self.text,
             "has_global_model": self.has_global_model,
             "averages": self.averages,
-            "down": [entry.as_json() for entry in self.whole.down],
-            "up": [entry.as_json() for entry in self.whole.up],
-            "keeps": [entry.as_json() for entry in self.whole.stores],
-            "reports": [entry.as_json() for entry in self.whole.metrics],
+            "down": [entry.as_json() for entry in self.full_card.down],
+            "up": [entry.as_json() for entry in self.full_card.up],
+            "keeps": [entry.as_json() for entry in self.full_card.stores],
+            "reports": [entry.as_json() for entry in self.full_card.metrics],
             "beside": ALWAYS_SENT,
             **asdict(self.cost),
             "settings": {setting.name: _setting_as_json(setting) for setting in self.settings},
         }
 
 
-def about_method(kind: type[Method], values: Mapping[str, Any] | None = None) -> About:
-    """Return what is known of a method.
+def summarize_method(kind: type[Method], values: Mapping[str, Any] | None = None) -> MethodSummary:
+    """Return the summary of a method.
 
     Args:
         kind: its class.
-        values: settings that its card and its cost are for; what is left out is at its default.
+        values: settings for its card and its cost; missing ones have their defaults.
 
     Raises:
         OptionError: settings it does not have.
     """
-    made: Any = make_settings(kind.settings_type, values or {})
+    chosen: Any = make_settings(kind.settings_type, values or {})
     settings = settings_of(kind.settings_type)
-    card = kind.communication.with_settings(made)
-    whole = card if values else _possible(kind.communication.complete(), settings)
+    card = kind.communication.with_settings(chosen)
+    full_card = card if values else _possible(kind.communication.complete(), settings)
     text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or kind.__doc__ or "")
-    averages = kind(ResNet1d(NetSpec(CLASSES)), made).averages
-    return About(name_of(kind), text, card, whole, settings, cost_of(kind, values), kind.has_global_model, averages)
+    averages = kind(ResNet1d(NetSpec(CLASSES)), chosen).averages
+    return MethodSummary(
+        name_of(kind), text, card, full_card, settings, cost_of(kind, values), kind.has_global_model, averages
+    )
 
 
 def _possible(card: CommunicationSpec, settings: tuple[Setting, ...]) -> CommunicationSpec:
-    """The card without what no setting of the method brings about, such as a risk it does not take."""
+    """Return the card without entries that no setting of the method enables, such as an unsupported risk."""
     choices = {setting.name: setting.limits.options for setting in settings if isinstance(setting.limits, Choice)}
     named = {setting.name for setting in settings}
 

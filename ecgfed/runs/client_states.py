@@ -1,7 +1,7 @@
-"""What clients keep: on disk, read when it is asked for. Memory holds the clients in flight and a bounded cache.
+"""Client states on disk, read on access; memory holds active clients and a bounded cache.
 
-A client's state is newer than its file between the end of its round and the moment the checkpoint's writer has written
-it; until then it stays in memory, whatever the cache's size.
+Between the end of a round and the write of the checkpoint, a client's state is newer than its file and stays in memory,
+regardless of the cache size.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
-from ecgfed.federation.trees import own_memory, tree_bytes
+from ecgfed.federation.trees import compact_storage, tree_bytes
 from ecgfed.methods.base import Tree
 from ecgfed.runs.owner import CLIENT, Ownership
 from ecgfed.runs.state_check import StateCheck
 from ecgfed.runs.tree_files import load_tree, metadata_of
 from ecgfed.safe_io import open_regular
 
-#: What may stay in memory of clients that are not in flight; all of a small cohort, so that it is never read again.
+#: Cache size for states of inactive clients; a small cohort fits completely.
 CACHE_BYTES = 64 << 20
 
 
@@ -30,9 +30,9 @@ class StoredFile:
 
     Attributes:
         name: its name in the checkpoint's folder.
-        sha256: of its bytes.
-        bytes: its length; -1 in indexes written before lengths were noted.
-        round: the round whose end it is the state of; None in indexes of version 0.1 and 0.2.
+        sha256: of its contents.
+        bytes: its size; -1 in old indexes without sizes.
+        round: the round after which the state was saved; None in indexes of version 0.1 and 0.2.
     """
 
     name: str
@@ -42,7 +42,7 @@ class StoredFile:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> "StoredFile":
-        """Read an entry of ``progress.json``; a folder in a name is left out. Raises KeyError, TypeError."""
+        """Read an entry of ``progress.json``; folders in a name are dropped. Raises KeyError, TypeError."""
         round_number = entry.get("round")
         return cls(
             Path(entry["name"]).name,
@@ -52,7 +52,7 @@ class StoredFile:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return its entry of ``progress.json``."""
+        """Return its entry for ``progress.json``."""
         return {key: value for key, value in vars(self).items() if value is not None}
 
 
@@ -60,16 +60,16 @@ def read_stored(folder: Path, file: StoredFile, part: str, ownership: Ownership)
     """Read a file of a checkpoint.
 
     Args:
-        folder: the checkpoint's.
+        folder: folder of the checkpoint.
         file: the file.
-        part: whose it is by the index: the server's, or ``client/NUMBER``.
+        part: its owner by the index: the server, or ``client/NUMBER``.
         ownership: the run that it must belong to.
 
     Returns:
-        The state, and what the file says of itself.
+        The state, and the metadata of the file.
 
     Raises:
-        RunError: it is missing, not the one that was written, or of another patient, round, method or run.
+        RunError: missing, changed, or of another patient, round, method or run.
     """
     path = folder / file.name
     try:
@@ -89,17 +89,17 @@ def read_stored(folder: Path, file: StoredFile, part: str, ownership: Ownership)
     return tree, metadata
 
 
-class KeptStates(MutableMapping[int, Tree]):
-    """Client number -> what it keeps, for every client that ever took part.
+class ClientStates(MutableMapping[int, Tree]):
+    """Client number -> its state, for every client that took part.
 
-    Reading one client costs one file; asking whether a client is there costs nothing. Safe for several threads.
+    Reading a state reads one file; membership tests read none. Thread-safe.
 
     Args:
-        folder: the checkpoint's folder.
-        files: client -> its file, or None for a client that keeps nothing.
-        cache_bytes: what may stay in memory beside states not yet written.
+        folder: folder of the checkpoint.
+        files: client -> its file, or None for an empty state.
+        cache_bytes: cache size, in addition to states not yet written.
         ownership: the run that every file must belong to.
-        check: what every state that is read is compared with; None compares none.
+        check: what every state read is compared with, or None.
     """
 
     def __init__(
@@ -182,19 +182,19 @@ class KeptStates(MutableMapping[int, Tree]):
             return dict(self._unwritten)
 
     def files(self) -> dict[int, StoredFile | None]:
-        """Return the file of each client that has been written, or None where it keeps nothing."""
+        """Return the file of each written client, or None for an empty state."""
         with self._lock:
             return dict(self._files)
 
     def written(self, client: int, tree: Tree, file: StoredFile | None) -> StoredFile | None:
-        """Note that a client's state lies in a file now; return the file it had before."""
+        """Record that a client's state was written to a file; return its previous file."""
         with self._lock:
             before = self._files.get(client)
             self._files[client] = file
             if self._unwritten.get(client) is tree:
                 del self._unwritten[client]
                 if file is not None:
-                    self._remember(client, own_memory(tree))
+                    self._remember(client, compact_storage(tree))
         return before
 
     def _remember(self, client: int, tree: Tree) -> None:

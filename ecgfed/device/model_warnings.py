@@ -1,14 +1,14 @@
-"""What speaks against an answer: doubts, each with a code that stays and one plain sentence; and what a model is of.
+"""Warnings about predictions, each with a stable code and one sentence; and metadata about a model's training.
 
-A doubt is no error. What a bundle says of its training (``trained_on`` of the manifest) decides some of them; bundles
-from before it was written say less, and then that is a doubt of its own.
+A warning is not an error. Some depend on a bundle's training metadata (``trained_on`` of the manifest); if an older
+bundle lacks it, that is a warning too.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Every code there is, and what it means; a script may rely on them.
+#: All codes and their meanings; they are stable.
 CODES: dict[str, str] = {
     "synthetic-model": "the model was trained on made-up patients; refused on other recordings unless forced",
     "no-ecg": "the lead is no ECG by its name",
@@ -29,18 +29,18 @@ CODES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """One thing to keep in mind beside predictions.
+class ModelWarning:
+    """A warning about predictions.
 
     Attributes:
-        code: one of ``CODES``; it stays what it is.
-        text: one plain sentence.
-        grave: worth a warning while the work goes on; the others are read beside the result.
+        code: one of ``CODES``.
+        text: one sentence.
+        severe: reported at once; other warnings are stored with the result only.
     """
 
     code: str
     text: str
-    grave: bool = False
+    severe: bool = False
 
     def as_json(self) -> dict[str, str]:
         """Return ``code`` and ``text``."""
@@ -48,15 +48,15 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class TrainedOn:
-    """What a manifest says of its training; None is what it does not say.
+class TrainingMetadata:
+    """Training metadata of a manifest; None if unknown.
 
     Attributes:
-        synthetic: every patient was made up.
-        class_counts: training beats of each class.
-        recordings: SHA-256 of the files of the recordings that took part; None also where names were to leave.
-        patient_classes: patient -> the classes of its training beats.
-        patient_recordings: patient -> SHA-256 of the files that its own model alone learned from, where it says so.
+        synthetic: all patients are synthetic.
+        class_counts: training beats per class.
+        recordings: SHA-256 of the files of the training recordings; None also for anonymised cohorts.
+        patient_classes: patient -> classes of its training beats.
+        patient_recordings: patient -> SHA-256 of the files that only its own model was trained on, if known.
     """
 
     synthetic: bool | None
@@ -66,22 +66,22 @@ class TrainedOn:
     patient_recordings: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
-    def never_seen(self) -> tuple[str, ...]:
-        """Classes without a training beat; none where the counts are not known."""
+    def unseen_classes(self) -> tuple[str, ...]:
+        """Classes without training beats; empty if the counts are unknown."""
         return tuple(name for name, count in (self.class_counts or {}).items() if not count)
 
 
-def trained_on(manifest: Mapping[str, Any]) -> TrainedOn:
-    """Read what a manifest says of its training.
+def read_training_metadata(manifest: Mapping[str, Any]) -> TrainingMetadata:
+    """Read the training metadata of a manifest.
 
-    A bundle of synthetic patients is known by its cohort's kind too, as older bundles have it.
+    In older bundles, synthetic patients are recognised by the kind of the cohort.
 
     Raises:
-        TypeError, ValueError: a part that is not of its form.
+        TypeError, ValueError: malformed metadata.
     """
-    said, cohort = manifest.get("trained_on"), manifest.get("cohort")
+    stored, cohort = manifest.get("trained_on"), manifest.get("cohort")
     demo = isinstance(cohort, Mapping) and cohort.get("kind") == "demo"
-    own = {
+    patient_classes = {
         client: _names(entry["classes"])
         for client, entry in manifest["patients"].items()
         if entry.get("classes") is not None
@@ -91,18 +91,18 @@ def trained_on(manifest: Mapping[str, Any]) -> TrainedOn:
         for client, entry in manifest["patients"].items()
         if entry.get("recordings") is not None
     }
-    if said is None:
-        return TrainedOn(True if demo else None, None, None, own, files)
-    if not isinstance(said, Mapping) or not isinstance(said["synthetic"], bool):
+    if stored is None:
+        return TrainingMetadata(True if demo else None, None, None, patient_classes, files)
+    if not isinstance(stored, Mapping) or not isinstance(stored["synthetic"], bool):
         raise TypeError("trained_on in its form")
-    counts, recordings = said["class_counts"], said["recordings"]
+    counts, recordings = stored["class_counts"], stored["recordings"]
     classes = list(manifest["label_map"]["classes"])
     if not isinstance(counts, Mapping) or set(counts) != set(classes) or not all(map(_is_count, counts.values())):
         raise TypeError("class_counts of trained_on in their form")
-    if any(set(names) - set(classes) for names in own.values()):
+    if any(set(names) - set(classes) for names in patient_classes.values()):
         raise ValueError("classes of a patient that are the bundle's")
     digests = None if recordings is None else frozenset(_names(recordings))
-    return TrainedOn(said["synthetic"] or demo, dict(counts), digests, own, files)
+    return TrainingMetadata(stored["synthetic"] or demo, dict(counts), digests, patient_classes, files)
 
 
 def _is_count(value: object) -> bool:
@@ -110,6 +110,6 @@ def _is_count(value: object) -> bool:
 
 
 def _names(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise TypeError("a list of names")
     return tuple(value)

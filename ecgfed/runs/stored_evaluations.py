@@ -1,6 +1,6 @@
-"""Everything ``ecgfed evaluate`` left beside a run: the ``scores.json`` of each ``evaluation-...`` folder, checked.
+"""Read all evaluations of a run: the ``scores.json`` of each ``evaluation-...`` folder, validated.
 
-``ecgfed.runs.evaluations`` reads what a comparison needs of one split; a run's page shows all of them.
+``ecgfed.runs.evaluations`` reads the scores of one split for comparisons; this module reads all, for a run's report.
 """
 
 import math
@@ -19,13 +19,13 @@ from ecgfed.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, check_result
 
 _NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
 _AGAIN = "evaluate the run again"
-#: More classes than any net has.
-_MOST_CLASSES = 10_000
+#: Maximum number of classes.
+_MAX_CLASSES = 10_000
 
 
 @dataclass(frozen=True)
-class ClassScores:
-    """The global answer on one class; a share is None where there is nothing to divide by."""
+class ClassRow:
+    """Scores of the global model on one class; a ratio is None if undefined."""
 
     name: str
     beats: int
@@ -36,17 +36,17 @@ class ClassScores:
 
 
 @dataclass(frozen=True)
-class PatientScores:
-    """How one patient is served, macro-F1; None is what the file does not say.
+class PatientRow:
+    """Macro-F1 of one patient; None for values missing in the file.
 
     Attributes:
-        client: the patient's id.
+        client: id of the patient.
         beats: scored beats.
-        classes: classes among them.
-        personal_f1: the patient's own answer on them.
-        global_f1: the global answer on them.
-        generalisation_f1: the patient's own answer on everybody's beats.
-        local_f1: the global model after local training, on the patient's beats.
+        classes: number of classes among them.
+        personal_f1: of the personal model on them.
+        global_f1: of the global model on them.
+        generalisation_f1: of the personal model on all patients' beats.
+        local_f1: of the global model after local training, on the patient's beats.
     """
 
     client: str
@@ -59,31 +59,31 @@ class PatientScores:
 
     @property
     def gain(self) -> float:
-        """What the patient's own answer adds to the global one."""
+        """Gain of the personal over the global model."""
         return self.personal_f1 - self.global_f1
 
 
 @dataclass(frozen=True)
-class KeptScores:
+class StoredEvaluation:
     """One evaluation of a run.
 
     Attributes:
         folder: its folder's name, ``evaluation-test``.
         split: ``test`` or ``valid``.
-        leave_out: beats that were not scored.
-        personal: how the personal answers were made; ``""`` where the file does not say.
-        protocol: how a method without a global model answered globally.
-        round: the round that was scored.
-        images: the cohort is of images, not beats.
-        beats: how many were scored; None where the file does not say.
+        leave_out: beats excluded from scoring.
+        personal: kind of personal models; ``""`` if unknown.
+        protocol: global model of a method without one.
+        round: the scored round.
+        images: whether the cohort has images instead of beats.
+        beats: number of scored beats; None if unknown.
         scores: by name, macro-F1 over classes in truth or prediction.
         scores_truth: the same over classes in truth.
-        variants: T_p with other personal answers of the method.
-        local: T_p, T_r, T_l of the local models; empty where they were not scored.
-        classes: the global answer, per class.
-        patients: in the file's order.
-        confusion: (classes, classes) int64, rows truth: the global answer on the pool.
-        confusion_personal: the same of each patient's own beats by the patient's own answer.
+        variants: T_p with alternative personal models of the method.
+        local: T_p, T_r, T_l of the local models; empty if not scored.
+        classes: scores of the global model per class.
+        patients: in the order of the file.
+        confusion: (classes, classes) int64, rows truth: the global model on the pool.
+        confusion_personal: likewise, personal models on each patient's beats.
     """
 
     folder: str
@@ -98,47 +98,47 @@ class KeptScores:
     scores_truth: dict[str, float]
     variants: dict[str, float]
     local: dict[str, float]
-    classes: tuple[ClassScores, ...]
-    patients: tuple[PatientScores, ...]
+    classes: tuple[ClassRow, ...]
+    patients: tuple[PatientRow, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
 
     @property
     def command(self) -> str:
-        """The options of ``ecgfed evaluate`` that make it again, but for the run."""
+        """The options of ``ecgfed evaluate`` that reproduce it, without the run."""
         out = "" if self.leave_out == "nothing" else f" --leave-out {self.leave_out}"
         return f"--split {self.split}{out}"
 
-    def worst_tenth(self) -> tuple[PatientScores, ...]:
-        """Return the tenth of patients, at least one, that their own answer serves worst, the worst first."""
-        served = sorted(self.patients, key=lambda one: one.personal_f1)
+    def worst_tenth(self) -> tuple[PatientRow, ...]:
+        """Return the tenth of patients, at least one, with the lowest personal scores, the lowest first."""
+        served = sorted(self.patients, key=lambda patient: patient.personal_f1)
         return tuple(served[: -(-len(served) // 10)])
 
 
-def kept_scores(document: RunDocument) -> tuple[KeptScores, ...]:
-    """Read every evaluation of a run: test before valid, all beats before some, the method's own answer first.
+def read_evaluations(document: RunDocument) -> tuple[StoredEvaluation, ...]:
+    """Read all evaluations of a run: test before valid, all beats before some, the method's models first.
 
     Raises:
-        RunError: one is damaged, or of another cohort.
+        RunError: an evaluation is damaged, or of another cohort.
     """
     folders = [part for part in document.path.iterdir() if _NAME.fullmatch(part.name) and (part / FILE_NAME).is_file()]
-    found = [_read(folder, document) for folder in sorted(folders)]
-    left_out = list(LEFT_OUT)
+    evaluations = [_read(folder, document) for folder in sorted(folders)]
+    exclusions = list(LEFT_OUT)
 
-    def order(one: KeptScores) -> tuple[int, int, int, str]:
-        place = left_out.index(one.leave_out) if one.leave_out in left_out else len(left_out)
-        return -SPLITS.index(one.split), place, len(one.folder), one.folder
+    def order(evaluation: StoredEvaluation) -> tuple[int, int, int, str]:
+        rank = exclusions.index(evaluation.leave_out) if evaluation.leave_out in exclusions else len(exclusions)
+        return -SPLITS.index(evaluation.split), rank, len(evaluation.folder), evaluation.folder
 
-    return tuple(sorted(found, key=order))
+    return tuple(sorted(evaluations, key=order))
 
 
-def _read(folder: Path, document: RunDocument) -> KeptScores:
+def _read(folder: Path, document: RunDocument) -> StoredEvaluation:
     file = folder / FILE_NAME
     result = read_json(file, RunError)
     if not isinstance(result, dict):
         raise RunError(file, "is no JSON object", "scores", _AGAIN)
     check_result(result, file, document.method, document.identity, _AGAIN)
-    told = {
+    entries = {
         "split": folder.name.split("-")[1],
         "leave_out": "nothing",
         "personal": "",
@@ -148,7 +148,7 @@ def _read(folder: Path, document: RunDocument) -> KeptScores:
         **result,
     }
     split, leave_out, personal, protocol, modality, fingerprint = (
-        typed(told, name, str, file, _AGAIN)
+        typed(entries, name, str, file, _AGAIN)
         for name in ("split", "leave_out", "personal", "protocol", "modality", "cohort_fingerprint")
     )
     if split not in SPLITS:
@@ -156,10 +156,10 @@ def _read(folder: Path, document: RunDocument) -> KeptScores:
     if fingerprint != document.fingerprint:
         raise RunError(file, "is of another cohort than the run (fingerprints differ)", action=_AGAIN)
     patients = tuple(_patient(row, file) for row in _rows(result, "per_patient", file))
-    if len({one.client for one in patients}) < len(patients):
+    if len({patient.client for patient in patients}) < len(patients):
         raise RunError(file, "per_patient names a client twice", "a row for each", _AGAIN)
     local = result.get("local_models")
-    return KeptScores(
+    return StoredEvaluation(
         folder.name,
         split,
         leave_out,
@@ -180,15 +180,15 @@ def _read(folder: Path, document: RunDocument) -> KeptScores:
 
 
 def _numbers(result: dict[str, Any], name: str, file: Path) -> dict[str, float]:
-    found = typed(result, name, dict, file, _AGAIN)
-    return {key: _number(found, key, file) for key in found}
+    table = typed(result, name, dict, file, _AGAIN)
+    return {key: _number(table, key, file) for key in table}
 
 
 def _number(values: dict[str, Any], name: str, file: Path) -> float:
-    found = typed(values, name, float, file, _AGAIN)
-    if not math.isfinite(found):
-        raise RunError(file, f"{name} is {found}", "a number", _AGAIN)
-    return found
+    number = typed(values, name, float, file, _AGAIN)
+    if not math.isfinite(number):
+        raise RunError(file, f"{name} is {number}", "a number", _AGAIN)
+    return number
 
 
 def _rows(result: dict[str, Any], name: str, file: Path) -> list[dict[str, Any]]:
@@ -207,14 +207,14 @@ def _count(row: dict[str, Any], name: str, file: Path) -> int | None:
 
 
 def _f1(row: dict[str, Any], name: str, file: Path) -> float:
-    found = _number(row, name, file)
-    if not 0 <= found <= 1:
-        raise RunError(file, f"{name} is {found:g}", "0 to 1", _AGAIN)
-    return found
+    f1 = _number(row, name, file)
+    if not 0 <= f1 <= 1:
+        raise RunError(file, f"{name} is {f1:g}", "0 to 1", _AGAIN)
+    return f1
 
 
-def _class(row: dict[str, Any], file: Path) -> ClassScores:
-    return ClassScores(
+def _class(row: dict[str, Any], file: Path) -> ClassRow:
+    return ClassRow(
         typed(row, "class", str, file, _AGAIN),
         typed(row, "beats", int, file, _AGAIN),
         typed(row, "predicted", int, file, _AGAIN),
@@ -224,8 +224,8 @@ def _class(row: dict[str, Any], file: Path) -> ClassScores:
     )
 
 
-def _patient(row: dict[str, Any], file: Path) -> PatientScores:
-    return PatientScores(
+def _patient(row: dict[str, Any], file: Path) -> PatientRow:
+    return PatientRow(
         typed(row, "client", str, file, _AGAIN),
         _count(row, "beats", file),
         _count(row, "classes", file),
@@ -237,13 +237,11 @@ def _patient(row: dict[str, Any], file: Path) -> PatientScores:
 
 
 def _matrix(result: dict[str, Any], name: str, classes: int, file: Path) -> NDArray[np.int64] | None:
-    """Return a confusion matrix of the run's classes; None where the file holds none."""
+    """Return a confusion matrix of the run's classes, or None if the file has none."""
     if result.get(name) is None:
         return None
     rows = typed(result, name, list, file, _AGAIN)
-    square = len(rows) == classes <= _MOST_CLASSES and all(
-        isinstance(row, list) and len(row) == classes for row in rows
-    )
-    if not square or not all(type(one) is int and 0 <= one < 1 << 53 for row in rows for one in row):
+    square = len(rows) == classes <= _MAX_CLASSES and all(isinstance(row, list) and len(row) == classes for row in rows)
+    if not square or not all(type(count) is int and 0 <= count < 1 << 53 for row in rows for count in row):
         raise RunError(file, f"{name} is no matrix of counts of {classes} classes", f"{classes} rows", _AGAIN)
     return np.array(rows, np.int64).reshape(classes, classes)

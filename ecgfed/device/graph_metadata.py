@@ -1,4 +1,4 @@
-"""What a manifest of version 2 says of each class in words, and of what each graph takes, gives and is made of."""
+"""Metadata in a manifest of version 2: the class table, and inputs, output and operations of each graph."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,16 @@ from ecgfed.device.onnx_file import ModelFile, ValueType, read_parts
 from ecgfed.device.protobuf import WireError
 from ecgfed.events.kinds import meaning_of
 
-#: Escape beats stand with normal beats in one AAMI table and with supraventricular ones in another: they follow the
-#: rest of their class.
+#: Escape beats are normal in one AAMI table and supraventricular in another: they follow the rest of their class.
 _ESCAPES = frozenset("ejn")
 
 
 def class_table(labels: LabelMap, *, of_beats: bool = True) -> list[dict[str, Any]]:
-    """Return each class with its ``code`` (its place among the logits), name, words, AAMI group and WFDB symbols.
+    """Return each class with its ``code`` (its index in the logits), name, words, AAMI group and WFDB symbols.
 
     Args:
         labels: the classes.
-        of_beats: whether they are of beats; images have no symbols, no words and no group.
+        of_beats: whether the classes are of beats; images have no symbols, words or group.
     """
     by_class: dict[str, list[str]] = {name: [] for name in labels.classes}
     for symbol, name in labels.symbols.items() if of_beats else ():
@@ -39,24 +38,24 @@ def class_table(labels: LabelMap, *, of_beats: bool = True) -> list[dict[str, An
 
 
 def words_of(symbols: list[str]) -> str:
-    """Return what the beats of some WFDB symbols are called in plain English."""
+    """Return the plain English names for WFDB symbols."""
     return "; ".join(dict.fromkeys(word for symbol in symbols if (word := meaning_of(symbol))))
 
 
 def aami_of(symbols: list[str]) -> str | None:
-    """Return the AAMI group (N, S, V, F, Q) that all of some symbols belong to, None where they are of several."""
+    """Return the AAMI group (N, S, V, F, Q) of WFDB symbols, or None if they belong to several."""
     table = BUILT_IN["aami5"].symbols
     groups = {table.get(symbol) for symbol in set(symbols) - _ESCAPES or symbols}
     return groups.pop() if len(groups) == 1 else None
 
 
-def graph_facts(path: Path, data: bytes) -> dict[str, Any]:
-    """Return what a manifest says of a graph: ``ops``, and under ``graph`` versions, inputs and output.
+def read_graph_metadata(path: Path, data: bytes) -> dict[str, Any]:
+    """Return a graph's metadata for a manifest: ``ops``, and under ``graph`` versions, inputs and output.
 
-    An axis of any length is None.
+    An axis of variable length is None.
 
     Raises:
-        BundleError: it is no graph of ours.
+        BundleError: not a graph written by ecgfed.
     """
     model = outside_of(path, data)
     try:
@@ -67,8 +66,8 @@ def graph_facts(path: Path, data: bytes) -> dict[str, Any]:
     return {"ops": ops, "graph": _outside(model, parts.inputs, parts.outputs)}
 
 
-def facts_of(graph: Graph) -> dict[str, Any]:
-    """Return versions, inputs and output of a graph that was checked, as ``graph_facts`` does."""
+def metadata_of(graph: Graph) -> dict[str, Any]:
+    """Return versions, inputs and output of a checked graph, as ``read_graph_metadata`` does."""
     return _outside(outside_of(graph.path, graph.data), graph.inputs, (graph.output,))
 
 
@@ -87,8 +86,8 @@ def _value(entry: ValueType) -> dict[str, Any]:
 
 def check_class_table(manifest: Mapping[str, Any], labels: LabelMap, *, of_beats: bool) -> None:
     """Compare a manifest's class table with its label map; raises KeyError, TypeError or ValueError."""
-    told = ("code", "name", "aami", "symbols")
+    fields = ("code", "name", "aami", "symbols")
     table = class_table(labels, of_beats=of_beats)
-    found = [{name: one[name] for name in told} for one in manifest["class_table"]]
-    if found != [{name: one[name] for name in told} for one in table]:
+    stored = [{name: entry[name] for name in fields} for entry in manifest["class_table"]]
+    if stored != [{name: entry[name] for name in fields} for entry in table]:
         raise ValueError("a class_table that says what label_map says")

@@ -1,7 +1,7 @@
-"""A patient who took no part in training: a personal model from a run and the patient's first labelled beats.
+"""Personal models for patients who did not take part in training, from a run and the first labelled beats.
 
-The patient takes one round of the run's method, alone and late in the run: starts from what the server sends, trains on
-a few beats, and keeps what a client of that method keeps.
+The new client runs one round of the run's method on its own: it starts from the server's message, trains on a few
+beats, and stores its client state.
 """
 
 from dataclasses import dataclass, replace
@@ -32,34 +32,34 @@ from ecgfed.text import count_of
 
 @dataclass(frozen=True)
 class FirstBeats:
-    """A new patient's labelled beats, divided by time.
+    """A new patient's labelled beats, split by time.
 
     Attributes:
-        data: all of them, as the beats of one client, number 0; ``rows`` are the first, to learn from.
-        rest: (beats,) rows of the others, to be scored on.
+        data: all beats, as those of client 0; ``rows`` are the first ones, for training.
+        rest: (beats,) rows of the others, for scoring.
     """
 
     data: TrainingData
     rest: NDArray[np.int64]
 
     def some(self, count: int) -> Inputs:
-        """Return the first beats as a net sees them, at most ``count``."""
+        """Return the first beats as inputs of a net, at most ``count``."""
         return self.data.batch(np.arange(min(count, len(self.data.label)))).inputs
 
 
 def first_beats(
     beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool, leave_out: str = "nothing"
 ) -> FirstBeats:
-    """Divide a recording's labelled beats into the first minutes and the rest.
+    """Split a recording's labelled beats into the first minutes and the rest.
 
     Args:
-        beats: the labelled beats, in order of time.
+        beats: the labelled beats, in temporal order.
         fs_hz: the recording's sampling frequency in Hz.
-        minutes: how long the patient's beats are learned from; 0 learns from none and scores all.
+        minutes: length of the training part; 0: all beats are scored.
         classes: number of classes.
         name: the patient, for messages.
         rr: whether the net takes RR features.
-        leave_out: beats that are not learned from, as in ``TrainPlan``; it leaves none out of those that are scored.
+        leave_out: beats excluded from training, as in ``TrainPlan``, but not from scoring.
 
     Raises:
         RecordError: no labelled beat in the first minutes.
@@ -85,10 +85,10 @@ def first_beats(
     return FirstBeats(data, np.flatnonzero(~early))
 
 
-def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Pipeline:
-    """Return a new patient's personal model after ``epochs`` passes over the first beats.
+def adapt_model(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Pipeline:
+    """Return a new patient's personal model after ``epochs`` epochs over the first beats.
 
-    With a method whose personal answer is the global model, it is the model after local training.
+    For a method without personal models, it is the global model after local training.
 
     Raises:
         RunError: training was not finite.
@@ -97,7 +97,7 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     federation = training_data(cohort, rr=run.net.spec.rr)
     method = with_meta_set(run.method, federation, run.plan.seed)
     plan = replace(run.plan, local_epochs=epochs, local_steps=None)
-    new = len(cohort.clients)  # no client's number: what the server holds of a client is not the newcomer's
+    new = len(cohort.clients)  # an unused number, so that the server has no state of this client
     data = patient.data
     data = replace(data, clients=np.array([new]), rows={new: data.rows[0]}, ids={new: data.ids.get(0, "newcomer")})
     work = client_work(
@@ -112,49 +112,48 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     )
     with ThreadEngine(data, plan, 1) as engine:
         (result,) = engine.run(method, [work])
-    personal = run.method.personal_model(state.server, result.kept)
+    personal = run.method.personal_model(state.server, result.client_state)
     local = run.method.local_model(result.returned)
     return local if local is not None and all(part.shared for part in personal.stages) else personal
 
 
-def from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Pipeline:
-    """Return a new patient's answer made from the global model and the first beats.
+def model_from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Pipeline:
+    """Return a new patient's model, derived from the global model and the first beats.
 
     Raises:
         RunError: the method has no global model.
     """
-    answers = PersonalModels(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
-    return answers.from_beats(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
+    models = PersonalModels(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
+    return models.from_beats(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
 
 
 def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:
-    """Return the first rows of a cohort as a net sees them, at most ``count``."""
+    """Return the first rows of a cohort as inputs of a net, at most ``count``."""
     return training_data(cohort, rr=rr).batch(np.arange(min(count, len(cohort.label)))).inputs
 
 
-def from_class_mix(run: Run, state: State, mix: NDArray[np.floating]) -> Pipeline | None:
-    """Return a new patient's model from class shares (classes,) alone, or None where the method has no such."""
+def model_from_class_distribution(run: Run, state: State, mix: NDArray[np.floating]) -> Pipeline | None:
+    """Return a new patient's model from a class distribution (classes,) only, or None if unsupported."""
     return run.method.model_from_class_distribution(state.server, torch.as_tensor(mix / mix.sum()))
 
 
-def compare(run: Run, patient: FirstBeats, answers: dict[str, Model]) -> dict[str, Any]:
-    """Score answers on the patient's beats that nobody learned from.
+def compare(run: Run, patient: FirstBeats, models: dict[str, Model]) -> dict[str, Any]:
+    """Score models on the patient's beats that were not used for training.
 
     Returns:
-        ``beats`` and, by the answers' names, ``macro_f1``, ``macro_f1_truth`` and ``accuracy``; only ``beats`` where
-        there is none.
+        ``beats`` and, by model name, ``macro_f1``, ``macro_f1_truth`` and ``accuracy``; only ``beats`` if it is 0.
     """
     rows = patient.rest
     if not len(rows):
         return {"beats": 0}
     truth = patient.data.label[rows].astype(np.int64)
     predictor = Predictor(run.net, patient.data, rows, 1)
-    found: dict[str, Any] = {"beats": len(rows)}
-    for name, answer in answers.items():
-        matrix = confusion(truth, predictor.labels(answer), patient.data.classes)
-        found[name] = {
+    scores: dict[str, Any] = {"beats": len(rows)}
+    for name, model in models.items():
+        matrix = confusion(truth, predictor.labels(model), patient.data.classes)
+        scores[name] = {
             "macro_f1": macro_f1(matrix),
             "macro_f1_truth": macro_f1(matrix, "truth"),
             "accuracy": accuracy(matrix),
         }
-    return found
+    return scores

@@ -32,8 +32,9 @@ Mask = NDArray[np.bool_]
 INSIDE_S, INSIDE_ODDS, LONGER, USUAL_OF = 0.25, -1.0, 1.25, 8
 #: A beat's own waves are so near (s); of a paced beat, whose R peak may lie on the spike, another lead's QRS is up to
 #: so much later. It is sure when a lead has these log odds, and, where leads disagree, when their sum, weighted by how
-#: clear-cut each lead's answers around it are (to this power), is above that.
-NEAR_S, LATER_PACED_S, SURE_ODDS, SUM_ODDS, TRUST_POWER = 0.1, 0.18, 1.5, 1.0, 4
+#: clear-cut each lead's answers around it are (to this power), is above that. It is doubted where that sum is below the
+#: last odds.
+NEAR_S, LATER_PACED_S, SURE_ODDS, SUM_ODDS, TRUST_POWER, DOUBT_ODDS = 0.1, 0.18, 1.5, 1.0, 4, -0.5
 #: Another lead's wave counts where the lead's answers within so many seconds are so clear-cut; the log odds of one
 #: answer beyond the limit count no more, those within the last span are the wave itself.
 TRUST, TRUST_S, TRUST_LIMIT, TRUST_APART_S = 0.7, 10.0, 4.0, 0.35
@@ -81,10 +82,12 @@ class SecondLook:
 
     Attributes:
         confirmed: (beats - 1,) bool, the intervals that it confirms; all below 100 Hz, where nothing is detected.
+        doubted: (beats,) bool, the beats that it takes for none.
         segments: the leads in which beats were looked for, as far as they had a say, from start to end.
     """
 
     confirmed: Mask
+    doubted: Mask
     segments: tuple[LeadSegment, ...] = ()
 
 
@@ -99,19 +102,19 @@ def second_look(recording: AnyRecording, peaks: Ints, paced: Mask | None = None)
     """
     paced = np.zeros(len(peaks), np.bool_) if paced is None else paced
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
-        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_))
+        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_), np.zeros(len(peaks), np.bool_))
     others = zip(recording.leads, are_ecg(recording.leads), strict=True)
     names = [recording.lead, *(name for name, ecg in others if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
     with ThreadPoolExecutor(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
-    sure = _sure(peaks, leads, paced)
+    sure, doubted = _sure(peaks, leads, paced)
     confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
     for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
-    return SecondLook(np.asarray(confirmed), _segments(used, recording.samples))
+    return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
 
 
 def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment, ...]:
@@ -154,20 +157,24 @@ def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
     return doubtful
 
 
-def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> Mask:
-    """Say which beats are sure."""
+def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
+    """Say which beats are sure, and which are doubted."""
     fs_hz = leads[0].fs_hz
     near, later = round(NEAR_S * fs_hz), round(LATER_PACED_S * fs_hz)
     after = np.where(paced, later, near)
     odds = np.stack(
         [lead.highest(peaks - near, peaks + (after if number else near) + 1)[0] for number, lead in enumerate(leads)]
     )
+    odds = np.maximum(odds, NOTHING)
     sure = odds.max(axis=0) >= SURE_ODDS
     sure &= ~_interpolated(peaks) | (odds.min(axis=0) >= INTERPOLATED_ODDS)
-    for beat in np.flatnonzero(sure & (odds < 0).any(axis=0)).tolist():
+    doubted = np.zeros(len(peaks), np.bool_)
+    for beat in np.flatnonzero((odds < 0).any(axis=0)).tolist():
         weights = [lead.trust(int(peaks[beat])) ** TRUST_POWER for lead in leads]
-        sure[beat] = float(np.dot(odds[:, beat], weights)) >= SUM_ODDS
-    return np.asarray(sure)
+        total = float(np.dot(odds[:, beat], weights))
+        sure[beat] &= total >= SUM_ODDS
+        doubted[beat] = total < DOUBT_ODDS
+    return np.asarray(sure), doubted
 
 
 def _interpolated(peaks: Ints) -> Mask:

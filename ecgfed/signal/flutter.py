@@ -7,7 +7,7 @@ complexes, however fast, rest in between and do not cancel. docs/decisions/0066 
 electrode in that rhythm, a tremor say, looks the same: what is reported is possible, and nothing is counted there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,12 @@ from scipy.signal import butter, sosfiltfilt
 from ecgfed.events.beats import merged
 from ecgfed.record.recording import AnyRecording
 from ecgfed.signal.filters import bridge_samples, fill_gaps
+from ecgfed.text import count_of
 
 Floats = NDArray[np.float64]
 
+#: What such an episode is called.
+FLUTTER = "possible ventricular flutter or fibrillation"
 #: Windows of so many seconds begin every so many seconds, in the pass-band of so many hertz.
 WINDOW_S, STEP_S, PASS_HZ = 4.0, 1.0, (1.0, 20.0)
 #: Leakage below which a window is like flutter or fibrillation, and below which one beside it belongs to the episode:
@@ -45,11 +48,23 @@ def flutter_spans(recording: AnyRecording) -> tuple[tuple[int, int], ...]:
     beside = np.concatenate([[False], leakage < LEAKAGE_BESIDE, [False]])
     edges = np.flatnonzero(np.diff(beside))
     episodes = [
-        (int(first) * step, (int(stop) - 1) * step + width)
+        (
+            (int(first) + bool(first)) * step,  # a window is like flutter when most of it is
+            recording.samples if stop == len(leakage) else (int(stop) - 2) * step + width,
+        )
         for first, stop in zip(edges[::2], edges[1::2], strict=True)
         if leakage[first:stop].min() < LEAKAGE
     ]
     return tuple((int(start), int(stop)) for start, stop in merged(episodes))
+
+
+def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> str:
+    """Return in a sentence, without a full stop, where there may be flutter or fibrillation."""
+    seconds = sum(stop - start for start, stop in spans) / fs_hz
+    first, many = spans[0][0] / fs_hz, count_of(len(spans), "episode")
+    where = f"{many}, {seconds:.0f} s in all, the first from second {first:.0f}"
+    said = "waves in which no beat can be told, or movement in that rhythm"
+    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {said}"
 
 
 def _windows(recording: AnyRecording, step: int, width: int) -> Iterator[Floats]:

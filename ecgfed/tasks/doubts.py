@@ -16,6 +16,7 @@ from ecgfed.record.leads import Alike, by_place, most_alike
 from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_made_up
 from ecgfed.signal.findings import paced_rhythm
+from ecgfed.signal.flutter import flutter_text
 from ecgfed.signal.size import said_of, too_large
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
@@ -114,6 +115,9 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
     if large := too_large([beats.size]):
         said = said_of(large)
         yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
+    if spans := beats.flutter:
+        text = f"{flutter_text(spans, recording.fs_hz)}. Look at it first; a report counts nothing there."
+        yield Doubt("flutter", text, grave=True)
     if paced := _paced(bundle, beats):
         yield Doubt("paced", paced, grave=True)
     if empty := int((found.override == UNCLASSIFIED).sum()):

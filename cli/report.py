@@ -174,22 +174,19 @@ def _score(value: float | None) -> str:
 
 def _print(recording_report: "RecordingReport", elapsed: float) -> None:
     from ecgfed.events.kinds import Kind
-    from ecgfed.reports.headline import ectopy_headline, pauses_text
+    from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 
     parts, events = recording_report.parts, recording_report.parts.events
     note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:", quiet=False)
-    rates, longest = events.rates, events.pauses.longest
-    spread = ""
-    if rates.lowest is not None and rates.highest is not None:
-        spread = f" ({rates.lowest.value:.0f} to {rates.highest.value:.0f})"
+    longest = events.pauses.longest
     rows: list[tuple[str, Cell]] = [
         ("beats", events.counted),
-        ("heart rate", NOT_ASSESSED if rates.mean is None else f"{rates.mean:.0f}/min{spread}"),
+        ("heart rate", rates_text(events.rates) or NOT_ASSESSED),
         (
             "pauses",
             NOT_ASSESSED
             if longest is None
-            else f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s"
+            else f"{pauses_text(events.pauses)}; {longest_text(events.pauses)}"
             + "".join(f"; {interval.value:.2f} s not confirmed" for interval in events.pauses.not_confirmed)
             + "".join(f"; no beat for {interval.value:.1f} s at an end" for interval in events.pauses.ends),
         ),

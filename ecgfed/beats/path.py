@@ -33,6 +33,7 @@ from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, re
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
 from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.signal.flutter import flutter_spans
 from ecgfed.signal.heartbeats import end_noise
 from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.pacing import Pacing, detect_pacing
@@ -156,6 +157,11 @@ class RecordingBeats:
     def pacing(self) -> Pacing:
         """Pacing detected in the signal, in every ECG lead that was read."""
         return detect_pacing(self.recording, self.r_samples)
+
+    @cached_property
+    def flutter(self) -> tuple[tuple[int, int], ...]:
+        """(start, stop) in samples of what is like ventricular flutter or fibrillation in the lead in use."""
+        return flutter_spans(self.recording)
 
     @property
     def size(self) -> Size | None:

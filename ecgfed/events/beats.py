@@ -40,6 +40,8 @@ class Beats:
         uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
         confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
             not confirm (``ecgfed.signal.confirm``); None: no second analysis was made.
+        doubted: (beats,) bool, those that the second analysis takes for no beat. They count, but a lowest rate or a
+            longest interval that would be another without them is not confirmed. None: no second analysis was made.
         probability: (beats, classes) a model's probability of each of its classes, the first of ``classes``: a class
             added to them, as that of paced beats, has none. None where labels are a person's.
         far: (beats,) bool, those that look like none the model was trained on; None where that was not assessed.
@@ -55,6 +57,7 @@ class Beats:
     unusable: Ints
     uncertain: Mask | None = None
     confirmed: Mask | None = None
+    doubted: Mask | None = None
     probability: NDArray[np.floating] | None = None
     far: Mask | None = None
     provisional: bool = False

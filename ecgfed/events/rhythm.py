@@ -1,6 +1,6 @@
 """Heart rate, pauses and variability from R peaks, by stated rules."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,15 +9,28 @@ from ecgfed.events.kinds import Kind
 from ecgfed.events.rules import EventRules
 
 MINUTE_S = 60.0
+#: A rate that hardly any heart reaches is not confirmed by any analysis of the signal (beats a minute).
+FAST_PER_MIN = 220.0
+#: A lowest or highest rate is confirmed where no unconfirmed interval could change it by more than this share.
+RATE_APART = 0.1
 
 
 @dataclass(frozen=True)
 class At:
-    """A value and where it is: ``start_s`` to ``stop_s`` in seconds from the start of the recording."""
+    """A value and where it is.
+
+    Attributes:
+        value: it.
+        start_s: where it begins, in seconds from the start of the recording.
+        stop_s: where it ends.
+        confirmed: nothing that a second analysis of the signal left open could make another value of it; True where
+            none was made.
+    """
 
     value: float
     start_s: float
     stop_s: float
+    confirmed: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,8 @@ class Rates:
     Attributes:
         mean: 60 times the usable intervals over the seconds they last; None where there is none.
         lowest: the lowest mean over ``rate_intervals`` in a row, and where; None where there are not so many in a row.
-        highest: the highest.
+            It is of confirmed intervals; where unconfirmed ones would make it much lower, it is not confirmed itself.
+        highest: the highest; likewise, and never confirmed above ``FAST_PER_MIN``.
         slowest_minute: the minute from the start of the recording on with the lowest rate; None where none is usable.
         fastest_minute: with the highest.
         intervals: how many intervals were usable.
@@ -85,17 +99,52 @@ def heart_rates(beats: Beats, rules: EventRules) -> Rates:
     """Return the heart rates of a recording; every measured interval counts, ectopic or not."""
     known = beats.rr_s[beats.measured]
     mean = 60 * len(known) / float(known.sum()) if len(known) else None
-    lowest, highest = _extremes(beats, rules.rate_intervals)
+    lowest, highest = _confirmed_extremes(beats, rules.rate_intervals)
     slowest, fastest = _minutes(beats, rules.minute_usable_s)
+    if fastest is not None and beats.confirmed is not None:
+        fastest = replace(fastest, confirmed=fastest.value <= FAST_PER_MIN)
     return Rates(mean, lowest, highest, slowest, fastest, len(known))
 
 
-def _extremes(beats: Beats, many: int) -> tuple[At | None, At | None]:
-    """Return the lowest and the highest mean rate over so many usable intervals in a row."""
+def _confirmed_extremes(beats: Beats, many: int) -> tuple[At | None, At | None]:
+    """Return the lowest and the highest rate of confirmed intervals, and whether others could change them."""
+    lowest, highest = _extremes(beats, beats.measured, many)
+    if beats.confirmed is None or lowest is None or highest is None:
+        return lowest, highest
+    fewer = without_doubted(beats)
+    possible = [one for of in (beats, fewer) for one in _extremes(of, of.known, many) if one is not None]
+    least, most = min(one.value for one in possible), max(one.value for one in possible)
+    fast = highest.value > FAST_PER_MIN
+    return (
+        replace(lowest, confirmed=least >= (1 - RATE_APART) * lowest.value),
+        replace(highest, confirmed=most <= (1 + RATE_APART) * highest.value and not fast),
+    )
+
+
+def without_doubted(beats: Beats) -> Beats:
+    """Return the beats without those that a second analysis takes for none; intervals over these are unconfirmed."""
+    if beats.doubted is None or beats.confirmed is None or not beats.doubted.any():
+        return beats
+    kept = np.flatnonzero(~beats.doubted)
+    confirmed = beats.confirmed[kept[:-1]] & (np.diff(kept) == 1)
+    return Beats(
+        beats.sample[kept],
+        beats.label[kept],
+        beats.classes,
+        beats.kinds,
+        beats.fs_hz,
+        beats.samples,
+        beats.unusable,
+        confirmed=confirmed,
+    )
+
+
+def _extremes(beats: Beats, usable: Mask, many: int) -> tuple[At | None, At | None]:
+    """Return the lowest and the highest mean rate over so many usable intervals (beats - 1,) in a row."""
     time = beats.time_s
     if len(time) <= many:
         return None, None
-    unknown = np.concatenate([[0], np.cumsum(~beats.measured)])
+    unknown = np.concatenate([[0], np.cumsum(~usable)])
     whole = np.flatnonzero(unknown[many:] == unknown[:-many])
     if not len(whole):
         return None, None
@@ -141,12 +190,14 @@ class Pauses:
 
     Attributes:
         found: every pause in order of time.
-        longest: the longest usable interval, a pause or not; None where there is none.
+        longest: the longest usable interval, a pause or not; None where there is none. It is not confirmed where a
+            longer one is among ``not_confirmed``.
         not_assessed: intervals as long as a pause that touch an unusable stretch: beats may have been missed there.
         ends: stretches as long as a pause and usable for so long, at the start or the end of the recording, in which no
             beat is: no interval between two beats, and no pause by the rule.
-        not_confirmed: intervals that a second analysis of the signal did not confirm, in order of time: those as long
-            as a pause, and the longest of the others where it is longer than ``longest``. None is in ``found``.
+        not_confirmed: intervals that a second analysis of the signal did not confirm, or that it would see in place of
+            two, in order of time: those as long as a pause, and the longest of the others where it is longer than
+            ``longest``. None is in ``found``.
     """
 
     found: tuple[At, ...]
@@ -163,7 +214,9 @@ def pauses(beats: Beats, rules: EventRules) -> Pauses:
     found = tuple(_interval(rr, time, at) for at in np.flatnonzero(long & beats.measured).tolist())
     measured = np.flatnonzero(beats.measured)
     longest = _interval(rr, time, int(measured[rr[measured].argmax()])) if len(measured) else None
-    not_confirmed = _not_confirmed(beats, rules, longest)
+    not_confirmed = _not_confirmed(without_doubted(beats), rules, longest)
+    if longest is not None and any(one.value > longest.value for one in not_confirmed):
+        longest = replace(longest, confirmed=False)
     return Pauses(found, longest, int((long & ~beats.known).sum()), _ends(beats, rules.pause_s), not_confirmed)
 
 
@@ -176,7 +229,7 @@ def _not_confirmed(beats: Beats, rules: EventRules, longest: At | None) -> tuple
     listed = rr[doubted] >= rules.pause_s
     most = int(rr[doubted].argmax())
     listed[most] |= longest is None or rr[doubted[most]] > longest.value
-    return tuple(_interval(rr, beats.time_s, at) for at in doubted[listed].tolist())
+    return tuple(replace(_interval(rr, beats.time_s, at), confirmed=False) for at in doubted[listed].tolist())
 
 
 def _ends(beats: Beats, least_s: float) -> tuple[At, ...]:

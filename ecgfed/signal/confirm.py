@@ -19,9 +19,9 @@ from ecgfed.events.rhythm import LeadSegment
 from ecgfed.record.leads import are_ecg
 from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import AnyRecording, spans
-from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.qrs import MIN_FS_HZ, qrs_odds
 from ecgfed.signal.qrs_views import MOST_ALONE
+from ecgfed.signal.quiet import quiet_part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,20 +30,25 @@ Mask = NDArray[np.bool_]
 #: A wave is inside an interval when it is so far from both its beats (s), and doubtful above these log odds. It counts
 #: in intervals longer than this share of the median of so many around: in others it is a T wave.
 INSIDE_S, INSIDE_ODDS, LONGER, USUAL_OF = 0.25, -1.0, 1.25, 8
-#: A beat's own waves are so near (s); it is sure when a lead has these log odds, and, where leads disagree, when their
-#: sum, weighted by how clear-cut each lead's answers around it are (to this power), is above that.
-NEAR_S, SURE_ODDS, SUM_ODDS, TRUST_POWER = 0.1, 1.5, 1.0, 4
+#: A beat's own waves are so near (s); of a paced beat, whose R peak may lie on the spike, another lead's QRS is up to
+#: so much later. It is sure when a lead has these log odds, and, where leads disagree, when their sum, weighted by how
+#: clear-cut each lead's answers around it are (to this power), is above that. It is doubted where that sum is below the
+#: last odds.
+NEAR_S, LATER_PACED_S, SURE_ODDS, SUM_ODDS, TRUST_POWER, DOUBT_ODDS = 0.1, 0.18, 1.5, 1.0, 4, -0.5
 #: Another lead's wave counts where the lead's answers within so many seconds are so clear-cut; the log odds of one
 #: answer beyond the limit count no more, those within the last span are the wave itself.
 TRUST, TRUST_S, TRUST_LIMIT, TRUST_APART_S = 0.7, 10.0, 4.0, 0.35
-#: Log odds where a lead shows nothing.
-NOTHING = -8.0
+#: A beat between two others whose intervals together are the usual one, to this share, leaves the rhythm as it is: an
+#: interpolated beat or an artefact. It is sure only when every lead has these log odds.
+INTERPOLATED, INTERPOLATED_OF, INTERPOLATED_ODDS = 0.15, 16, 2.0
+#: Log odds where a lead shows nothing: an answer as clear as counts.
+NOTHING = -TRUST_LIMIT
 #: An interval as long as a pause, from so many seconds on; a lead moves in it when its band-passed signal goes so far
-#: of the way it goes in the beats around, after the T wave and before the next QRS; where it stirs by less than that
-#: share, no wave in it is a beat, whatever its odds: noise of a stopped heart.
-LONG_S, MOVES, STIRS, AFTER_T_S, BEFORE_QRS_S, QRS_S, NEIGHBOURS = 2.0, 0.6, 0.3, 0.45, 0.12, 0.1, 10
-#: How much of a recording is read at once, and what the band-pass needs on both sides.
-_BLOCK_S, _FILTER_S = 600.0, 2.1
+#: of the way it goes in the beats around; where it stirs by less than that share, no wave in it is a beat, whatever its
+#: odds: noise of a stopped heart. Noise above the last share of a QRS complex would hide one of a tenth of its height.
+LONG_S, MOVES, STIRS, HIDES = 2.0, 0.6, 0.3, 0.05
+#: How much of a recording is read at once.
+_BLOCK_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -77,35 +82,39 @@ class SecondLook:
 
     Attributes:
         confirmed: (beats - 1,) bool, the intervals that it confirms; all below 100 Hz, where nothing is detected.
+        doubted: (beats,) bool, the beats that it takes for none.
         segments: the leads in which beats were looked for, as far as they had a say, from start to end.
     """
 
     confirmed: Mask
+    doubted: Mask
     segments: tuple[LeadSegment, ...] = ()
 
 
-def second_look(recording: AnyRecording, peaks: Ints) -> SecondLook:
+def second_look(recording: AnyRecording, peaks: Ints, paced: Mask | None = None) -> SecondLook:
     """Confirm the intervals between R peaks, and say which leads had a say where.
 
     Args:
         recording: with every lead; those that are no ECG are not asked, and of the others the lead in use and the first
             two.
         peaks: (beats,) int64 increasing sample numbers.
+        paced: (beats,) bool, those that follow a pacing spike; None for none.
     """
+    paced = np.zeros(len(peaks), np.bool_) if paced is None else paced
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
-        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_))
+        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_), np.zeros(len(peaks), np.bool_))
     others = zip(recording.leads, are_ecg(recording.leads), strict=True)
     names = [recording.lead, *(name for name, ecg in others if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
     with ThreadPoolExecutor(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
-    sure = _sure(peaks, leads)
+    sure, doubted = _sure(peaks, leads, paced)
     confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
     for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
-    return SecondLook(np.asarray(confirmed), _segments(used, recording.samples))
+    return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
 
 
 def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment, ...]:
@@ -140,8 +149,7 @@ def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
     """Say in which long intervals a lead shows a wave that may be a beat; the first lead is the one in use."""
     doubtful = np.zeros(len(peaks) - 1, np.bool_)
     margin, rr = round(INSIDE_S * leads[0].fs_hz), np.diff(peaks)
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(rr, USUAL_OF // 2, mode="edge"), USUAL_OF + 1)
-    long = rr > LONGER * np.median(around, axis=1)
+    long = rr > LONGER * _usual(rr, USUAL_OF)
     for number, lead in enumerate(leads):
         best, where = lead.highest(peaks[:-1] + margin, peaks[1:] - margin)
         for interval in np.flatnonzero((best > INSIDE_ODDS) & long & ~doubtful).tolist():
@@ -149,59 +157,57 @@ def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
     return doubtful
 
 
-def _sure(peaks: Ints, leads: list[_Odds]) -> Mask:
-    """Say which beats are sure."""
-    near = round(NEAR_S * leads[0].fs_hz)
-    odds = np.stack([lead.highest(peaks - near, peaks + near + 1)[0] for lead in leads])
+def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
+    """Say which beats are sure, and which are doubted."""
+    fs_hz = leads[0].fs_hz
+    near, later = round(NEAR_S * fs_hz), round(LATER_PACED_S * fs_hz)
+    after = np.where(paced, later, near)
+    odds = np.stack(
+        [lead.highest(peaks - near, peaks + (after if number else near) + 1)[0] for number, lead in enumerate(leads)]
+    )
+    odds = np.maximum(odds, NOTHING)
     sure = odds.max(axis=0) >= SURE_ODDS
-    for beat in np.flatnonzero(sure & (odds < 0).any(axis=0)).tolist():
+    sure &= ~_interpolated(peaks) | (odds.min(axis=0) >= INTERPOLATED_ODDS)
+    doubted = np.zeros(len(peaks), np.bool_)
+    for beat in np.flatnonzero((odds < 0).any(axis=0)).tolist():
         weights = [lead.trust(int(peaks[beat])) ** TRUST_POWER for lead in leads]
-        sure[beat] = float(np.dot(odds[:, beat], weights)) >= SUM_ODDS
-    return np.asarray(sure)
+        total = float(np.dot(odds[:, beat], weights))
+        sure[beat] &= total >= SUM_ODDS
+        doubted[beat] = total < DOUBT_ODDS
+    return np.asarray(sure), doubted
+
+
+def _interpolated(peaks: Ints) -> Mask:
+    """Say which beats lie between two others that are a usual interval apart."""
+    between = np.zeros(len(peaks), np.bool_)
+    usual = _usual(np.diff(peaks), INTERPOLATED_OF)
+    both = peaks[2:] - peaks[:-2]
+    between[1:-1] = np.abs(both / np.maximum(usual[:-1], usual[1:]) - 1) <= INTERPOLATED
+    return between
+
+
+def _usual(rr: Ints, of: int) -> Floats:
+    """Return the median of each interval and of so many around it."""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(rr, of // 2, mode="edge"), of + 1)
+    return np.asarray(np.median(around, axis=1))
 
 
 def _is_quiet(recording: AnyRecording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
     """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
 
-    Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out.
+    Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Nor may a
+    lead show a QRS complex of a fraction of its height, or the lead in use so much noise that one would be hidden.
     """
     start, stop = int(peaks[interval]), int(peaks[interval + 1])
     margin = round(INSIDE_S * recording.fs_hz)
     for number, (row, lead) in enumerate(zip(rows, leads, strict=True)):
         if number and min(lead.trust(start), lead.trust(stop)) <= TRUST:
             continue
-        share = _movement(recording, row, peaks, interval)
+        quiet = quiet_part(recording, row, peaks, interval)
+        share = quiet.movement
         odds = lead.highest(np.array([start + margin]), np.array([stop - margin]))[0][0]
-        if share >= MOVES or (share >= STIRS and odds > INSIDE_ODDS):
+        if share >= MOVES or (share >= STIRS and odds > INSIDE_ODDS) or quiet.small_qrs:
+            return False
+        if not number and quiet.noise > HIDES:
             return False
     return True
-
-
-def _movement(recording: AnyRecording, row: int, peaks: Ints, interval: int) -> float:
-    """Return how far a lead moves within a long interval, beside the beats around it."""
-    fs_hz = recording.fs_hz
-    around = peaks[max(0, interval - NEIGHBOURS + 1) : interval + NEIGHBOURS + 1]
-    half, margin = round(QRS_S * fs_hz), round(_FILTER_S * fs_hz)
-    heights = [_height(_passed(recording, row, at - half, at + half, margin)) for at in around.tolist()]
-    start = int(peaks[interval]) + round(AFTER_T_S * fs_hz)
-    stop = int(peaks[interval + 1]) - round(BEFORE_QRS_S * fs_hz)
-    usual = float(np.median(heights))
-    return _height(_passed(recording, row, start, stop, margin)) / usual if usual > 0 else 0.0
-
-
-def _passed(recording: AnyRecording, row: int, start: int, stop: int, margin: int) -> Floats:
-    """Return a part of a lead through the band-pass, NaN where there is no sample."""
-    first = max(start - margin, 0)
-    signal: Floats = recording.read(first, min(stop + margin, recording.samples), [row])[0]
-    missing = ~np.isfinite(signal)
-    if missing.all():
-        return np.full(0, np.nan)
-    passed = band_pass(fill_gaps(signal, bridge_samples(recording.fs_hz))[0], recording.fs_hz)
-    passed[missing] = np.nan
-    return np.asarray(passed[max(start, 0) - first : max(stop - first, 0)])
-
-
-def _height(signal_mv: Floats) -> float:
-    """Return from the lowest to the highest value, 0 where there is none."""
-    there = signal_mv[np.isfinite(signal_mv)]
-    return float(np.ptp(there)) if len(there) else 0.0

@@ -16,6 +16,7 @@ from ecgfed.record.leads import NameMatch, best_match, position_in
 from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_synthetic
 from ecgfed.signal.findings import paced_rhythm
+from ecgfed.signal.flutter import flutter_text
 from ecgfed.signal.size import size_text, too_large
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
@@ -116,6 +117,9 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
     if large := too_large([beats.size]):
         said = size_text(large)
         yield ModelWarning("units", f"{said[0].upper()}{said[1:]}", severe=True)
+    if spans := beats.flutter:
+        text = f"{flutter_text(spans, recording.fs_hz)}. Look at it first; a report counts nothing there."
+        yield ModelWarning("flutter", text, severe=True)
     if paced := _paced(bundle, beats):
         yield ModelWarning("paced", paced, severe=True)
     if empty := int((found.override == UNCLASSIFIED).sum()):

@@ -27,6 +27,7 @@ from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.confirm import second_look
 from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.signal.flutter import flutter_text
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json
@@ -286,8 +287,8 @@ def _by_model(
     second = None if patient is None else second_reader(bundle, None, found.cut)
     labelled = by_model(found, bundle)
     if found.cut.detected:
-        second_pass = second_look(recording, found.sample)
-        labelled = replace(labelled, confirmed=second_pass.confirmed, lead_segments=second_pass.segments)
+        again = second_look(recording, found.sample, None if found.pacing is None else found.pacing.beats)
+        labelled = replace(labelled, confirmed=again.confirmed, doubted=again.doubted, lead_segments=again.segments)
     return labelled, found.cut.quality, second
 
 
@@ -310,7 +311,10 @@ def _nothing(bundle: Bundle, recording: AnyRecording, patient: str | None, probl
         about={"patient": patient},
     )
     said = f"No beat was found in {recording.lead} ({problem.reason}): is it an ECG, and is the electrode connected?"
-    return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=(("no-beats", said),))
+    warnings: tuple[tuple[str, str], ...] = (("no-beats", said),)
+    if cut.flutter:
+        warnings = (("flutter", f"{flutter_text(cut.flutter, recording.fs_hz)}. Look at it first."), *warnings)
+    return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=warnings)
 
 
 def _by_file(

@@ -114,7 +114,7 @@ def _of_pauses(beats: Beats, events: Events) -> list[Choice]:
     if longest is None:
         return choices
     pause = longest.value >= events.rules.pause_s
-    what = "Longest pause" if pause else "Longest interval between two beats"
+    what = f"Longest{'' if longest.confirmed else ' confirmed'} {'pause' if pause else 'interval between two beats'}"
     return [_interval(beats, longest, what, f"{longest.value:.2f} s"), *choices]
 
 

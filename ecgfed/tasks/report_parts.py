@@ -65,7 +65,7 @@ def reading_of(
         rules: how they are counted.
         second: another reader of the same beats, or None.
     """
-    bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked])
+    bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked, *labelled.flutter])
     beats = Beats(
         labelled.sample,
         labelled.label,
@@ -76,6 +76,7 @@ def reading_of(
         bad,
         labelled.uncertain,
         labelled.confirmed,
+        labelled.doubted,
         labelled.probability,
         labelled.far,
         labelled.provisional,
@@ -289,7 +290,9 @@ class Drawing:
         recording, step = self.reading.recording, self.leads.step
         last = first + round(STRIP_S * recording.fs_hz)
         parts = [(one.start, one.stop, str(one.reason)) for one in self.reading.quality[recording.lead].stretches]
-        parts += [(start, stop, "no beats marked") for start, stop in self.reading.labelled.unmarked]
+        labelled = self.reading.labelled
+        parts += [(start, stop, "no beats marked") for start, stop in labelled.unmarked]
+        parts += [(start, stop, "possible flutter") for start, stop in labelled.flutter]
         return [
             {"start": _short((start - first) / step), "stop": _short((stop - first) / step)}
             | {"kind": "unusable", "text": text}

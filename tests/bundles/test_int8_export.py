@@ -124,13 +124,13 @@ def test_patients_of_one_model_share_its_int8_form(fedavg_run: Path, tmp_path: P
 
 def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forms that answer otherwise than their float models on every beat."""
-    honest = Int8Variants._answers
+    honest = Int8Variants._logits
 
     def otherwise(*given: Any) -> ValidationLogits:
         found = honest(*given)
         return ValidationLogits(-found.logits, found.label)
 
-    monkeypatch.setattr(Int8Variants, "_answers", otherwise)
+    monkeypatch.setattr(Int8Variants, "_logits", otherwise)
     bundle = _export(fedavg_run, tmp_path / "bundle", Int8Rule(loss=1.0), kind=OwnExtractor)
     assert not [name for name in bundle.manifest["files"] if name.startswith("int8/")]
     assert not (bundle.path / "int8").exists()

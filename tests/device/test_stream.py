@@ -14,6 +14,7 @@ from conftest import synthetic_signal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from spoiled_signals import rails_by_median
 
 from ecgfed.beats.context import BLOCK, LOOK_AHEAD
 from ecgfed.beats.extract import Windows
@@ -28,7 +29,6 @@ from ecgfed.errors import BundleError, RecordError
 from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Recording
 from ecgfed.signal.filters import LENGTH_S
-from ecgfed.signal.quality import LIMIT_MV, rails
 
 Signals = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def whole_of(signals: Signals, fs_hz: float, rr_version: int) -> RecordingBeats:
 
 def limits(lead: NDArray[np.float64]) -> tuple[float, ...]:
     """The lead's own extremes, as ``predict`` takes them for the converter's."""
-    return rails(np.clip(lead[np.isfinite(lead)], -LIMIT_MV, LIMIT_MV))
+    return rails_by_median(lead)
 
 
 def streamed(stream: StreamClassifier, signals: Signals, sizes: list[int]) -> list[StreamBeat]:

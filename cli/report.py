@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, seconds, table
 from .reading import (
@@ -92,7 +92,7 @@ def report_command(
         _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
         return
     _refuse(context, source, of_a_run=False)
-    from ecgfed.events.rules import EventRules
+    from ecgfed.domain.events.rules import EventRules
     from ecgfed.tasks.report import report
 
     with watching(quiet=quiet, json_output=json_output) as watch:
@@ -173,7 +173,7 @@ def _score(value: float | None) -> str:
 
 
 def _print(recording_report: "RecordingReport", elapsed: float) -> None:
-    from ecgfed.events.kinds import Kind
+    from ecgfed.domain.events.kinds import Kind
     from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 
     parts, events = recording_report.parts, recording_report.parts.events

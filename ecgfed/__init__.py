@@ -8,21 +8,24 @@ scores, a bundle, predictions. Everything is loaded when it is first used. Resea
 
 from typing import TYPE_CHECKING
 
+from ecgfed.base.aliases import install
+
 __version__ = "0.2.0"
+install()  # import paths of the layout before
 
 if TYPE_CHECKING:
-    from ecgfed.beats.labels import LabelMap
-    from ecgfed.cohort.cohort import Cohort, open_cohort
-    from ecgfed.device.bundle import Bundle, open_bundle
-    from ecgfed.device.classifier import Classifier
-    from ecgfed.device.predictions import Predictions
-    from ecgfed.errors import EcgfedError
-    from ecgfed.evaluation.result import Scores
-    from ecgfed.events.rules import EventRules
-    from ecgfed.record.opening import open_recording
-    from ecgfed.record.reader import read_annotation, read_recording
-    from ecgfed.record.recording import Annotation, LongRecording, ReadOptions, Recording
-    from ecgfed.runs.run import Run, open_run
+    from ecgfed.base.errors import EcgfedError
+    from ecgfed.core.evaluation.result import Scores
+    from ecgfed.core.runs.run import Run, open_run
+    from ecgfed.domain.beats.labels import LabelMap
+    from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+    from ecgfed.domain.events.rules import EventRules
+    from ecgfed.domain.record.opening import open_recording
+    from ecgfed.domain.record.reader import read_annotation, read_recording
+    from ecgfed.domain.record.recording import Annotation, LongRecording, ReadOptions, Recording
+    from ecgfed.exports.device.bundle import Bundle, open_bundle
+    from ecgfed.exports.device.classifier import Classifier
+    from ecgfed.exports.device.predictions import Predictions
     from ecgfed.tasks.convert import Conversion, convert
     from ecgfed.tasks.detect import Detections, detect
     from ecgfed.tasks.ec57 import Ec57Scores, score_ec57
@@ -64,36 +67,36 @@ _WHERE = {
     "detect": "tasks.detect",
     "score_ec57": "tasks.ec57",
     "convert": "tasks.convert",
-    "open_recording": "record.opening",
-    "read_recording": "record.reader",
-    "read_annotation": "record.reader",
-    "open_cohort": "cohort.cohort",
-    "open_run": "runs.run",
-    "open_bundle": "device.bundle",
-    "Annotation": "record.recording",
+    "open_recording": "domain.record.opening",
+    "read_recording": "domain.record.reader",
+    "read_annotation": "domain.record.reader",
+    "open_cohort": "domain.cohort.cohort",
+    "open_run": "core.runs.run",
+    "open_bundle": "exports.device.bundle",
+    "Annotation": "domain.record.recording",
     "Batch": "tasks.predict_batch",
-    "Bundle": "device.bundle",
-    "Classifier": "device.classifier",
-    "Cohort": "cohort.cohort",
+    "Bundle": "exports.device.bundle",
+    "Classifier": "exports.device.classifier",
+    "Cohort": "domain.cohort.cohort",
     "Conversion": "tasks.convert",
     "Detections": "tasks.detect",
     "Ec57Scores": "tasks.ec57",
-    "EcgfedError": "errors",
+    "EcgfedError": "base.errors",
     "EcgfedWarning": "tasks.watch",
-    "EventRules": "events.rules",
+    "EventRules": "domain.events.rules",
     "Inspection": "tasks.inspect",
-    "LabelMap": "beats.labels",
-    "LongRecording": "record.recording",
+    "LabelMap": "domain.beats.labels",
+    "LongRecording": "domain.record.recording",
     "OwnModel": "tasks.own_model",
     "PersonalModel": "tasks.personalize",
-    "Predictions": "device.predictions",
-    "ReadOptions": "record.recording",
-    "Recording": "record.recording",
+    "Predictions": "exports.device.predictions",
+    "ReadOptions": "domain.record.recording",
+    "Recording": "domain.record.recording",
     "Labelling": "tasks.label",
     "RecordingReport": "tasks.report",
-    "Run": "runs.run",
+    "Run": "core.runs.run",
     "RunReport": "tasks.report_run",
-    "Scores": "evaluation.result",
+    "Scores": "core.evaluation.result",
     "Watch": "tasks.watch",
 }
 
@@ -158,7 +161,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from importlib import import_module
 
-    from ecgfed.extras import naming_the_extra
+    from ecgfed.base.extras import naming_the_extra
 
     with naming_the_extra(f"ecgfed.{name}"):
         value = getattr(import_module(f"ecgfed.{_WHERE[name]}"), name)

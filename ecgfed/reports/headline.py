@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import Pauses, Rates
-from ecgfed.events.series import Series
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import Pauses, Rates
+from ecgfed.domain.events.series import Series
 from ecgfed.reports.markup import per_cent
-from ecgfed.text import count_of
 
 
 def ectopy_headline(events: Events, kind: Kind) -> str | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import Kind
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 from ecgfed.reports.markup import (
     NOT_ASSESSED,
@@ -30,7 +31,6 @@ from ecgfed.reports.recording_tables import (
     unlooked_list,
     variability_table,
 )
-from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("paper.css", "report.css")

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import At
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import At
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, clock, joined, moment, paragraph, per_cent, table
 from ecgfed.reports.recording_parts import ClassRow, RecordingParts
-from ecgfed.text import count_of
 
 #: Bad stretches and pauses that are listed.
 LISTED = 12

@@ -9,26 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.beats.path import RecordingBeats
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.shipped import name_of
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import KIND_WORDS, Kind
-from ecgfed.events.rhythm import Pauses
-from ecgfed.events.rules import EventRules
-from ecgfed.files import check_free
-from ecgfed.record.opening import open_every_lead
-from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.files import check_free
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rhythm import Pauses
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.opening import open_every_lead
+from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.confirm import second_look
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.signal.flutter import flutter_text
+from ecgfed.domain.signal.quality import LeadQuality
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import name_of
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
-from ecgfed.signal.block_quality import quality_of
-from ecgfed.signal.confirm import second_look
-from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.flutter import flutter_text
-from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
@@ -51,7 +52,6 @@ from ecgfed.tasks.report_labels import (
 )
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of, shortened
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: What strips went through, in a few words.

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from ecgfed import __version__
-from ecgfed.events.beats import merged
-from ecgfed.events.find import Events
-from ecgfed.events.rhythm import FAST_PER_MIN
-from ecgfed.record.recording import Annotation
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import merged
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.rhythm import FAST_PER_MIN
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.signal.findings import Finding, missing_lead, record_findings
 from ecgfed.reports.markup import clock
-from ecgfed.signal.findings import Finding, missing_lead, record_findings
 from ecgfed.tasks.records import no_ecg
 from ecgfed.tasks.report_parts import Reading, unusable_parts
-from ecgfed.text import count_of
 
 #: From this share on what cannot be used is a warning.
 _MUCH = 0.01

@@ -7,22 +7,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.intervals import unmarked_spans
-from ecgfed.beats.path import RecordingBeats
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
-from ecgfed.errors import BundleError, RecordError
-from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
-from ecgfed.files import read_json
-from ecgfed.labels.answers import column_names
-from ecgfed.record.annotations import end_note, read_csv_annotation
-from ecgfed.record.checks import check_heart_rate
-from ecgfed.record.reader import FORMATS, named_errors
-from ecgfed.record.recording import Annotation, AnyRecording
-from ecgfed.record.wfdb_files import read_annotation_file
-from ecgfed.signal.flutter import FLUTTER
-from ecgfed.signal.pacing import Pacing
+from ecgfed.base.errors import BundleError, RecordError
+from ecgfed.base.files import read_json
+from ecgfed.domain.beats.intervals import unmarked_spans
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
+from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.labels.answers import column_names
+from ecgfed.domain.record.annotations import end_note, read_csv_annotation
+from ecgfed.domain.record.checks import check_heart_rate
+from ecgfed.domain.record.reader import FORMATS, named_errors
+from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.wfdb_files import read_annotation_file
+from ecgfed.domain.signal.flutter import FLUTTER
+from ecgfed.domain.signal.pacing import Pacing
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.tasks.doubts import doubts_of
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose

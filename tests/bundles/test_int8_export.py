@@ -14,18 +14,18 @@ from support import Command, SavedRun, assert_refused, change_manifest, copied, 
 from test_chains import OwnExtractor, OwnHead, _prepared
 
 import ecgfed as package
-from ecgfed.beats.path import BeatOptions
-from ecgfed.bundles.calibration import ValidationLogits
-from ecgfed.bundles.export import PatientModel, export_bundle
-from ecgfed.bundles.extend import extended_bundle
-from ecgfed.bundles.int8_variants import Int8Rule, Int8Variants, judgement
-from ecgfed.bundles.quantise import int8_layers
+from ecgfed.base.errors import BundleError
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import Bundle, open_bundle
-from ecgfed.errors import BundleError
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.net import Inputs
-from ecgfed.runs.run import open_run
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.exports.bundles.calibration import ValidationLogits
+from ecgfed.exports.bundles.export import PatientModel, export_bundle
+from ecgfed.exports.bundles.extend import extended_bundle
+from ecgfed.exports.bundles.int8_variants import Int8Rule, Int8Variants, judgement
+from ecgfed.exports.bundles.quantise import int8_layers
 from ecgfed.tasks.batch_state import call_of
 
 ANY = Int8Rule(loss=1.0, agreement=0.0)

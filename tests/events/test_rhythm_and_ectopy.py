@@ -5,15 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ecgfed.errors import OptionError
-from ecgfed.events.beats import Beats, merged
-from ecgfed.events.ectopy import ectopy
-from ecgfed.events.find import find_events
-from ecgfed.events.hours import busiest, stretches
-from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
-from ecgfed.events.rules import EventRules
-from ecgfed.record.recording import BEAT_SYMBOLS
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.ectopy import ectopy
+from ecgfed.domain.events.find import find_events
+from ecgfed.domain.events.hours import busiest, stretches
+from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
+from ecgfed.domain.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.recording import BEAT_SYMBOLS
 
 FS = 100.0
 CLASSES = ("N", "V", "A", "F", "/")

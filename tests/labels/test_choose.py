@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ecgfed.labels.choose import (
+from ecgfed.domain.labels.choose import (
     FEATURES,
     NEAR,
     LabelledTree,
@@ -13,9 +13,9 @@ from ecgfed.labels.choose import (
     next_group,
     shipped_rule,
 )
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.likeness import Points
-from ecgfed.labels.spread import spread
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.likeness import Points
+from ecgfed.domain.labels.spread import spread
 
 PARTS = {"answers": slice(0, 5), "shape": slice(5, 7), "rhythm": slice(7, 8), "context": slice(8, 9)}
 

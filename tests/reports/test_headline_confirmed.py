@@ -1,6 +1,6 @@
 """The headline says which of its rates and intervals a second analysis did not confirm."""
 
-from ecgfed.events.rhythm import At, Pauses, Rates
+from ecgfed.domain.events.rhythm import At, Pauses, Rates
 from ecgfed.reports.headline import longest_text, rates_text
 
 

@@ -9,11 +9,11 @@ import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
 
-from ecgfed.events.rhythm import LeadSegment
-from ecgfed.record.recording import Recording
-from ecgfed.signal import confirm
-from ecgfed.signal.confirm import second_look
-from ecgfed.signal.qrs import detect_qrs
+from ecgfed.domain.events.rhythm import LeadSegment
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal import confirm
+from ecgfed.domain.signal.confirm import second_look
+from ecgfed.domain.signal.qrs import detect_qrs
 
 FS = 360.0
 

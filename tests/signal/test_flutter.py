@@ -8,8 +8,8 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 
 from ecgfed import read_annotation, read_recording
-from ecgfed.record.recording import LongRecording, Recording
-from ecgfed.signal.flutter import flutter_spans, flutter_text
+from ecgfed.domain.record.recording import LongRecording, Recording
+from ecgfed.domain.signal.flutter import flutter_spans, flutter_text
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 
 import ecgfed
-from ecgfed.record.recording import Recording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.tasks.report import RecordingReport
 
 FS = 360.0

@@ -11,11 +11,11 @@ from node_runtime import Refused, in_node, own
 from numpy.typing import NDArray
 from record_files import edf_annotation, edf_bytes, r_waves, write_212
 
-from ecgfed.errors import EcgfedError
-from ecgfed.record import lead_names
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, name_match
-from ecgfed.record.opening import open_recording
-from ecgfed.record.recording import ReadOptions
+from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record import lead_names
+from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, name_match
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.recording import ReadOptions
 
 pytestmark = pytest.mark.browser
 HOSTILE = "<img src=x onerror=alert(1)>"

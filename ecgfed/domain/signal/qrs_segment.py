@@ -12,8 +12,9 @@ from ecgfed.domain.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOO
 from ecgfed.domain.signal.qrs_state import digest_of
 from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeat, views_of
 
-#: Two beats are at least this far apart; what else is no beat so soon after one, the second look has learned.
-REFRACTORY_S = 0.13
+#: Two beats are at least this far apart (350/min): a P wave is nearer to its QRS complex. What else is no beat so soon
+#: after one, the second network has learned. Beats that were moved to the same extremum are this near.
+REFRACTORY_S, SAME_PEAK_S = 0.17, 0.065
 _LIMIT_MV = 1000.0
 #: What a segment keeps of samples that were passed over, and how many blocks levels look back.
 _KEPT_S, _LEVELS_OF = 8.0, 30
@@ -236,9 +237,9 @@ class Segment:
             return
         _, at, peak = self.open
         self.open = None
-        if peak - self.reported < REFRACTORY_S / 2 * self.fs_hz:
+        if peak - self.reported < SAME_PEAK_S * self.fs_hz:
             peak = round(at * self.fs_hz / RATE_HZ)
-        if self.reported < 0 or peak - self.reported >= REFRACTORY_S / 2 * self.fs_hz:
+        if self.reported < 0 or peak - self.reported >= SAME_PEAK_S * self.fs_hz:
             self.reported = peak
             peaks.append(peak)
 

@@ -18,7 +18,9 @@ import { APART, LeadVote, viewsOf } from "./qrs-views.js";
 /** @typedef {import("./qrs-views.js").ViewBeat} ViewBeat */
 
 /** Two beats are at least this far apart. */
-export const REFRACTORY_S = 0.13;
+export const REFRACTORY_S = 0.17;
+/** Beats that were moved to the same extremum are this near. */
+const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
 const LEVELS_OF = 30;
 
@@ -269,7 +271,7 @@ export class Segment {
   /** Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. @param {number[]} done */
   report(done) {
     if (this.open === null) return;
-    const apart = (REFRACTORY_S / 2) * this.fsHz;
+    const apart = SAME_PEAK_S * this.fsHz;
     let { peak } = this.open;
     if (peak - this.reported < apart) peak = rint((this.open.at * this.fsHz) / RATE_HZ);
     this.open = null;

@@ -10,8 +10,8 @@
 #define FLOOR_UV 4.0f
 #define FIRST_BLOCKS 4
 #define BLOCKS_AHEAD 2
-#define REFRACTORY 26          /* 0.13 s at 200 Hz */
-#define HALF_REFRACTORY_X10 234 /* ten times 0.065 s at 360 Hz */
+#define REFRACTORY 34     /* 0.17 s at 200 Hz */
+#define SAME_PEAK_X10 234 /* ten times 0.065 s at 360 Hz */
 #define KEEP (-5 * 32768)
 #define REACH 28               /* how far from a candidate its R peak may stand */
 #define EXTREMA 6
@@ -343,10 +343,10 @@ static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
         return;
     }
     qrs->open = 0;
-    if (10 * (peak - qrs->reported) < HALF_REFRACTORY_X10) {
+    if (10 * (peak - qrs->reported) < SAME_PEAK_X10) {
         peak = at_360(qrs, qrs->open_at);
     }
-    if (qrs->reported < 0 || 10 * (peak - qrs->reported) >= HALF_REFRACTORY_X10) {
+    if (qrs->reported < 0 || 10 * (peak - qrs->reported) >= SAME_PEAK_X10) {
         qrs->reported = peak;
         caller->on_peak(caller->user, peak);
     }

@@ -1,6 +1,7 @@
 """Old names of public attributes and keyword arguments warn and still work."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from ecgfed.core.methods.server_sgd import FederatedSgdSettings
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.run import Run
+from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.exports.device.calibration import UNCALIBRATED
 from ecgfed.exports.device.classifier import Classifier
 from ecgfed.exports.device.predictions import Predictions
@@ -71,6 +73,23 @@ def test_bundle_and_classifier() -> None:
     assert old.calibration is UNCALIBRATED
     stream = StreamClassifier(new, 360.0)
     assert warned(lambda: getattr(stream, "seen")) == stream.sample_count == 0  # noqa: B009
+
+
+def test_event_rules() -> None:
+    old = warned(lambda: ecgfed.EventRules(nn_least_s=0.4, nn_most_s=1.5))  # type: ignore[call-arg]
+    assert old == ecgfed.EventRules(nn_min_s=0.4, nn_max_s=1.5)
+    assert old == ecgfed.EventRules().changed(("nn_least_s=0.4", "nn-max-s=1.5"))
+    assert warned(lambda: getattr(old, "nn_least_s")) == 0.4  # noqa: B009
+    assert warned(lambda: getattr(old, "nn_most_s")) == 1.5  # noqa: B009
+    json = ecgfed.EventRules().to_dict()
+    assert (json["nn_least_s"], json["nn_most_s"]) == (0.3, 2.0)
+    assert len(json) == len(fields(ecgfed.EventRules))
+    assert "nn_min_s" not in json
+
+
+def test_pauses() -> None:
+    pauses = Pauses((At(3.5, 1.0, 4.5),), None, 0)
+    assert warned(lambda: getattr(pauses, "found")) == pauses.intervals  # noqa: B009
 
 
 def test_communication_audit() -> None:

@@ -79,7 +79,7 @@ def longest_text(pauses: Pauses) -> str:
 
 def pauses_text(pauses: Pauses) -> str:
     """Return how many pauses there are, and how many intervals that may be one were not assessed."""
-    number = f"{len(pauses.found):,}" if pauses.found else "none found"
+    number = f"{len(pauses.intervals):,}" if pauses.intervals else "none found"
     if pauses.not_confirmed:
         number += f"; {count_of(len(pauses.not_confirmed), 'interval')} not confirmed"
     if not pauses.not_assessed:

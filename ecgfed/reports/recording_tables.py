@@ -71,9 +71,9 @@ def rate_table(parts: RecordingParts) -> str:
     if longest is not None:
         rr = f"{longest.value:.2f} s{_doubt(longest)}", moment(longest.start_s)
     count = None if longest is None else pauses_text(pauses)
-    first = pauses.found[:LISTED]
+    first = pauses.intervals[:LISTED]
     positions = [joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(first)]
-    more = f" and {len(pauses.found) - len(first):,} more" if len(pauses.found) > len(first) else ""
+    more = f" and {len(pauses.intervals) - len(first):,} more" if len(pauses.intervals) > len(first) else ""
     rows: list[Sequence[Cell]] = [
         (
             "Mean heart rate",
@@ -129,7 +129,7 @@ def variability_table(parts: RecordingParts) -> str:
     normal = ", ".join(row.code for row in parts.classes if row.kind is Kind.NORMAL) or "no class is"
     nn = (
         f"{count_of(hrv.intervals, 'interval')} between two normal beats ({normal}), {clock(hrv.seconds, 0)} in "
-        f"all, of {rules.nn_least_s:g} to {rules.nn_most_s:g} s, none of it unusable"
+        f"all, of {rules.nn_min_s:g} to {rules.nn_max_s:g} s, none of it unusable"
     )
 
     def ms(value: float | None) -> str | None:

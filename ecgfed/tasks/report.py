@@ -1,6 +1,6 @@
 """``report``: a recording in, a page that a clinician reads out. No torch anywhere on this path."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
-from ecgfed.domain.events.rhythm import Pauses
+from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.opening import open_every_lead
 from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
@@ -116,7 +116,7 @@ class RecordingReport:
             "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
             "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
             "hours": [{**asdict(hour), **dict.fromkeys(_withheld_hours(events))} for hour in events.hours],
-            "rules": asdict(events.rules),
+            "rules": events.rules.to_dict(),
             "files": [str(file) for file in self.files],
         }
         return {name: _as_json(value) for name, value in told.items()}
@@ -139,9 +139,17 @@ def _ectopy_dict(found: Ectopy | None) -> dict[str, Any] | None:
 
 def _pauses_dict(pauses: Pauses) -> dict[str, Any]:
     """Return the pauses; an interval that was not confirmed has to be reviewed."""
-    listed = {"found": (pauses.found, False), "not_confirmed": (pauses.not_confirmed, True)}
-    marked = {name: [{**asdict(at), "review": review} for at in every] for name, (every, review) in listed.items()}
-    return {**asdict(pauses), **marked}
+
+    def rows(intervals: Iterable[At], *, review: bool) -> list[dict[str, Any]]:
+        return [{**asdict(interval), "review": review} for interval in intervals]
+
+    return {
+        "found": rows(pauses.intervals, review=False),
+        "longest": None if pauses.longest is None else asdict(pauses.longest),
+        "not_assessed": pauses.not_assessed,
+        "ends": [asdict(end) for end in pauses.ends],
+        "not_confirmed": rows(pauses.not_confirmed, review=True),
+    }
 
 
 def _withheld_hours(events: Events) -> list[str]:

@@ -73,7 +73,7 @@ def warnings_and_notes(
 def _is_note(code: str, reading: Reading) -> bool:
     """Say whether a warning changes no figure: most beats are as the model knows them, and it is sure of most."""
     labelled = reading.labelled
-    share = {"far-beats": labelled.far, "uncertain-beats": labelled.uncertain}
+    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
     if code in share:
         of_beats = share[code]
         return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST

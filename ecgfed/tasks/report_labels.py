@@ -67,7 +67,7 @@ class Labelled:
         doubted: (beats,) bool, those that it takes for no beat; None likewise.
         lead_segments: which leads had a say in what is a beat; none where nobody looked.
         probability: (beats, classes) a model's; None for a file's labels.
-        far: (beats,) bool, unlike the beats of training; None where that was not assessed.
+        out_of_distribution: (beats,) bool, unlike the beats of training; None where not assessed.
         no_signal: (beats,) bool, those without class, since their lead shows no signal; None for a file's labels.
         end_noise: detected peaks that are noise at an end of the recording and none of these beats.
     """
@@ -92,7 +92,7 @@ class Labelled:
     flutter: tuple[tuple[int, int], ...] = ()
     lead_segments: tuple[LeadSegment, ...] = ()
     probability: NDArray[np.floating] | None = None
-    far: NDArray[np.bool_] | None = None
+    out_of_distribution: NDArray[np.bool_] | None = None
     no_signal: NDArray[np.bool_] | None = None
     end_noise: int = 0
 
@@ -146,7 +146,7 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         found.low_confidence if calibrated else None,
         tuple((one.code, one.text) for one in found.warnings),
         probability=found.probability,
-        far=found.out_of_distribution,
+        out_of_distribution=found.out_of_distribution,
         no_signal=~found.classified,
         end_noise=found.cut.end_noise,
     )

@@ -78,7 +78,7 @@ def reading_of(
         labelled.confirmed,
         labelled.doubted,
         labelled.probability,
-        labelled.far,
+        labelled.out_of_distribution,
         labelled.provisional,
     )
     events = find_events(beats, rules, withheld=labelled.withheld)

@@ -88,7 +88,7 @@ class SeriesMaker:
             return True
         if self.kind is not Kind.VENTRICULAR or beats.probability is None or per_min <= rules.fast_run_per_min:
             return False
-        unlike = 0.0 if beats.far is None else 100 * float(beats.far[span].mean())
+        unlike = 0.0 if beats.out_of_distribution is None else 100 * float(beats.out_of_distribution[span].mean())
         probability = beats.kind_probability(self.kind)[span]
         core = np.convolve(probability, np.ones(width := min(_CORE, len(probability))) / width, "valid")
         return unlike <= rules.certain_unlike_percent and float(core.max()) >= rules.certain_probability
@@ -130,9 +130,9 @@ class SeriesMaker:
         for number, beat in enumerate(at.tolist()):
             behind = int(np.searchsorted(first, beat))
             before, after = int(first[behind - 1]), int(last[behind])
-            own_rr = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
-            if len(own_rr) >= _OWN_RHYTHM:
-                median = float(np.median(own_rr))
+            inner_rr = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
+            if len(inner_rr) >= _OWN_RHYTHM:
+                median = float(np.median(inner_rr))
                 in_rhythm[number] = bool((np.abs(rr[beat - 1 : beat + 1] / median - 1) <= tolerance).all())
         return in_rhythm
 

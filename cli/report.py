@@ -84,10 +84,10 @@ def report_command(
     quiet: QuietOption = False,
 ) -> None:
     """Make a page of a recording that a clinician reads, or of a run for researchers. Not for diagnosis."""
-    from ecgfed.tasks.report_given import run_given
+    from ecgfed.tasks.report_given import find_run
 
     started = time.perf_counter()
-    if (run := run_given(source)) is not None:
+    if (run := find_run(source)) is not None:
         _refuse(context, source, of_a_run=True)
         _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
         return

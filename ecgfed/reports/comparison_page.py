@@ -17,32 +17,32 @@ class Pairs:
     """Patients' macro-F1 with two runs.
 
     Attributes:
-        first: what the first run is called.
-        second: what the other one is called.
-        answer: whose model answers: ``own model``, ``everybody's``.
-        scores: patient, with the first, with the other.
+        first: name of the first run.
+        second: name of the other run.
+        model: the compared model: ``own model``, ``everybody's``.
+        scores: patient, score with the first run, with the other.
     """
 
     first: str
     second: str
-    answer: str
+    model: str
     scores: tuple[tuple[str, float, float], ...]
 
 
 @dataclass(frozen=True)
 class ComparisonParts:
-    """What the page holds.
+    """The content of the page.
 
     Attributes:
-        runs: what a run is called in tables, and which it is.
-        intended_use: what it is for.
-        notes: (code, sentence), what to keep in mind.
-        split: of which evaluation.
-        main: a row for each thing compared: its name, and what each run has.
-        settings_lines: settings that not all have, a line a run.
+        runs: name of each run in tables, and its description.
+        intended_use: what the page is for.
+        notes: (code, sentence).
+        split: the evaluated split.
+        main: rows of the main table: a name, and the value of each run.
+        settings_lines: settings that differ between runs, a line per run.
         class_head: headings of the table of classes.
         classes: its rows; empty where no run was evaluated.
-        pairs: patients' differences to the first run.
+        pairs: patients' scores beside those of the first run.
         panels: the runs' learning curves over each other.
     """
 
@@ -99,7 +99,7 @@ def _pair(pairs: Pairs, number: int) -> str:
     ordered = sorted(pairs.scores, key=lambda row: row[1] - row[2])
     change = [after - before for _, before, after in ordered]
     better, worse = (sum(sign * value > 0 for value in change) for sign in (1, -1))
-    title = f"{pairs.second} against {pairs.first}, {pairs.answer}"
+    title = f"{pairs.second} against {pairs.first}, {pairs.model}"
     mean = sum(change) / len(change)
     text = (
         f"Of {count_of(len(change), 'patient')}, {pairs.second} serves {better:,} better, {worse:,} worse and "

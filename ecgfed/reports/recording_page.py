@@ -19,7 +19,7 @@ from ecgfed.reports.markup import (
     table,
 )
 from ecgfed.reports.recording_ectopy import ectopy_table, review_rule
-from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
+from ecgfed.reports.recording_parts import Drawn, ReaderComparison, RecordingParts
 from ecgfed.reports.recording_tables import (
     classes_table,
     comparison_table,
@@ -90,7 +90,7 @@ def recording_page(parts: RecordingParts) -> str:
 def _header(parts: RecordingParts) -> str:
     return (
         f"<header>\n<h1>ECG report: record {escaped(parts.record)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.about)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.header)}\n</header>'
     )
 
 
@@ -206,8 +206,8 @@ def _counted(parts: RecordingParts) -> str:
 def _strip(strip: Drawn, level: int = 3) -> str:
     position = "" if strip.at_s is None else joined("from ", moment(strip.at_s), ", ")
     return (
-        f'<figure class="strip"><figcaption><h{level}>{escaped(strip.title)}</h{level}>{position}{escaped(strip.about)}'
-        f'</figcaption><div class="paper" role="group" aria-label="{escaped(strip.title)}" '
+        f'<figure class="strip"><figcaption><h{level}>{escaped(strip.title)}</h{level}>{position}'
+        f'{escaped(strip.caption)}</figcaption><div class="paper" role="group" aria-label="{escaped(strip.title)}" '
         f'data-strip="{strip.number}"></div></figure>'
     )
 
@@ -238,9 +238,9 @@ def _comparison(parts: RecordingParts) -> str:
     pair = parts.comparison
     if pair is None:
         return ""
-    share = f" ({per_cent(100 * pair.apart / pair.beats)})" if pair.beats else ""
+    share = f" ({per_cent(100 * pair.disagreements / pair.beats)})" if pair.beats else ""
     text = (
-        f"Of {count_of(pair.beats, 'beat')}, {pair.first} and {pair.second} call {pair.apart:,}{share} by "
+        f"Of {count_of(pair.beats, 'beat')}, {pair.first} and {pair.second} call {pair.disagreements:,}{share} by "
         f"different names. This report follows {pair.first}."
     )
     return section(
@@ -248,7 +248,7 @@ def _comparison(parts: RecordingParts) -> str:
     )
 
 
-def _disagreement_title(pair: Comparison) -> str:
+def _disagreement_title(pair: ReaderComparison) -> str:
     return f"{pair.first[0].upper()}{pair.first[1:]} beside {pair.second}"
 
 

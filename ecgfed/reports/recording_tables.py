@@ -7,11 +7,11 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import At
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, clock, joined, moment, paragraph, per_cent, table
-from ecgfed.reports.recording_parts import ClassRow, RecordingParts
+from ecgfed.reports.recording_parts import ClassSummary, RecordingParts
 
-#: Bad stretches and pauses that are listed.
+#: At most this many bad stretches and pauses are listed.
 LISTED = 12
-#: What no count of this report says anything of.
+#: Findings that this report does not assess.
 UNLOOKED = (
     ("Atrial fibrillation and flutter", "no rhythm is classified, only beats"),
     ("Ventricular flutter and fibrillation", "waves like theirs are warned of, others may be taken for beats"),
@@ -52,10 +52,10 @@ def stretches_table(parts: RecordingParts) -> str:
 def _rate(at: At | None, *, minute: bool = False) -> tuple[Cell, Cell]:
     if at is None:
         return None, ""
-    return f"{at.value:.0f}/min{_doubt(at)}", moment(at.start_s, digits=0 if minute else 1)
+    return f"{at.value:.0f}/min{_unconfirmed(at)}", moment(at.start_s, digits=0 if minute else 1)
 
 
-def _doubt(at: At) -> str:
+def _unconfirmed(at: At) -> str:
     return "" if at.confirmed else ", not confirmed"
 
 
@@ -69,7 +69,7 @@ def rate_table(parts: RecordingParts) -> str:
     longest = pauses.longest
     rr: tuple[Cell, Cell] = (None, "")
     if longest is not None:
-        rr = f"{longest.value:.2f} s{_doubt(longest)}", moment(longest.start_s)
+        rr = f"{longest.value:.2f} s{_unconfirmed(longest)}", moment(longest.start_s)
     count = None if longest is None else pauses_text(pauses)
     first = pauses.intervals[:LISTED]
     positions = [joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(first)]
@@ -151,7 +151,7 @@ def classes_table(parts: RecordingParts) -> str:
     counted = parts.events.counted
     has_confidence = any(item.uncertain is not None for item in parts.classes)
 
-    def row(entry: ClassRow) -> Sequence[Cell]:
+    def row(entry: ClassSummary) -> Sequence[Cell]:
         share = per_cent(100 * entry.beats / counted) if counted else "-"
         text = (
             entry.meaning

@@ -60,7 +60,7 @@ def run_page(parts: RunParts) -> str:
 def _header(parts: RunParts) -> str:
     return (
         f"<header>\n<h1>Run report: {escaped(parts.run)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.about)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.header)}\n</header>'
     )
 
 

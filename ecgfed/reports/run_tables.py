@@ -51,7 +51,7 @@ def patients_table(scored: Scored, what: str) -> str:
     """Return every patient, by gain as the bars are."""
     head = [
         *("Patient", "Global model", "Own answer", "Gain", "Worst tenth"),
-        *(f"Own answer by {name}" for name in scored.others),
+        *(f"Own answer by {name}" for name in scored.alternatives),
         *(f"Own answer on everybody's {what}", what.capitalize(), "Classes"),
     ]
 
@@ -62,7 +62,7 @@ def patients_table(scored: Scored, what: str) -> str:
             score(patient.personal_f1),
             score(patient.gain, "+.3f") if patient.gain else "0.000",
             "worst tenth" if patient.worst else "",
-            *map(score, patient.others),
+            *map(score, patient.alternative_f1),
             score(patient.everybody_f1),
             patient.beats,
             patient.classes,
@@ -189,12 +189,12 @@ def curves_table(panels: Sequence[Panel]) -> str:
 
 
 def sent_table(parts: RunParts) -> str:
-    """Return what travelled."""
+    """Return the bytes sent between clients and server."""
     if isinstance(parts.sent, str):
         return paragraph(f"Bytes sent: {NOT_ASSESSED}: {parts.sent}.")
     rows: list[Sequence[Cell]] = [*parts.sent.rows]
     if parts.sent.down is not None and parts.sent.up is not None:
-        label = "All clients and rounds" + (", about" if parts.sent.about else "")
+        label = "All clients and rounds" + (", about" if parts.sent.approximate else "")
         rows.append((label, parts.sent.down, parts.sent.up))
     else:
         rows.append(("All clients and rounds", None, None))

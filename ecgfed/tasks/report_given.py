@@ -1,4 +1,4 @@
-"""What a person named to ``ecgfed report``: a recording, or a run's folder."""
+"""Tell recordings from run folders in the argument of ``ecgfed report``."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from ecgfed.core.runs.seeds import is_run
 from ecgfed.domain.record.wfdb_header import record_base
 
 
-def run_given(path: Path) -> Path | None:
-    """Return the run's folder that a path names; None where it names a recording.
+def find_run(path: Path) -> Path | None:
+    """Return the run's folder that a path names; None for a recording.
 
-    A run is a folder with a ``run.json`` (or that file), or one with the runs of several seeds. A folder that holds
-    neither is no recording, unless a WFDB record of its name lies beside it.
+    A run is a folder with a ``run.json`` (or that file), or one with the runs of several seeds. Any other folder is
+    refused, unless a WFDB record of the same name lies beside it.
 
     Raises:
-        OptionError: it may be meant as either, or is a folder that is neither.
+        OptionError: the path could name either, or is a folder that is neither.
     """
     if path.name == FILE_NAME and path.is_file():
         return path.parent
@@ -25,9 +25,9 @@ def run_given(path: Path) -> Path | None:
     if not is_run(path):
         if header.exists():
             return None
-        found = f"{path} is a folder without a {FILE_NAME}"
-        raise OptionError("RECORD", found, "a recording's file, or the folder of a run", "name one recording in it")
+        problem = f"{path} is a folder without a {FILE_NAME}"
+        raise OptionError("RECORD", problem, "a recording's file, or the folder of a run", "name one recording in it")
     if header.exists():
-        found = f"{path} is the folder of a run, and {header} a recording"
-        raise OptionError("RECORD", found, "one of them", f"say {header}, or {path / FILE_NAME}")
+        problem = f"{path} is the folder of a run, and {header} a recording"
+        raise OptionError("RECORD", problem, "one of them", f"say {header}, or {path / FILE_NAME}")
     return path

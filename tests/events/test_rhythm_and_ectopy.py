@@ -9,7 +9,7 @@ from ecgfed.base.errors import OptionError
 from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.ectopy import ectopy
 from ecgfed.domain.events.find import find_events
-from ecgfed.domain.events.hours import busiest, stretches
+from ecgfed.domain.events.hours import busiest, time_bins
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.domain.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
 from ecgfed.domain.events.rules import EventRules
@@ -221,7 +221,7 @@ def test_hours() -> None:
     for at in (4000, 4001, 5000):
         labels[at] = "V"
     beats = beats_of("".join(labels), [1.0] * 3599 + [0.5] * 3600, unusable=((1000, 2000),))
-    first, second = stretches(beats)
+    first, second = time_bins(beats)
     assert (first.start_s, first.stop_s, second.start_s) == (0.0, 3600.0, 3600.0)
     assert second.stop_s == beats.duration_s
     assert first.usable_s == pytest.approx(3590)

@@ -37,8 +37,8 @@ class EventRules:
     Attributes:
         pause_s: an RR interval of this many seconds or more is a pause. 3.0: CardioScan's urgent finding;
             Zio counts pauses above 3 s in sinus rhythm, 5 s in atrial fibrillation (PMC4756401).
-        rate_intervals: lowest and highest rate are means over this many consecutive intervals. 8: ours; LifeWatch ACT III
-            takes 16, WFDB's ``hrstats`` windows of 6 s. Fewer intervals spread the two rates.
+        rate_intervals: lowest and highest rate are means over this many consecutive intervals. 8: ours; LifeWatch ACT
+            III takes 16, WFDB's ``hrstats`` windows of 6 s. Fewer intervals spread the two rates.
         minute_usable_s: a minute has a rate when its usable intervals add up to this many seconds. 30: ours.
         run_beats: this many consecutive ectopic beats of one kind are a run, two are a couplet. 3: Spacelabs' monitors,
             and the table of the European Society of Cardiology for ventricular tachycardia; Zio takes 4.

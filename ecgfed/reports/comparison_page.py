@@ -43,7 +43,7 @@ class ComparisonParts:
         class_head: headings of the table of classes.
         classes: its rows; empty where no run was evaluated.
         pairs: patients' scores beside those of the first run.
-        panels: the runs' learning curves over each other.
+        panels: learning curves of the runs in common panels.
     """
 
     runs: tuple[tuple[str, str], ...]

@@ -13,7 +13,7 @@ def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) 
     Args:
         history: the lines of ``history.jsonl``.
         path: the PNG to write.
-        title: what stands above the figure.
+        title: text above the figure.
     """
     require("matplotlib", "drawing learning curves")
     from matplotlib.backends.backend_agg import FigureCanvasAgg

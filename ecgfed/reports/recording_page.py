@@ -24,11 +24,11 @@ from ecgfed.reports.recording_tables import (
     classes_table,
     comparison_table,
     hours_table,
+    not_assessed_list,
     quality_table,
     rate_table,
     rhythms_table,
     stretches_table,
-    unlooked_list,
     variability_table,
 )
 from ecgfed.web.page import escaped, inline_page
@@ -36,7 +36,7 @@ from ecgfed.web.page import escaped, inline_page
 STYLES = ("paper.css", "report.css")
 SCRIPTS = ("paper.js", "report.js")
 SCALE = "25 mm/s, 10 mm/mV"
-#: Scale of an average beat: twice as large, so that a second is as wide as a hand can hold.
+#: Scale of an average beat: twice that of the strips.
 LARGE = {"mm_per_s": 50, "mm_per_unit": 20}
 
 
@@ -263,4 +263,4 @@ def _model(parts: RecordingParts) -> str:
 
 def _reading(parts: RecordingParts) -> str:
     text = f'Every count above stands beside its rule. What nothing has looked for reads "{NOT_ASSESSED}", never 0.'
-    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts))
+    return section("limits", "What this report does not say", paragraph(text), not_assessed_list(parts))

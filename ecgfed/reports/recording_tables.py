@@ -1,4 +1,4 @@
-"""The tables of a recording's report; each count stands beside its rule."""
+"""The tables of a recording's report; each count beside its rule."""
 
 from collections.abc import Sequence
 
@@ -12,25 +12,25 @@ from ecgfed.reports.recording_parts import ClassSummary, RecordingParts
 #: At most this many bad stretches and pauses are listed.
 LISTED = 12
 #: Findings that this report does not assess.
-UNLOOKED = (
+NOT_ASSESSED_FINDINGS = (
     ("Atrial fibrillation and flutter", "no rhythm is classified, only beats"),
-    ("Ventricular flutter and fibrillation", "waves like theirs are warned of, others may be taken for beats"),
+    ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
     ("AV block, P waves and the PR interval", "no P wave is measured"),
-    ("ST segment and T wave", "the filter keeps them, and nothing measures them"),
+    ("ST segment and T wave", "kept by the filter, but not measured"),
     ("QRS duration and QT interval", "not measured"),
-    ("Pacemaker function", "capture and sensing are not looked at"),
-    ("Symptoms, activity and time of day", "the recording says nothing of them"),
+    ("Pacemaker function", "capture and sensing are not assessed"),
+    ("Symptoms, activity and time of day", "not part of the recording"),
 )
 
 
 def quality_table(parts: RecordingParts) -> str:
-    """Return the usable time of each lead and why the rest is not."""
+    """Return the usable time of each lead, and the reasons for the rest."""
     rows = [
         (
             f"{lead.name} (read)" if lead.name == parts.lead else lead.name,
             clock(lead.usable_s),
             f"{lead.percent:.2f}%",
-            ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in lead.seconds.items()) or "nothing amiss",
+            ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in lead.seconds.items()) or "none",
         )
         for lead in parts.leads
     ]
@@ -114,7 +114,7 @@ def rate_table(parts: RecordingParts) -> str:
 
 
 def rhythms_table(parts: RecordingParts) -> str:
-    """Return the rhythms that were detected in the signal or are marked in the labels' file."""
+    """Return the rhythms detected in the signal or marked in the file of labels."""
     source = {"signal": "detected in the signal", "labels": "marked in the labels' file"}
     rows = [
         (row.rhythm, len(row.episodes), clock(row.seconds, 0), source.get(row.source, row.source))
@@ -147,7 +147,7 @@ def variability_table(parts: RecordingParts) -> str:
 
 
 def classes_table(parts: RecordingParts) -> str:
-    """Return every class with its meaning: the legend of the codes too."""
+    """Return every class with its meaning, as the legend of the codes."""
     counted = parts.events.counted
     has_confidence = any(item.uncertain is not None for item in parts.classes)
 
@@ -178,7 +178,7 @@ def classes_table(parts: RecordingParts) -> str:
 
 
 def hours_table(parts: RecordingParts) -> str:
-    """Return what happened hour by hour."""
+    """Return the counts of each hour."""
     withheld = parts.events.withheld
     columns = [number for number, row in enumerate(parts.classes) if row.beats and row.kind not in withheld]
     known = [
@@ -204,7 +204,7 @@ def hours_table(parts: RecordingParts) -> str:
 
 
 def comparison_table(parts: RecordingParts) -> str:
-    """Return on which classes two readers disagree."""
+    """Return the classes on which two readers disagree."""
     pair = parts.comparison
     if pair is None or not pair.pairs:
         return ""
@@ -214,9 +214,9 @@ def comparison_table(parts: RecordingParts) -> str:
     return table(f"Where they disagree{more}", head, rows, kind="numbers-late")
 
 
-def unlooked_list(parts: RecordingParts) -> Markup:
-    """Return what was not assessed."""
-    rows = list(UNLOOKED)
+def not_assessed_list(parts: RecordingParts) -> Markup:
+    """Return the list of findings that were not assessed."""
+    rows = list(NOT_ASSESSED_FINDINGS)
     if any(row.source == "labels" for row in parts.rhythms):
         rows[0] = (rows[0][0], "only as marked in the labels' file")
     why = "the labels know no such class" if parts.events.counted else "no beat was counted"

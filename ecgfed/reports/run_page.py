@@ -24,7 +24,7 @@ from ecgfed.web.page import escaped, inline_page
 STYLES = ("report.css", "run.css")
 SCRIPTS = ("run.js",)
 NOT_EVALUATED = "not evaluated"
-#: What the scenarios ask.
+#: Descriptions of the scenarios.
 _SCENARIOS = (
     ("T_g", "one model for everybody, on everybody's {}"),
     ("T_p", "each patient's own answer on that patient's {}, mean over patients"),
@@ -65,7 +65,7 @@ def _header(parts: RunParts) -> str:
 
 
 def notes_section(notes: tuple[tuple[str, str], ...]) -> str:
-    """Return what to keep in mind, as a recording's warnings are shown."""
+    """Return the notes, in the style of a recording's warnings."""
     if not notes:
         return section("notes", "To keep in mind", paragraph("Nothing that is checked was found amiss."))
     items = "".join(
@@ -125,7 +125,7 @@ def _patients(parts: RunParts) -> str:
 
 
 def drawing(drawn: str) -> str:
-    """Return a chart that can be scrolled where it is wider than its place."""
+    """Return a chart that scrolls if it is wider than the page."""
     return f'<div class="wide" role="group" aria-label="Chart">{drawn}</div>' if drawn else ""
 
 

@@ -1,4 +1,4 @@
-"""``prepare``: recordings in, a cohort out; of images: ``prepare_images``."""
+"""``prepare``: cohorts from recordings; ``prepare_images`` makes those from images."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,11 +65,11 @@ def prepare_mitbih(
     workers: int | None = None,
     watch: Watch = NOBODY,
 ) -> Cohort:
-    """Make a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
+    """Create a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
 
     Args:
-        source: folder with the records; with ``download``, the folder to put them in.
-        out: the cohort folder to make.
+        source: folder with the records; with ``download``, the folder to download them to.
+        out: the cohort folder to create.
         download: fetch the records from PhysioNet first, verified.
         url: a mirror to download from.
         split: ``random`` (stratified by class) or ``chronological``.
@@ -77,20 +77,20 @@ def prepare_mitbih(
         classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
         peaks: ``annotated`` or ``detected`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
-        rr_version: of the RR features: 2, which know gaps and the patient, or 1, which come one beat late.
-        holdout: client ids to keep out of training.
+        mains_hz: mains frequency where the recordings were made, 50 or 60, for detectors that use it; None is 60.
+        rr_version: version of the RR features: 2 respects gaps and patients, 1 lags by one beat.
+        holdout: client ids to exclude from training.
         leads: lead names in order of preference.
-        seed: decides the random split.
-        pack: also write the cohort as one small file there.
-        anonymize: new ids for patients and records, and nothing said of the files they came from (docs/privacy.md).
-        key: write who is who there, readable by its owner only.
-        overwrite: replace ``out`` where it exists.
-        workers: processes; default one a core. The result does not depend on it.
+        seed: seed of the random split.
+        pack: also pack the cohort into this file.
+        anonymize: new ids for patients and records, and no names of their files (docs/privacy.md).
+        key: file for the table of new and original ids, readable by its owner only.
+        overwrite: replace an existing ``out``.
+        workers: processes; default one per core. The result does not depend on it.
         watch: told of the progress.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an input cannot be used; the message is one line.
     """
     from ecgfed.domain.cohort.download import PHYSIONET, download_mitbih
     from ecgfed.domain.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
@@ -169,19 +169,19 @@ def prepare_folder(
     workers: int | None = None,
     watch: Watch = NOBODY,
 ) -> Cohort:
-    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or of hospitals.
+    """Create a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or hospital formats.
 
-    Every recording is read once before the work begins, so that all that is wrong with them is known together.
+    All recordings are checked before the work begins, so that every unusable one is reported at once.
 
     Args:
         directory: folder of recordings, sub-folders included.
-        out: the cohort folder to make.
+        out: the cohort folder to create.
         patients: CSV with columns record and patient.
-        patient_comment: regular expression, one group, that finds the patient in a header's comments. What it finds
-            says whose a recording is and is not written down: the clients are called ``p0001``, ``p0002``, ...
+        patient_comment: regular expression with one group that matches the patient in a header's comments. The match
+            identifies the patient and is not stored: the clients are called ``p0001``, ``p0002``, ...
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which recordings
             to take; default all of them.
-        how: what CSV and NumPy files leave open.
+        how: options for CSV and NumPy files, which lack them.
         annotator: suffix of the annotation files.
         split: as in ``prepare_mitbih``; so are all arguments from here on.
         classes: see there.
@@ -195,13 +195,13 @@ def prepare_folder(
         pack: see there.
         anonymize: see there.
         key: see there.
-        skip_unusable: leave out what cannot be used, each with a warning, and go on with the rest.
+        skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
         overwrite: see there.
         workers: see there.
         watch: see there.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; of several recordings an ``UnusableError`` with its ``problems``.
+        EcgfedError: an input cannot be used; for several recordings an ``UnusableError`` with its ``problems``.
 
     Examples:
         >>> import ecgfed
@@ -267,7 +267,7 @@ def prepare_folder(
 def _without_unusable(
     sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, watch: Watch
 ) -> list[Source]:
-    """Return the clients and recordings that can be used; raise what is wrong with others unless they are skipped."""
+    """Return the usable clients and recordings; raises UnusableError for others unless ``skip``."""
     from ecgfed.domain.cohort.check import usable
 
     total = sum(len(source.records) for source in sources) + len(problems)
@@ -285,7 +285,7 @@ def _without_unusable(
 
 
 def _listed(problems: Problems, anonymous: bool) -> dict[str, object]:
-    """What ``cohort.json`` says of the recordings that were left out; no names of files where names leave."""
+    """Return the entry of ``cohort.json`` on skipped recordings, without file names where anonymous."""
     names = [] if anonymous else [problems.name_of(record) for record in sorted(problems.errors)]
     return {"count": len(problems), "recordings": names}
 
@@ -304,23 +304,23 @@ def prepare_demo(
     workers: int | None = None,
     watch: Watch = NOBODY,
 ) -> Cohort:
-    """Make up recordings of synthetic patients and a cohort from them: to see the software run, without data.
+    """Create recordings of synthetic patients and a cohort from them, to try the software without data.
 
     Args:
-        out: the cohort folder to make.
-        records: where to write the records; default ``OUT-records`` beside the cohort.
-        patients: how many patients.
-        minutes: how long to record each.
+        out: the cohort folder to create.
+        records: folder for the records; default ``OUT-records`` beside the cohort.
+        patients: number of patients.
+        minutes: length of each record in minutes.
         split: ``random`` or ``chronological``.
-        holdout: client ids to keep out of training.
-        seed: decides the recordings and the random split.
-        pack: also write the cohort as one small file there.
-        overwrite: replace ``out`` and ``records`` where they exist.
-        workers: processes; default one a core.
+        holdout: client ids to exclude from training.
+        seed: seed of the recordings and the random split.
+        pack: also pack the cohort into this file.
+        overwrite: replace existing ``out`` and ``records``.
+        workers: processes; default one per core.
         watch: told of the progress.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an input cannot be used; the message is one line.
 
     Examples:
         >>> import ecgfed
@@ -331,11 +331,11 @@ def prepare_demo(
 
     out = Path(out)
     folder = out.parent / f"{out.name}-records" if records is None else Path(records)
-    here, there = out.resolve(), folder.resolve()
-    if here.is_relative_to(there) or there.is_relative_to(here):
+    cohort_folder, records_folder = out.resolve(), folder.resolve()
+    if cohort_folder.is_relative_to(records_folder) or records_folder.is_relative_to(cohort_folder):
         raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
     options = _options(("MLII",), "mitbih12", split, holdout, seed)
-    # Both folders or neither: the records take their name once the cohort has been made from them.
+    # Both folders or neither: the records get their final name once the cohort is complete.
     with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
         sources = write_demo_records(
             partial, seed=seed, patients=patients, minutes=minutes, progress=telling(watch, "patients")
@@ -355,19 +355,19 @@ def prepare_demo(
 
 
 def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False) -> Cohort:
-    """Make a cohort from a packed file, on the machine it travelled to.
+    """Create a cohort from a packed file.
 
     Args:
         file: written by ``pack``.
-        out: the cohort folder to make.
-        overwrite: replace ``out`` where it exists.
+        out: the cohort folder to create.
+        overwrite: replace an existing ``out``.
 
     Raises:
-        CohortError: it is no packed cohort.
+        CohortError: the file is not a packed cohort.
 
     Examples:
         >>> import ecgfed
-        >>> here = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
+        >>> cohort = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
         >>> ecgfed.unpack_cohort("packed.zip", "unpacked")
         Cohort('unpacked': 3 clients, 12 classes, 247 beats)
     """
@@ -378,15 +378,17 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
 
 def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
-    """Return the cohort, packed too where that is asked for; warn of units, and of what was excluded."""
-    large = {str(one["name"]): float(one["too_large_mv"]) for one in cohort.meta["records"] if "too_large_mv" in one}
+    """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
+    large = {
+        str(entry["name"]): float(entry["too_large_mv"]) for entry in cohort.meta["records"] if "too_large_mv" in entry
+    }
     if large:
         first = max(large, key=lambda name: large[name])
         watch.warn(
             f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
-    noted = [one for one in cohort.meta["records"] if one.get("notes")]
+    noted = [entry for entry in cohort.meta["records"] if entry.get("notes")]
     if noted:
         count = count_of(len(cohort.meta["records"]), "recording")
         watch.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")

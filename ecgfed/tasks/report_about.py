@@ -36,11 +36,11 @@ _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
 def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return names and values of a report's header."""
     recording = reading.recording
-    other_leads = [name for name in recording.leads if name != recording.lead]
+    remaining_leads = [name for name in recording.leads if name != recording.lead]
     rows = [
         ("Length", f"{clock(recording.duration_s)} at {recording.fs_hz:g} Hz"),
         ("Lead read", recording.lead + (f" (requested as {recording.requested_as})" if recording.requested_as else "")),
-        ("Other leads", ", ".join(other_leads) or "none"),
+        ("Other leads", ", ".join(remaining_leads) or "none"),
         ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
         ("Start time", "not part of this report; times count from the start"),
         ("Made by", f"ecgfed {__version__}"),

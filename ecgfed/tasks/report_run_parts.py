@@ -303,9 +303,9 @@ def _sent(document: RunDocument, lines: Lines) -> CommunicationCost | str:
     for line, clients in zip(lines, participants, strict=True):
         after = next((number for number in numbers if number >= line["round"]), numbers[-1])
         down, up = down + (clients or 0) * bytes_by_round[after][0], up + (clients or 0) * bytes_by_round[after][1]
-    later_bytes = {bytes_by_round[number] for number in numbers[1:]}
+    bytes_after_first = {bytes_by_round[number] for number in numbers[1:]}
     all_clients = document.plan.get("clients_per_round") is None
-    return CommunicationCost(tuple(rows), down, up, len(later_bytes) > 1 or (len(rows) > 1 and not all_clients))
+    return CommunicationCost(tuple(rows), down, up, len(bytes_after_first) > 1 or (len(rows) > 1 and not all_clients))
 
 
 def _seconds(timing: Lines, where: Path, finished_rounds: int) -> tuple[tuple[str, str | None], ...]:

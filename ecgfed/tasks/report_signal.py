@@ -49,8 +49,8 @@ class DrawnLeads:
     @classmethod
     def of(cls, recording: AnyRecording, quality: Mapping[str, LeadQuality]) -> "DrawnLeads":
         """Return the lead in use and as many others as fit on a strip."""
-        other_leads = [name for name in recording.leads if name != recording.lead]
-        names = (recording.lead, *other_leads)[:MOST_LEADS]
+        remaining_leads = [name for name in recording.leads if name != recording.lead]
+        names = (recording.lead, *remaining_leads)[:MOST_LEADS]
         return cls(recording, names, quality, max(1, int(recording.fs_hz // _LEAST_HZ)))
 
     @property

@@ -80,9 +80,9 @@ def comparison_page(parts: ComparisonParts) -> str:
 def _scores(parts: ComparisonParts) -> str:
     head = ("Compared", *(name for name, _ in parts.runs))
     text = (
-        "T_g: one model for everybody on everybody's examples; T_p: each patient's own answer on the patient's own; "
-        "T_r: the same on everybody's; T_l: harmonic mean of T_p and T_r. Macro-F1 over the classes in truth or "
-        "prediction. Worst tenth: mean macro-F1 of the tenth of patients served worst, at least one."
+        "T_g: the global model on all patients' examples; T_p: each personal model on its patient's examples; "
+        "T_r: the same on all patients'; T_l: harmonic mean of T_p and T_r. Macro-F1 over the classes in truth or "
+        "prediction. Worst tenth: mean macro-F1 of the tenth of patients with the lowest scores, at least one."
     )
     content = table(f"Settings that differ, and macro-F1 on {parts.split}", head, parts.main, kind="numbers")
     return section("scores", "Scores side by side", content, paragraph(text), *map(paragraph, parts.settings_lines))

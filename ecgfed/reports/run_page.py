@@ -26,9 +26,9 @@ SCRIPTS = ("run.js",)
 NOT_EVALUATED = "not evaluated"
 #: Descriptions of the scenarios.
 _SCENARIOS = (
-    ("T_g", "one model for everybody, on everybody's {}"),
-    ("T_p", "each patient's own answer on that patient's {}, mean over patients"),
-    ("T_r", "each patient's own answer on everybody's {}, mean over patients"),
+    ("T_g", "the global model on all patients' {}"),
+    ("T_p", "each personal model on its patient's {}, mean over patients"),
+    ("T_r", "each personal model on all patients' {}, mean over patients"),
     ("T_l", "harmonic mean of T_p and T_r (GRP-FED, equation 6)"),
 )
 
@@ -106,18 +106,19 @@ def _patients(parts: RunParts) -> str:
     worst_n = sum(patient.worst for patient in scored.patients)
     tenth = [patient.personal_f1 for patient in scored.patients if patient.worst]
     text = (
-        f"{scored.title}: the own answer serves {better:,} of {count_of(len(scored.patients), 'patient')} better than "
-        f"the global model, {worse:,} worse and {len(scored.patients) - better - worse:,} the same. The tenth that it "
-        f"serves worst ({count_of(worst_n, 'patient')}) has a mean macro-F1 of {sum(tenth) / len(tenth):.3f}."
+        f"{scored.title}: personal models score higher than the global model for {better:,} of "
+        f"{count_of(len(scored.patients), 'patient')}, lower for {worse:,} and equal for "
+        f"{len(scored.patients) - better - worse:,}. The tenth of patients with the lowest scores "
+        f"({count_of(worst_n, 'patient')}) has a mean macro-F1 of {sum(tenth) / len(tenth):.3f}."
     )
     legend = "A grey column with a triangle on top: the worst tenth."
     bars = [Bar(patient.client, patient.global_f1, patient.personal_f1, patient.worst) for patient in scored.patients]
     drawn = bar_chart(
         bars,
-        f"Gain of {count_of(len(bars), 'patient')} by their own answer, sorted; the table below says the same",
-        "Gain in macro-F1 of the own answer over the global model",
+        f"Gain of {count_of(len(bars), 'patient')} by their personal models, sorted; the table below has the values",
+        "Gain in macro-F1 of the personal over the global model",
         "macro-F1 of the global model",
-        "macro-F1 of the own answer",
+        "macro-F1 of the personal model",
     )
     return section(
         "patients", "Patients", paragraph(text), paragraph(legend), drawing(drawn), patients_table(scored, what)
@@ -139,8 +140,8 @@ def _confusions(parts: RunParts) -> str:
     absent = [parts.classes[i] for i in range(len(every)) if i not in present]
     tables = []
     for matrix, title in (
-        (scored.confusion, f"The global model on everybody's {what}"),
-        (scored.confusion_personal, f"Each patient's own answer on that patient's {what}"),
+        (scored.confusion, f"The global model on all patients' {what}"),
+        (scored.confusion_personal, f"Each personal model on its patient's {what}"),
     ):
         if matrix is None:
             tables.append(

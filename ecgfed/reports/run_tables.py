@@ -50,9 +50,9 @@ def scenario_table(scored: Sequence[Scored]) -> str:
 def patients_table(scored: Scored, what: str) -> str:
     """Return every patient, ordered by gain like the bars."""
     head = [
-        *("Patient", "Global model", "Own answer", "Gain", "Worst tenth"),
-        *(f"Own answer by {name}" for name in scored.alternatives),
-        *(f"Own answer on everybody's {what}", what.capitalize(), "Classes"),
+        *("Patient", "Global model", "Personal model", "Gain", "Worst tenth"),
+        *(f"Personal model by {name}" for name in scored.alternatives),
+        *(f"Personal model on all patients' {what}", what.capitalize(), "Classes"),
     ]
 
     def row(patient: ScoredPatient) -> Sequence[Cell]:
@@ -73,7 +73,7 @@ def patients_table(scored: Scored, what: str) -> str:
     if len(scored.patients) <= UNFOLDED:
         return every
     worst = sorted((patient for patient in scored.patients if patient.worst), key=lambda patient: patient.personal_f1)
-    title = f"The {min(len(worst), WORST)} patients whose own answer is worst"
+    title = f"The {min(len(worst), WORST)} patients with the worst personal models"
     first = table(title, head, map(row, worst[:WORST]), kind="numbers")
     return first + folded(every, len(scored.patients), "All patients")
 
@@ -90,7 +90,7 @@ def classes_table(scored: Scored, classes: Sequence[str], what: str) -> str:
         more = map(_share, personal[entry.name]) if entry.name in personal else ()
         rows.append((entry.name, entry.beats, entry.predicted, *shares, *more))
     head = ("Class", what.capitalize(), "Predicted", "Se", "+P", "F1")
-    also = ("Se, own answers", "+P, own answers", "F1, own answers") if personal else ()
+    also = ("Se, personal", "+P, personal", "F1, personal") if personal else ()
     return table(f"Classes: the global model on everybody's {what}", (*head, *also), rows, kind="numbers")
 
 

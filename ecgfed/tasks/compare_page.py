@@ -19,8 +19,8 @@ from ecgfed.tasks.report_run_parts import USE, Lines, name_of_run, never_predict
 _CURVES = {
     "loss_mean": ("Training loss, mean over clients", True, False),
     "loss_max": ("Training loss, worst client", True, False),
-    "valid_T_g": ("Macro-F1 on the validation split, global answer (T_g)", False, True),
-    "valid_T_p": ("Macro-F1 on the validation split, personal answers (T_p)", False, True),
+    "valid_T_g": ("Macro-F1 on the validation split, global model (T_g)", False, True),
+    "valid_T_p": ("Macro-F1 on the validation split, personal models (T_p)", False, True),
 }
 
 

@@ -28,7 +28,7 @@ _LONGEST_S = 1e12
 _RESTORE = "restore the file"
 #: Keys of a history line without a curve.
 _NO_CURVES = {"round", "passes", "loss_mean", "loss_max", "worst_client"}
-_SCORES = {"valid_T_g": "global answer, pooled (T_g)", "valid_T_p": "personal answers, mean (T_p)"}
+_SCORES = {"valid_T_g": "global model, pooled (T_g)", "valid_T_p": "personal models, mean (T_p)"}
 _ALSO = {"T_p_global": "T_p of the global model", "T_l_clients": "T_l, mean of the patients' own harmonic means"}
 #: Labels of other numbers of a round.
 _MEANINGS = {

@@ -91,7 +91,7 @@ def classes_table(scored: Scored, classes: Sequence[str], what: str) -> str:
         rows.append((entry.name, entry.beats, entry.predicted, *shares, *more))
     head = ("Class", what.capitalize(), "Predicted", "Se", "+P", "F1")
     also = ("Se, personal", "+P, personal", "F1, personal") if personal else ()
-    return table(f"Classes: the global model on everybody's {what}", (*head, *also), rows, kind="numbers")
+    return table(f"Classes: the global model on all patients' {what}", (*head, *also), rows, kind="numbers")
 
 
 def _of_class(matrix: NDArray[np.int64], i: int) -> tuple[float | None, float | None, float | None]:

@@ -30,8 +30,8 @@ from .reading import (
     read_options,
     requested_leads,
 )
+from .reporter import terminal_reporter
 from .tables import Cell, fits
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.predict import RecordingPredictions
@@ -99,16 +99,16 @@ def predict_command(
     if is_batch(records):
         from ecgfed.tasks.predict_batch import predict_batch
 
-        with watching(quiet=quiet, json_output=json_output) as watch:
-            batch = predict_batch(records, out, **options, **drawn, resume=resume, watch=watch)
+        with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+            batch = predict_batch(records, out, **options, **drawn, resume=resume, progress=progress)
         _print_batch(batch, time.perf_counter() - started, json_output=json_output, quiet=quiet)
         if batch.failed:
             raise typer.Exit(1)
         return
     if resume:
         raise OptionError("--resume", f"{records[0]} is one recording", "a folder, or several", "leave --resume out")
-    with watching(quiet=quiet, json_output=json_output) as watch:
-        predictions = predict(recording=records[0], **options, watch=watch)
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+        predictions = predict(recording=records[0], **options, progress=progress)
     files = predictions.save(out, **drawn)
     elapsed = time.perf_counter() - started
     if json_output:

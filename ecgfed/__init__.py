@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from ecgfed.tasks.predict_batch import Batch, predict_batch
     from ecgfed.tasks.prepare import prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
     from ecgfed.tasks.prepare_images import prepare_cifar10
+    from ecgfed.tasks.progress import EcgfedWarning, ProgressReporter
+    from ecgfed.tasks.progress import Watch as Watch
     from ecgfed.tasks.report import RecordingReport, report
     from ecgfed.tasks.report_run import RunReport, report_run
     from ecgfed.tasks.train import train, train_seeds
-    from ecgfed.tasks.watch import EcgfedWarning, Watch
 
 #: name -> the module that has it
 _WHERE = {
@@ -79,7 +80,7 @@ _WHERE = {
     "Detections": "tasks.detect",
     "Ec57Scores": "tasks.ec57",
     "EcgfedError": "errors",
-    "EcgfedWarning": "tasks.watch",
+    "EcgfedWarning": "tasks.progress",
     "EventRules": "events.rules",
     "Inspection": "tasks.inspect",
     "LabelMap": "beats.labels",
@@ -87,6 +88,7 @@ _WHERE = {
     "OwnModel": "tasks.own_model",
     "PersonalModel": "tasks.personalize",
     "Predictions": "device.predictions",
+    "ProgressReporter": "tasks.progress",
     "ReadOptions": "record.recording",
     "Recording": "record.recording",
     "Labelling": "tasks.label",
@@ -94,7 +96,7 @@ _WHERE = {
     "Run": "runs.run",
     "RunReport": "tasks.report_run",
     "Scores": "evaluation.result",
-    "Watch": "tasks.watch",
+    "Watch": "tasks.progress",  # deprecated: ProgressReporter
 }
 
 __all__ = [
@@ -116,13 +118,13 @@ __all__ = [
     "OwnModel",
     "PersonalModel",
     "Predictions",
+    "ProgressReporter",
     "ReadOptions",
     "Recording",
     "RecordingReport",
     "Run",
     "RunReport",
     "Scores",
-    "Watch",
     "convert",
     "detect",
     "evaluate",

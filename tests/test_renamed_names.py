@@ -90,3 +90,25 @@ def test_client_states_of_a_run(fedavg_run: Path) -> None:
     assert warned(lambda: run.own_method) == run.custom_method == ""
     assert isinstance(state, State)
     assert torch.is_grad_enabled()
+
+
+def test_watch_is_a_progress_reporter(records: Path, tmp_path: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def subclass() -> ecgfed.ProgressReporter:
+        class Old(ecgfed.Watch):
+            def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:  # type: ignore[override]
+                seen.append((what, done, total, about, more))
+
+        return Old()
+
+    old = warned(subclass)
+    assert isinstance(old, ecgfed.ProgressReporter)
+    old.update("rounds", 1, 2, "loss 0.3", rate="1 round/s", remaining_s=3.0)
+    assert seen == [("rounds", 1, 2, "loss 0.3", {"rate": "1 round/s", "left_s": 3.0})]
+    assert isinstance(warned(ecgfed.Watch), ecgfed.ProgressReporter)
+    seen.clear()
+    warned(lambda: ecgfed.detect(records, watch=old))  # type: ignore[call-arg]
+    assert [(what, done, total) for what, done, total, *_ in seen] == [("records", n, 4) for n in (1, 2, 3, 4)]
+    with pytest.raises(TypeError, match="watch.*progress"):
+        ecgfed.detect(records, watch=old, progress=old)  # type: ignore[call-arg]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from ecgfed.beats.exclusions import Counted
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.annotations import end_note
@@ -17,7 +18,7 @@ from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, Rea
 from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
-from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
+from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.text import shortened
 
 
@@ -93,6 +94,7 @@ class Conversion:
         return f"<table><caption>{html.escape(self.record)}</caption>{head}{rows}</table>"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def convert(
     recording: AnyRecording | Path | str,
     out: Path | str,
@@ -104,7 +106,7 @@ def convert(
     keep: str | Sequence[str] = (),
     key: Path | str | None = None,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Conversion:
     """Write a recording and its annotation as a WFDB record of 16 bits, read back and compared first.
 
@@ -120,7 +122,7 @@ def convert(
         keep: with ``anonymize``: ``age`` (90 and older are one), ``sex``, or both, where the header says them.
         key: with ``anonymize``: a table of who is who to write or to go on with, readable by its owner only.
         overwrite: replace files of these names, but never the recording itself.
-        watch: told what was left out.
+        progress: receives progress, notes and warnings.
 
     Raises:
         OptionError: the files are there already.
@@ -144,12 +146,12 @@ def convert(
         )
     annotation = _annotation(recording, annotator)
     for note in filter(None, (*recording.notes, end_note(annotation) if annotation else "")):
-        watch.warn(note)
+        progress.warn(note)
     if not anonymize:
-        return _written(recording, annotation, record_name(recording.name), source, Path(out), overwrite, watch)
+        return _written(recording, annotation, record_name(recording.name), source, Path(out), overwrite, progress)
     with reserved_id(Path(out), key, source) as (name, rows), writing_key(key, rows):
         clean = anonymised(recording, annotation, name, keep=keep, leads=lead_list(leads))
-        made = _written(clean.recording, clean.annotation, name, source, Path(out), overwrite, watch)
+        made = _written(clean.recording, clean.annotation, name, source, Path(out), overwrite, progress)
     return replace(made, removed=clean.removed)
 
 
@@ -176,7 +178,7 @@ def _written(
     source: Path,
     out: Path,
     overwrite: bool,
-    watch: Watch,
+    progress: ProgressReporter,
 ) -> Conversion:
     """Write a record, and say what became of it."""
     suffixes = ("hea", "dat", "atr") if annotation is not None else ("hea", "dat")
@@ -185,11 +187,11 @@ def _written(
     files, written = record_bytes(recording, name, annotation)
     write_together(dict(zip(targets, files.values(), strict=True)))
     excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
-    report_exclusions(excluded[1:], watch)  # each channel has a warning of its own
+    report_exclusions(excluded[1:], progress)  # each channel has a warning of its own
     for channel in recording.skipped:
-        watch.warn(f"left out: {channel}")
+        progress.warn(f"left out: {channel}")
     if annotation is None:
-        watch.warn("no annotation beside it: name one with --annotator")
+        progress.warn("no annotation beside it: name one with --annotator")
     return Conversion(
         name,
         source,

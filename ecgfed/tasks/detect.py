@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.exclusions import Counted, Exclusions
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.errors import EcgfedError, OptionError
 from ecgfed.files import check_free, sha256, write_together
 from ecgfed.record.leads import lead_list
@@ -21,8 +22,8 @@ from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_nam
 from ecgfed.signal.heartbeats import end_noise
 from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
+from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead where there is neither.
@@ -121,6 +122,7 @@ class Detections:
         return f"<table><caption>R peaks by {html.escape(self.detector)}</caption>{head}{rows}</table>{listed}"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def detect(
     records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str],
     out: Path | str | None = None,
@@ -131,7 +133,7 @@ def detect(
     suffix: str = SUFFIX,
     how: ReadOptions | None = None,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Detections:
     """Find the R peaks of recordings.
 
@@ -148,7 +150,7 @@ def detect(
         suffix: of the annotation files.
         how: what CSV and NumPy files leave open.
         overwrite: replace files of these names, but never a recording itself.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         OptionError: an option that cannot be, or the files are there already.
@@ -182,8 +184,8 @@ def detect(
             recording = _opened(one, selection, read_options(how))
             files += recording.files
             before_s = sum(other.duration_s for other in found)
-            told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(requested) == 1)
-            peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, told, watch)
+            told = minutes_reporter(progress, "minutes read", recording, offset_s=before_s, single=len(requested) == 1)
+            peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, told, progress)
         except EcgfedError as problem:
             if len(requested) == 1:
                 raise
@@ -191,25 +193,29 @@ def detect(
         else:
             found.append(peaks if targets is None else replace(peaks, file=targets[number]))
             counted.append(exclusions)
-        watch.progress("records", number + 1, len(requested), _name(one))
+        progress.update("records", number + 1, len(requested), _name(one))
     if targets is not None:
         check_free(targets, files, overwrite=overwrite)
         written = {one.file: annotation_bytes(one.annotation(), one.fs_hz) for one in found if one.file is not None}
         write_together(written)
     beats, channels = zip(*counted, strict=True) if counted else ((), ())
     excluded = [Exclusions.summed(beats, "beat"), Exclusions.summed(channels, "channel")]
-    report_exclusions(excluded, watch)
+    report_exclusions(excluded, progress)
     return Detections(tuple(found), qrs_detector.name, mains_hz, excluded_as_json(excluded), tuple(failed))
 
 
 def _peaks_of(
-    recording: AnyRecording, detector: Detector, mains_hz: float | None, told: OnSamples | None, watch: Watch
+    recording: AnyRecording,
+    detector: Detector,
+    mains_hz: float | None,
+    told: OnSamples | None,
+    progress: ProgressReporter,
 ) -> tuple[RecordPeaks, tuple[Exclusions, Exclusions]]:
     """Return the R peaks of a recording, and which beats and channels were excluded."""
     if amiss := no_ecg(recording):
-        watch.warn(f"{recording.name}: {amiss}")
+        progress.warn(f"{recording.name}: {amiss}")
     for note in recording.notes:
-        watch.warn(f"{recording.name}: {note}")
+        progress.warn(f"{recording.name}: {note}")
     at = find_peaks(recording, detector=detector, mains_hz=mains_hz, on_samples=told)
     noise = end_noise(recording, at, detector)
     peaks = RecordPeaks(

@@ -17,8 +17,8 @@ from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_synthetic
 from ecgfed.signal.findings import paced_rhythm
 from ecgfed.signal.size import size_text, too_large
+from ecgfed.tasks.progress import ProgressReporter
 from ecgfed.tasks.records import no_ecg, recording_digests
-from ecgfed.tasks.watch import Watch
 from ecgfed.text import count_of, listed
 
 #: So many far or uncertain beats are nothing to speak of: one in a hundred is far among those trained on.
@@ -64,11 +64,11 @@ def doubts_of(
     )
 
 
-def warn_of(doubts: tuple[ModelWarning, ...], watch: Watch) -> None:
+def warn_of(doubts: tuple[ModelWarning, ...], progress: ProgressReporter) -> None:
     """Tell the grave doubts as warnings; the others are read where the predictions are."""
     for doubt in doubts:
         if doubt.severe:
-            watch.warn(f"{doubt.text[0].lower()}{doubt.text[1:].removesuffix('.')}")
+            progress.warn(f"{doubt.text[0].lower()}{doubt.text[1:].removesuffix('.')}")
 
 
 def same_lead(recording: AnyRecording, bundle: Bundle) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ecgfed.beats.exclusions import Counted, Exclusions
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.evaluation.ec57 import (
     CLASSES,
@@ -24,8 +25,8 @@ from ecgfed.record.recording import Annotation
 from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.record.wfdb_header import read_header, record_base
 from ecgfed.tasks.excluded import annotations_excluded, excluded_as_json
+from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import record_paths, seconds_of
-from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of, shortened
 
 #: Columns of the table, named as bxb names them, and the scores they show.
@@ -153,6 +154,7 @@ class Ec57Scores:
         return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def score_ec57(
     records: Path | str | Sequence[Path | str],
     test: str,
@@ -161,7 +163,7 @@ def score_ec57(
     test_folder: Path | str | None = None,
     start: float | str = START_S,
     mapping: str = "aami5",
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Ec57Scores:
     """Score beat annotations by ANSI/AAMI EC57: QRS, VEB and SVEB sensitivity and +P, gross and average.
 
@@ -175,7 +177,7 @@ def score_ec57(
         test_folder: where those under test lie, if not beside the records.
         start: end of the learning period, in seconds or as ``5:00``, which EC57 says.
         mapping: ``aami5`` (de Chazal) or ``aami5-bxb`` (escape beats e, j in S).
-        watch: told which records of a folder are not scored.
+        progress: receives progress, notes and warnings.
 
     Raises:
         OptionError: an option that cannot be.
@@ -201,15 +203,15 @@ def score_ec57(
         if not marks.is_file() and path not in named:  # of a folder those that were annotated
             without.append(path.name)
             continue
-        compared.append(_compare(path, marks, reference, start_s, mapping, watch, read))
+        compared.append(_compare(path, marks, reference, start_s, mapping, progress, read))
     if not compared:
         where = folder or given[0]
         raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", "check --test, --test-folder")
     if without:
-        watch.warn(f"not scored, without .{test}: {', '.join(without)}")
+        progress.warn(f"not scored, without .{test}: {', '.join(without)}")
     scored = Exclusions("record", len(compared) + len(without), {"not_annotated": len(without)})
     excluded = [scored, annotations_excluded(read)]
-    report_exclusions(excluded[1:], watch)  # the records are named above
+    report_exclusions(excluded[1:], progress)  # the records are named above
     return Ec57Scores(
         tuple(compared),
         aggregate(compared),
@@ -223,7 +225,13 @@ def score_ec57(
 
 
 def _compare(
-    path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch, read: list[Annotation]
+    path: Path,
+    marks: Path,
+    reference: str,
+    start_s: float,
+    mapping: str,
+    progress: ProgressReporter,
+    read: list[Annotation],
 ) -> BeatComparison:
     if format_of(path) != "wfdb":
         raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
@@ -236,7 +244,9 @@ def _compare(
     fs_hz = float(header.fs)
     theirs = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by="--reference")
     if excludes_nothing(theirs):
-        watch.warn(f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra")
+        progress.warn(
+            f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra"
+        )
     named_by = "--test, their folder with --test-folder"
     ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by)
     read += [theirs, ours]

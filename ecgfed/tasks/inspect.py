@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.exclusions import Counted
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
 from ecgfed.record.annotations import end_note
@@ -28,8 +29,8 @@ from ecgfed.signal.heartbeats import end_noise
 from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
+from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
@@ -133,6 +134,7 @@ class Inspection:
         return Picture(draw_quality(page, start_s, form=form))
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def inspect_recording(
     recording: AnyRecording | Path | str,
     *,
@@ -144,7 +146,7 @@ def inspect_recording(
     picture: Path | str | None = None,
     at: float | str | None = None,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Inspection:
     """Say how much of a recording can be used, what is amiss, and where. Findings are no errors.
 
@@ -159,7 +161,7 @@ def inspect_recording(
         picture: also draw it there, as ``.png`` or ``.svg``; see ``Inspection.draw``.
         at: where the 10 s of the picture begin, in seconds or as ``5:07.3``; default: where most is amiss.
         overwrite: replace ``picture`` where it exists.
-        watch: told how far a long recording is.
+        progress: receives progress, notes and warnings.
 
     Raises:
         OptionError: an option that cannot be, or a picture that is there already.
@@ -183,12 +185,12 @@ def inspect_recording(
         _moment(at, recording)  # refused before the work
     with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # while the peaks are found
         judging = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
-        told = minutes_told(watch, "minutes read", recording)
+        told = minutes_reporter(progress, "minutes read", recording)
         peaks = _peaks(recording, judging[recording.lead], qrs_detector, mains_hz, told)
         quality = {name: found.result() for name, found in judging.items()}
     rate, findings, annotation = _judge(recording, selection, quality, annotator, peaks)
     excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
-    report_exclusions(excluded, watch)
+    report_exclusions(excluded, progress)
     found = Inspection(
         recording, quality, qrs_detector.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
     )

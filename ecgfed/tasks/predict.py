@@ -12,6 +12,7 @@ from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.model_warnings import ModelWarning
 from ecgfed.device.predictions import UNCLASSIFIED, Predictions
@@ -32,8 +33,8 @@ from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
+from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
@@ -219,6 +220,7 @@ def whose(patient: str | None) -> str:
     return f"model of patient {patient}" if patient else "global model"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def predict(
     *given: Given,
     bundle: Bundle | Path | str | None = None,
@@ -233,7 +235,7 @@ def predict(
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> RecordingPredictions:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis.
 
@@ -251,7 +253,7 @@ def predict(
         how: what a CSV or NumPy file leaves open.
         trusted: public keys (PEM files), one of which has to have signed the bundle; None takes any bundle.
         force: let a model of synthetic patients answer for other recordings too.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used.
@@ -276,16 +278,18 @@ def predict(
     if not isinstance(recording, AnyRecording):
         recording = open_for_model(recording, opened.leads, leads, every_lead=options.every_lead, how=options.how)
     refuse_synthetic(opened, recording, force=force)
-    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, options)
-    found = classifier.classify_blocks(_told(beats, watch))
+    found = classifier.classify_blocks(_told(beats, progress))
     found = _with_paced(replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing)
     if same := same_lead(recording, opened):
-        watch.note(same)
+        progress.note(same)
     warnings = doubts_of(opened, beats, found, patient)
-    warn_of(warnings, watch)
+    warn_of(warnings, progress)
     excluded = _excluded(beats, found)
-    report_exclusions(excluded if beats.end_noise else excluded[1:], watch)  # of beats without signal alone doubts warn
+    report_exclusions(
+        excluded if beats.end_noise else excluded[1:], progress
+    )  # of beats without signal alone doubts warn
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -328,14 +332,14 @@ def opened_bundle(
     return bundle
 
 
-def _told(beats: RecordingBeats, watch: Watch) -> Iterator[Windows]:
+def _told(beats: RecordingBeats, progress: ProgressReporter) -> Iterator[Windows]:
     """Yield the blocks of beats; of a long recording it is told how many are done."""
     done = 0
     for block in beats.blocks():
         yield block
         done += len(block.flags)
         if isinstance(beats.recording, LongRecording):
-            watch.progress("beats", done, len(beats.r_samples), beats.recording.name)
+            progress.update("beats", done, len(beats.r_samples), beats.recording.name)
 
 
 def beats_excluded(beats: RecordingBeats, found: Predictions) -> Exclusions:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ecgfed.beats.path import BeatOptions
 from ecgfed.cohort.folder import doubled, recordings_below
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.model_warnings import CODES
 from ecgfed.errors import EcgfedError, OptionError, RecordError
@@ -20,7 +21,7 @@ from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.text import count_of, listed
 
 #: The summary's file.
@@ -134,21 +135,22 @@ class _Asked:
 
 
 @dataclass
-class _Listener(Watch):
-    """Passes on what a verb tells, with the recording's name before it."""
+class _RecordingReporter(ProgressReporter):
+    """Forwards notes and warnings, each with the recording's name before it."""
 
-    watch: Watch
+    reporter: ProgressReporter
     name: str = field(default="")
 
     def note(self, text: str) -> None:
-        """Pass a sentence on."""
-        self.watch.note(f"{self.name}: {text}")
+        """Forward a note."""
+        self.reporter.note(f"{self.name}: {text}")
 
     def warn(self, text: str) -> None:
-        """Pass a warning on."""
-        self.watch.warn(f"{self.name}: {text}")
+        """Forward a warning."""
+        self.reporter.warn(f"{self.name}: {text}")
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def predict_batch(
     records: Path | str | Sequence[Path | str],
     out: Path | str,
@@ -168,7 +170,7 @@ def predict_batch(
     strip_at_s: float | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Batch:
     """Classify the beats of many recordings, one after the other. Research use only, not for diagnosis.
 
@@ -195,7 +197,7 @@ def predict_batch(
         resume: go on with the batch in ``out``: what the very same call has finished there is not done again, unless
             a file of it has changed.
         overwrite: replace files of these names, but never a recording.
-        watch: told of the progress, and what to keep in mind of each recording.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what no recording can be read with: a bundle, a patient, an option; a folder without
@@ -231,7 +233,7 @@ def predict_batch(
             annotator=annotator,
             how=how,
             force=force,
-            watch=_Listener(watch, one.name),
+            progress=_RecordingReporter(progress, one.name),
         )
 
     with locked(out):
@@ -243,7 +245,7 @@ def predict_batch(
         if not resume:  # else it was asked when the batch began, and what is there since is its own
             check_free([out / SUMMARY, *(file for one in asked for file in _targets(one, strip))], overwrite=overwrite)
         state.begin()
-        done, failed = _work(asked, state, one_by_itself, strip, strip_at_s, overwrite or resume, watch)
+        done, failed = _work(asked, state, one_by_itself, strip, strip_at_s, overwrite or resume, progress)
         batch = Batch(tuple(done), tuple(failed), opened.classes, out / SUMMARY)
         told = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
         write_together({batch.summary: f"{told}\n".encode()})
@@ -258,7 +260,7 @@ def _work(
     strip: bool,
     strip_at_s: float | None,
     overwrite: bool,
-    watch: Watch,
+    progress: ProgressReporter,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Do what is not done yet, one recording after the other; return what was done and what failed."""
     done: list[dict[str, Any]] = []
@@ -278,9 +280,9 @@ def _work(
             done.append({"file": one.name, **said, "files": [str(file) for file in files]})
         except EcgfedError as problem:
             failed.append({"file": one.name, "problem": problem.line})
-        watch.progress("recordings", number + 1, len(asked), one.name)
+        progress.update("recordings", number + 1, len(asked), one.name)
     if before:
-        watch.note(f"{before} of {count_of(len(asked), 'recording')} were done before.")
+        progress.note(f"{before} of {count_of(len(asked), 'recording')} were done before.")
     return done, failed
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.path import RecordingBeats
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError
@@ -35,6 +36,7 @@ from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_about import about_recording, warnings_and_notes
 from ecgfed.tasks.report_excluded import report_exclusions_of
@@ -49,7 +51,6 @@ from ecgfed.tasks.report_labels import (
     second_reader,
 )
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
-from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import count_of, shortened
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
@@ -149,6 +150,7 @@ def _withheld_hours(events: Events) -> list[str]:
     return [names[kind] for kind in events.withheld]
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def report(
     recording: AnyRecording | Path | str,
     bundle: Bundle | Path | str | None = None,
@@ -167,7 +169,7 @@ def report(
     rules: EventRules | None = None,
     pdf: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> RecordingReport:
     """Make a page of what a recording holds. Research use only, not for diagnosis.
 
@@ -189,7 +191,7 @@ def report(
         rules: how events are counted.
         pdf: also print the page beside it, through Chromium.
         overwrite: replace the page where it exists, but never the recording itself.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used.
@@ -228,7 +230,7 @@ def report(
                 annotator=annotator,
                 how=how,
                 force=force,
-                watch=OnThePage(watch),
+                progress=OnThePage(progress),
             )
             labelled, own, second = _by_model(read, opened, recording, patient)
         judged = {recording.lead: own, **{name: found.result() for name, found in others.items()}}
@@ -238,7 +240,7 @@ def report(
     excluded = tuple(report_exclusions_of(reading, marks))
     for one in excluded:
         if one.line:
-            watch.note(f"{one.line}.")
+            progress.note(f"{one.line}.")
     found = RecordingReport(recording, parts, tuple(targets), excluded)
     if targets:
         write_page(targets, found.html, browser)

@@ -25,7 +25,7 @@ from ecgfed.signal.pacing import Pacing
 from ecgfed.tasks.doubts import doubts_of
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose
-from ecgfed.tasks.watch import Watch
+from ecgfed.tasks.progress import ProgressReporter
 
 #: Classes that whoever labels beats has looked for, whether or not there was one.
 _LOOKED_FOR = ("N", "V", "A")
@@ -92,28 +92,35 @@ class Labelled:
         return np.array(self.codes, dtype=np.str_)[self.label]
 
 
-class OnThePage(Watch):
-    """Passes on what it is told but the warnings: the page says them.
+class OnThePage(ProgressReporter):
+    """Forwards progress and notes but no warnings: the page shows them.
 
     Args:
-        watch: who is told.
+        reporter: where to forward them.
     """
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
+    def __init__(self, reporter: ProgressReporter) -> None:
+        self.reporter = reporter
 
-    def progress(
-        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
     ) -> None:
-        """Pass it on."""
-        self.watch.progress(what, done, total, about, rate=rate, left_s=left_s)
+        """Forward the progress."""
+        self.reporter.update(what, completed, total, item, rate=rate, remaining_s=remaining_s)
 
     def note(self, text: str) -> None:
-        """Pass it on."""
-        self.watch.note(text)
+        """Forward the note."""
+        self.reporter.note(text)
 
     def warn(self, text: str) -> None:
-        """Keep still: it is among the report's warnings."""
+        """Ignore the warning: it is among the report's warnings."""
 
 
 def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:

@@ -5,13 +5,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.reports.run_page import run_page
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, Sent
 from ecgfed.runs.seeds import single_run_folder
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.report_run_parts import run_parts
-from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import shortened
 
 
@@ -97,6 +98,7 @@ def _sent_dict(sent: Sent) -> dict[str, Any]:
     return {"rounds": rounds, "down": sent.down, "up": sent.up, "approximate": sent.about}
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def report_run(
     run: Opened | Path | str,
     out: Path | str | None = None,
@@ -104,7 +106,7 @@ def report_run(
     cohort: Opened | Path | str | None = None,
     pdf: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> RunReport:
     """Make a page of what a run holds: scores, patients, classes, learning curves, clients, cost, settings.
 
@@ -116,7 +118,7 @@ def report_run(
         cohort: its cohort, where it has moved.
         pdf: also print the page beside it, through Chromium.
         overwrite: replace the page where it exists.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used.
@@ -131,7 +133,7 @@ def report_run(
     path = single_run_folder(_folder(run))
     parts = run_parts(path, None if cohort is None else _folder(cohort))
     if not parts.scored:
-        watch.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
+        progress.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
     found = RunReport(path, parts, tuple(targets))
     if targets:
         write_page(targets, found.html, browser)

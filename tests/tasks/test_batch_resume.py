@@ -17,7 +17,7 @@ from ecgfed.errors import OptionError
 from ecgfed.locks import locked
 from ecgfed.tasks import predict_batch as module
 from ecgfed.tasks.batch_state import STATE
-from ecgfed.tasks.watch import Watch
+from ecgfed.tasks.progress import ProgressReporter
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +52,21 @@ def predicted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-class StopsAfter(Watch):
+class StopsAfter(ProgressReporter):
     """Somebody presses Ctrl-C after so many recordings."""
 
     def __init__(self, many: int) -> None:
         self.many = many
 
-    def progress(self, what: str, done: int, *more: object, **others: object) -> None:
-        if what == "recordings" and done == self.many:
+    def update(self, what: str, completed: int, *more: object, **others: object) -> None:
+        if what == "recordings" and completed == self.many:
             raise KeyboardInterrupt
 
 
 def stopped(batch: dict[str, Any], after: int = 3, **more: Any) -> None:
     """Begin a batch, and stop it: the broken recording comes first, p2 second, p1 third."""
     with pytest.raises(KeyboardInterrupt):
-        front.predict_batch(**batch, **more, watch=StopsAfter(after))
+        front.predict_batch(**batch, **more, progress=StopsAfter(after))
 
 
 def test_a_batch_goes_on_where_it_was_stopped(batch: dict[str, Any], predicted: list[str]) -> None:

@@ -28,11 +28,11 @@ def bundle(fedavg_run: Path) -> Path:
 
 
 def predicted(bundle: Path, record: Path, **options: Any) -> Any:
-    class Deaf(ecgfed.Watch):
+    class Deaf(ecgfed.ProgressReporter):
         def warn(self, text: str) -> None:
             pass
 
-    return ecgfed.predict(bundle, record, watch=Deaf(), **options)
+    return ecgfed.predict(bundle, record, progress=Deaf(), **options)
 
 
 def test_what_a_bundle_says_of_its_training(bundle: Path, cohort_path: Path) -> None:

@@ -14,7 +14,7 @@ from ecgfed.beats.extract import without_qrs, without_signal
 from ecgfed.record.recording import Recording
 from ecgfed.signal.spans import Spans
 
-pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.progress.EcgfedWarning")
 
 FS = 360.0
 SYMBOLS = "N" * 60

@@ -18,17 +18,17 @@ from ecgfed.tasks.predict import RecordingPredictions
 from ecgfed.tasks.report import RecordingReport
 
 
-class Deaf(ecgfed.Watch):
+class Deaf(ecgfed.ProgressReporter):
     def warn(self, text: str) -> None:
         pass
 
 
 def predicted(recording: Recording | Path) -> RecordingPredictions:
-    return ecgfed.predict(recording, watch=Deaf())
+    return ecgfed.predict(recording, progress=Deaf())
 
 
 def reported(recording: Recording | Path, **options: Any) -> RecordingReport:
-    return ecgfed.report(recording, watch=Deaf(), **options)
+    return ecgfed.report(recording, progress=Deaf(), **options)
 
 
 @pytest.fixture(scope="module")

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from ecgfed.tasks.predict_batch import Batch, predict_batch
     from ecgfed.tasks.prepare import prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
     from ecgfed.tasks.prepare_images import prepare_cifar10
-    from ecgfed.tasks.progress import EcgfedWarning, ProgressReporter
-    from ecgfed.tasks.progress import Watch as Watch
+    from ecgfed.tasks.progress import EcgfedWarning, ProgressReporter, Watch  # noqa: F401 (deprecated)
     from ecgfed.tasks.report import RecordingReport, report
     from ecgfed.tasks.report_run import RunReport, report_run
     from ecgfed.tasks.train import train, train_seeds

@@ -110,5 +110,5 @@ def test_watch_is_a_progress_reporter(records: Path, tmp_path: Path) -> None:
     seen.clear()
     warned(lambda: ecgfed.detect(records, watch=old))  # type: ignore[call-arg]
     assert [(what, done, total) for what, done, total, *_ in seen] == [("records", n, 4) for n in (1, 2, 3, 4)]
-    with pytest.raises(TypeError, match="watch.*progress"):
+    with pytest.raises(TypeError, match=r"watch.*progress"):
         ecgfed.detect(records, watch=old, progress=old)  # type: ignore[call-arg]

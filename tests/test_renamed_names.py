@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support import exported
 
 import ecgfed
 from ecgfed.deprecation import EcgfedDeprecation
@@ -112,3 +113,18 @@ def test_watch_is_a_progress_reporter(records: Path, tmp_path: Path) -> None:
     assert [(what, done, total) for what, done, total, *_ in seen] == [("records", n, 4) for n in (1, 2, 3, 4)]
     with pytest.raises(TypeError, match=r"watch.*progress"):
         ecgfed.detect(records, watch=old, progress=old)  # type: ignore[call-arg]
+
+
+def test_predictions_of_recordings_and_batches(records: Path, fedavg_run: Path, tmp_path: Path) -> None:
+    bundle = exported(fedavg_run)
+    predictions = ecgfed.predict(bundle, records / "p1")
+    assert warned(lambda: getattr(predictions, "about")) is predictions.metadata  # noqa: B009
+    batch = ecgfed.predict_batch([records / "p1"], tmp_path / "out", bundle=bundle)
+    assert warned(lambda: getattr(batch, "done")) is batch.completed  # noqa: B009
+    assert warned(lambda: getattr(batch, "uncertain_counts")) == batch.low_confidence_counts  # noqa: B009
+    assert warned(lambda: getattr(batch, "far_counts")) == batch.out_of_distribution_counts  # noqa: B009
+    assert warned(lambda: getattr(batch, "mostly_far")) == batch.mostly_out_of_distribution  # noqa: B009
+    assert {"done", "far_counts", "uncertain_counts", "mostly_far"} <= batch.to_dict().keys()
+    conversion = ecgfed.convert(records / "p1", tmp_path / "converted")
+    assert warned(lambda: getattr(conversion, "left_out")) == conversion.skipped == ()  # noqa: B009
+    assert conversion.to_dict()["left_out"] == []

@@ -24,7 +24,7 @@ from ecgfed.runs.evaluations import SCHEMA_VERSION
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import check_same
-from ecgfed.tasks.opening import Passed, every_run
+from ecgfed.tasks.opening import Passed, all_runs
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.text import count_of, safe_row
 
@@ -91,7 +91,7 @@ def evaluate(
         raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
     if personal is not None:
         personal_by_name(personal)
-    runs = every_run(run, method, progress)
+    runs = all_runs(run, method, progress)
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)

@@ -20,7 +20,7 @@ from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, one_run
+from ecgfed.tasks.opening import Passed, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
@@ -91,7 +91,7 @@ def export(
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     python = tflite_python() if tflite else None
     signer = None if sign is None else Signer(sign)
-    opened = one_run(run, method, progress)
+    opened = single_run(run, method, progress)
     manifest = export_bundle(
         opened,
         cohort_of(opened, cohort),

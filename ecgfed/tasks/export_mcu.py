@@ -27,7 +27,7 @@ from ecgfed.personal.apply import PersonalModels, personal_name
 from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, one_run
+from ecgfed.tasks.opening import Passed, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.text import count_of
 
@@ -92,7 +92,7 @@ def export_mcu(
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
     check_sources_folder(Path(out), overwrite=overwrite)
-    opened = one_run(run, method, progress)
+    opened = single_run(run, method, progress)
     check_spec(opened.net.spec)
     of = cohort_of(opened, cohort)
     if patient is not None:

@@ -22,12 +22,12 @@ from ecgfed.locks import locked
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page_of
 from ecgfed.tasks.label_server import Served, kept_beside, serve
 from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
 from ecgfed.text import count_of, shortened
@@ -221,7 +221,7 @@ def label(
     found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, progress=progress)
     if found.all_beats.end_noise:  # of beats without signal there is a notice
         report_exclusions([found.excluded], progress)
-    doubts = doubts_of(opened, found.all_beats, found.all_answers, None)
+    doubts = model_warnings(opened, found.all_beats, found.all_answers, None)
     page = label_page_of(
         found,
         recording_id=recording_id(recording),

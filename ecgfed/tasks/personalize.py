@@ -41,7 +41,7 @@ from ecgfed.runs.run import Run
 from ecgfed.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
 from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, one_run
+from ecgfed.tasks.opening import Passed, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.text import count_of
 
@@ -160,7 +160,7 @@ def personalize(
             raise OptionError("--personal and --class-mix", "both given", "one of them")
     check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
-    opened = one_run(run, method, progress)
+    opened = single_run(run, method, progress)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")

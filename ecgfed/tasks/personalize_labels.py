@@ -32,7 +32,6 @@ from ecgfed.record.leads import NameMatch, best_match, lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.safe_io import name_problem
 from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.tasks.doubts import refuse_synthetic, took_part
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.own_files import OwnLabels, own_targets
@@ -40,6 +39,7 @@ from ecgfed.tasks.own_labels import Answered, at_beats, read_marks
 from ecgfed.tasks.own_model import OwnModel, held_dict
 from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned_beats
 from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.prediction_warnings import refuse_synthetic, took_part
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import open_for_model, recording_digests
 from ecgfed.text import count_of

@@ -108,7 +108,7 @@ def prepare_mitbih(
     _tell_of_the_same_person({one.id for one in sources}, options.holdout, progress)
     check = count_check(sources, options)
     key = None if key is None else Path(key)
-    plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
+    plan = named(sources, options, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,
@@ -245,7 +245,7 @@ def prepare_folder(
         sources,
         options,
         anonymize=anonymize,
-        found_in_headers=bool(patient_comment),
+        ids_from_headers=bool(patient_comment),
         key=key,
         out=out,
         overwrite=overwrite,

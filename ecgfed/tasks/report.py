@@ -29,13 +29,13 @@ from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.confirm import second_look
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.quality import LeadQuality
-from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_about import about_recording, warnings_and_notes
@@ -309,7 +309,7 @@ def _nothing(bundle: Bundle, recording: AnyRecording, patient: str | None, probl
         labels=bundle.labels,
         poor=(),
         cut=cut,
-        about={"patient": patient},
+        metadata={"patient": patient},
     )
     said = f"No beat was found in {recording.lead} ({problem.reason}): is it an ECG, and is the electrode connected?"
     return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=(("no-beats", said),))

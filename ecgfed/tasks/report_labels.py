@@ -22,9 +22,9 @@ from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.signal.pacing import Pacing
-from ecgfed.tasks.doubts import doubts_of
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
-from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose
+from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
+from ecgfed.tasks.prediction_warnings import model_warnings
 from ecgfed.tasks.progress import ProgressReporter
 
 #: Classes that whoever labels beats has looked for, whether or not there was one.
@@ -131,8 +131,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
     codes = tuple(found.labels.symbol_of(name) for name in found.classes)
     calibrated = isinstance(bundle.manifest.get("certainty"), dict)  # else nobody has looked which are uncertain
     labelled = Labelled(
-        f"the {whose(found.about['patient'])}",
-        "own" if found.about["patient"] else "global",
+        f"the {describe_model(found.metadata['patient'])}",
+        "own" if found.metadata["patient"] else "global",
         found.sample,
         np.asarray(found.label, dtype=np.int64),
         found.classes,
@@ -316,8 +316,8 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
     """Return what a model of a bundle says of beats that have been cut."""
     found = bundle.classifier(patient).classify_blocks(cut.blocks())
     codes = np.array([bundle.labels.symbol_of(name) for name in found.classes], dtype=np.str_)
-    doubts = doubts_of(bundle, cut, found, patient)
-    by, short = f"the {whose(patient)}", "own" if patient else "global"
+    doubts = model_warnings(bundle, cut, found, patient)
+    by, short = f"the {describe_model(patient)}", "own" if patient else "global"
     warnings = tuple((one.code, f"Of {by}: {one.text[0].lower()}{one.text[1:]}") for one in doubts)
     names, confidence = np.where(found.classified, codes[found.label], found.override), found.confidence
     if cut.pacing:
@@ -335,7 +335,7 @@ def model_facts(bundle: Bundle, patient: str | None, about: Mapping[str, object]
     split = f", {cohort['split']} split" if isinstance(cohort, dict) and cohort.get("split") else ""
     window = f"{manifest['window_samples']} samples at {manifest['fs_hz']:g} Hz"
     rows = [
-        ("Model", f"{whose(patient)}, in the bundle called {about['bundle']}"),
+        ("Model", f"{describe_model(patient)}, in the bundle called {about['bundle']}"),
         (
             "Method",
             f"{manifest['method']}, {manifest['rounds']} rounds" if "rounds" in manifest else manifest["method"],

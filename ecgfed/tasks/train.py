@@ -19,7 +19,7 @@ from ecgfed.nets.net import net_spec
 from ecgfed.privacy.noise import SITE
 from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.runs.seeds import seed_folder
-from ecgfed.tasks.opening import told
+from ecgfed.tasks.opening import warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
@@ -292,7 +292,7 @@ def _resume(
     out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], progress: ProgressReporter
 ) -> tuple[Run, Cohort]:
     """Open a run that shall go on; refuse a wish that is not what it was begun with."""
-    run = told(open_run(out, wish.get("method")), progress)
+    run = warn_if_unpinned(open_run(out, wish.get("method")), progress)
     given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {

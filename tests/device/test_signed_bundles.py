@@ -266,7 +266,7 @@ def test_python_asks_of_an_opened_bundle_too(signed: Path, pair: KeyPair, tmp_pa
     with pytest.raises(BundleError, match=r"of trusted"):
         predict(opened, RECORD, peaks="annotated", trusted=other.public)
     found = predict(opened, RECORD, peaks="annotated", trusted=pair.public)
-    assert found.about["signature"]["trusted"] is True
+    assert found.metadata["signature"]["trusted"] is True
 
 
 @pytest.mark.usefixtures("traced_once")

@@ -27,7 +27,7 @@ def model(global_only: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """In place of the package's model, one that a test may change."""
     folder = copied(global_only, tmp_path / "installed" / "model")
     monkeypatch.setattr(shipped, "MODEL", folder)
-    monkeypatch.setattr("ecgfed.tasks.predict_given.MODEL", folder)
+    monkeypatch.setattr("ecgfed.tasks.predict_inputs.MODEL", folder)
     return folder
 
 

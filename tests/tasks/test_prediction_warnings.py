@@ -52,9 +52,9 @@ def test_what_a_bundle_says_of_its_training(bundle: Path, cohort_path: Path) -> 
 def test_every_doubt_is_one_of_the_codes_and_stands_in_the_json(bundle: Path, records: Path, tmp_path: Path) -> None:
     found = predicted(bundle, records / "p1", leads="V1", patient="p2")
     assert set(codes(found)) <= set(CODES)
-    assert found.about["warnings"] == [{"code": one.code, "text": one.text} for one in found.warnings]
+    assert found.metadata["warnings"] == [{"code": one.code, "text": one.text} for one in found.warnings]
     found.save(tmp_path)
-    assert json.loads((tmp_path / "p1.json").read_text())["warnings"] == found.about["warnings"]
+    assert json.loads((tmp_path / "p1.json").read_text())["warnings"] == found.metadata["warnings"]
     with pytest.raises(AttributeError):
         found.warnings[0].text = "something else"
     assert all(one.text.endswith((".", "?")) and "\n" not in one.text for one in found.warnings)
@@ -91,9 +91,9 @@ def test_seconds_that_cannot_be_used(bundle: Path, tmp_path: Path) -> None:
     wfdb.wrsamp("r", 360, ["mV"], ["MLII"], signal[:, None], fmt=["16"], write_dir=str(tmp_path))
     found = predicted(bundle, tmp_path / "r")
     (said,) = [one for one in found.warnings if one.code == "unusable-seconds"]
-    lost_s = found.about["duration_s"] - found.about["usable_s"]
+    lost_s = found.metadata["duration_s"] - found.metadata["usable_s"]
     assert 4.5 < lost_s < 6.5
-    assert f": {lost_s:.1f} of {found.about['duration_s']:.1f} s cannot be used;" in said.text
+    assert f": {lost_s:.1f} of {found.metadata['duration_s']:.1f} s cannot be used;" in said.text
     poor = sum(map(bool, found.poor))
     beats = "1 beat" if poor == 1 else f"{poor} beats"
     assert said.text.startswith(f"The windows of {beats} reach into stretches of poor quality (flat 5")

@@ -192,11 +192,11 @@ def score_ec57(
     if mapping not in MAPPINGS:
         raise OptionError("--mapping", f"{mapping!r}", f"one of {', '.join(MAPPINGS)}")
     start_s = seconds_of(start, "--start", "a time such as 5:00, or seconds")
-    paths = [Path(one) for one in ([records] if isinstance(records, Path | str) else records)]
+    paths = [Path(path) for path in ([records] if isinstance(records, Path | str) else records)]
     if not paths:
         raise OptionError("RECORDS", "none given", "one or more records")
     folder = None if test_folder is None else Path(test_folder)
-    named = {record_base(one) for one in paths if not one.is_dir()}
+    named = {record_base(path) for path in paths if not path.is_dir()}
     compared, without, read = [], [], list[Annotation]()
     for path in record_paths(paths):
         file = (folder or path.parent) / f"{path.name}.{test}"

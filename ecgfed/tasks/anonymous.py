@@ -49,10 +49,10 @@ def named(
     """
     if key is not None:
         if not (anonymize or ids_from_headers):
-            raise OptionError("--key", "given without --anonymize", "new ids, for it to say whose they are")
+            raise OptionError("--key", "given without --anonymize", "new ids to write into it")
         check_key(key, out)
         if key.exists() and not overwrite:
-            raise OptionError("--key", f"{key} is there", "a new file", "choose another, or pass --overwrite")
+            raise OptionError("--key", f"{key} exists", "a new file", "choose another, or pass --overwrite")
         if key.exists():
             read_key(key)  # --overwrite replaces only key files
     if not (anonymize or ids_from_headers):

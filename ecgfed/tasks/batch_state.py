@@ -32,7 +32,7 @@ STATE = "predictions.unfinished.jsonl"
 _MAX_BYTES = 300 << 20
 #: Size limit of an output file: 200 bytes for each of 10,000,000 beats, two months.
 _MAX_FILE_BYTES = 2 << 30
-_BEGIN_AGAIN = "pass --overwrite to begin again"
+_BEGIN_AGAIN = "pass --overwrite to start again"
 #: Counts of a recording, by class and in total.
 _BY_CLASS = ("counts", "uncertain_counts", "far_counts")
 _COUNTED = ("beats", "poor_quality_beats", "uncertain_beats", "far_beats")
@@ -95,8 +95,8 @@ class BatchState:
     def refuse_unfinished(self) -> None:
         """Raise OptionError if the folder holds an unfinished batch."""
         if self.path.exists():
-            problem = f"{self.out} holds a batch that did not end ({STATE})"
-            raise OptionError("--out", problem, action="go on with it by --resume, or begin again by --overwrite")
+            problem = f"{self.out} holds an unfinished batch ({STATE})"
+            raise OptionError("--out", problem, action="pass --resume to continue it, or --overwrite to start again")
 
     def begin(self) -> None:
         """Write the call and the completed recordings; raises OptionError, StorageError."""
@@ -112,15 +112,15 @@ class BatchState:
         """
         check_links(self.out, [STATE], OptionError)
         if not self.path.is_file():
-            problem = f"{self.out} holds no batch that was begun and did not end"
+            problem = f"{self.out} holds no unfinished batch"
             raise OptionError("--resume", problem, STATE, "leave --resume out")
         first, *entries = self._lines()
         stored = first.get("call")
         if not isinstance(stored, dict):
-            raise OptionError("--resume", f"{self.path} is damaged", "what was asked", _BEGIN_AGAIN)
+            raise OptionError("--resume", f"{self.path} is damaged", "the call of the batch", _BEGIN_AGAIN)
         for name in [*self.call, *stored]:
             if stored.get(name) != self.call.get(name):
-                raise OptionError("--resume", self._difference(name, stored), "the very same call", _BEGIN_AGAIN)
+                raise OptionError("--resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN)
         self.finished = {str(entry["file"]): entry for entry in entries if self._is_valid(entry)}
 
     def _lines(self) -> list[dict[str, Any]]:
@@ -138,10 +138,10 @@ class BatchState:
 
     def _difference(self, name: str, stored: Mapping[str, Any]) -> str:
         if name == "manifest":
-            return f"{self.out} was begun with another bundle of this name"
+            return f"{self.out} was started with another bundle of this name"
         if name == "ecgfed":
-            return f"{self.out} was begun by ecgfed {stored.get(name)!s:.40}, this is {__version__}"
-        return f"{self.out} was begun with {name} {_brief(stored.get(name))}, not {_brief(self.call.get(name))}"
+            return f"{self.out} was started by ecgfed {stored.get(name)!s:.40}, this is {__version__}"
+        return f"{self.out} was started with {name} {_brief(stored.get(name))}, not {_brief(self.call.get(name))}"
 
     def _is_valid(self, entry: Mapping[str, Any]) -> bool:
         """Whether a line has all entries that the summary needs."""

@@ -173,7 +173,7 @@ def detect(
     if targets is not None:
         check_free(targets, overwrite=overwrite)
         if len({str(target).casefold() for target in targets}) < len(targets):
-            raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
+            raise OptionError("RECORDS", "two records have the same name", "different names", "use two calls")
     results: list[RecordPeaks] = []
     files: list[Path] = []
     counted: list[tuple[Exclusions, Exclusions]] = []

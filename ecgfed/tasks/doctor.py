@@ -178,7 +178,7 @@ def _free_memory() -> int | None:
 
 def _gpu() -> str:
     if not is_installed("torch"):
-        return "not looked for: torch is not installed"
+        return "unknown: torch is not installed"
     import torch
 
     if not torch.cuda.is_available():
@@ -214,7 +214,7 @@ def _check_training() -> tuple[bool | None, str]:
     missing = [package for package in ("torch", "safetensors", "wfdb") if not is_installed(package)]
     if missing:
         extras = ",".join(dict.fromkeys(EXTRA_OF[package] for package in missing))
-        return None, f"not tried: {', '.join(missing)} not installed (pip install 'ecgfed[{extras}]')"
+        return None, f"skipped: {', '.join(missing)} not installed (pip install 'ecgfed[{extras}]')"
     with tempfile.TemporaryDirectory(prefix="ecgfed-doctor-") as folder:
         losses = losses_of(Path(folder))
         gc.collect()  # Windows does not delete memory-mapped files
@@ -223,7 +223,7 @@ def _check_training() -> tuple[bool | None, str]:
     expected = ", ".join(f"{loss:.4f}" for loss in LOSSES)
     return (
         difference < TOLERANCE,
-        f"losses {measured}; stored {expected}; {difference:.1%} apart, {TOLERANCE:.0%} is let through",
+        f"losses {measured}; stored {expected}; {difference:.1%} apart, {TOLERANCE:.0%} is allowed",
     )
 
 

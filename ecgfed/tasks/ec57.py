@@ -234,12 +234,15 @@ def _compare(
     read: list[Annotation],
 ) -> BeatComparison:
     if format_of(path) != "wfdb":
-        raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
+        raise RecordError(path, "is not a WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
     samples = int(header.sig_len) or None
     if samples is not None and start_s * header.fs >= samples:
         raise RecordError(
-            path, f"lasts {samples / header.fs:.0f} s", f"more than the {start_s:g} s that do not count", "pass --start"
+            path,
+            f"lasts {samples / header.fs:.0f} s",
+            f"more than the {start_s:g} s of the learning period",
+            "pass --start",
         )
     fs_hz = float(header.fs)
     reference_annotation = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by="--reference")

@@ -26,7 +26,5 @@ def all_runs(run: Run | Path | str, method: Passed, progress: ProgressReporter) 
 def warn_if_unpinned(run: Run, progress: ProgressReporter) -> Run:
     """Return the run; warn if its method's file cannot be verified."""
     if run.unpinned:
-        progress.warn(
-            f"{run.path} does not say the SHA-256 of its method's file: nobody can tell whether this is the same one"
-        )
+        progress.warn(f"{run.path} does not say the SHA-256 of its method's file: it cannot be verified")
     return run

@@ -298,7 +298,7 @@ def _predict_all(
             failed.append({"file": request.name, "problem": problem.line})
         progress.update("recordings", number + 1, len(requests), request.name)
     if resumed:
-        progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were done before.")
+        progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were already completed.")
     return completed, failed
 
 

@@ -31,7 +31,7 @@ def bundle_and_records(paths: Sequence[Path], bundle: Path | None) -> tuple[Path
         if first.is_dir() and (holds := _recording_in(first)):
             problem = f"{first} holds a bundle and recordings ({holds})"
             raise OptionError(
-                "BUNDLE", problem, "a folder of one of them", f"say --bundle {first}, or name its records"
+                "BUNDLE", problem, "a folder of one of them", f"pass --bundle {first}, or name its records"
             )
         if not rest:
             raise OptionError("RECORD", "is missing", "a recording, or a folder of them", f"{first} is a bundle")
@@ -86,7 +86,7 @@ def bundle_and_recording(
             raise _wrong_type("bundle", first)
         bundle = first
     if remaining:
-        raise OptionError("predict", f"{len(args)} arguments by place", "a recording, or a bundle and a recording")
+        raise OptionError("predict", f"{len(args)} positional arguments", "a recording, or a bundle and a recording")
     if recording is None or (bundle is None and isinstance(recording, Path | str) and is_bundle(Path(recording))):
         raise OptionError("recording", "is missing", "a recording or its file", "a bundle comes before it")
     return bundle, recording

@@ -36,7 +36,7 @@ def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) ->
             bundle.path,
             f"was trained on synthetic patients alone, and {recording.name} is not one of them",
             "a model trained on recordings of people",
-            "pass --force to see what it says all the same",
+            "pass --force to predict anyway",
         )
 
 
@@ -104,7 +104,7 @@ def _lead_warnings(recording: AnyRecording, trained: tuple[str, ...]) -> Iterato
         text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
         yield ModelWarning("modified-lead", text)
     elif how == NameMatch.OTHER and positions:
-        text = f"The model was trained on lead {positions[0]} of its recordings, whatever its name; this is {lead}."
+        text = f"The model was trained on lead {positions[0]} of its recordings, regardless of name; this is {lead}."
         yield ModelWarning("lead-by-place", text)
     elif how == NameMatch.OTHER:
         text = f"Lead {lead} is not {' or '.join(trained)}, which the model was trained on."
@@ -155,7 +155,7 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     if not findings:
         return ""
     source = "header" if findings[0].evidence["from"] == "header" else "annotation"
-    return f"The {source} says that the rhythm is paced: a paced beat may be called by another class's name."
+    return f"The {source} says that the rhythm is paced: paced beats may be assigned to another class."
 
 
 def _trained_on_paced(bundle: Bundle) -> str:
@@ -165,7 +165,7 @@ def _trained_on_paced(bundle: Bundle) -> str:
     if name is None or (counts is not None and not counts.get(name)):
         return f"The model was trained on no paced beat: {advice}"
     if any(symbol not in "/f" for symbol, of_class in bundle.labels.symbols.items() if of_class == name):
-        return f"The model was not trained on paced beats as such, its class {name} holds others too: {advice}"
+        return f"The model was not trained on paced beats as such, its class {name} includes other beats: {advice}"
     return f"Few patients' paced beats were in the model's training: {advice}"
 
 
@@ -214,11 +214,11 @@ def _uses_global_calibration(bundle: Bundle, patient: str | None) -> bool:
 
 def _patient_warnings(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[ModelWarning]:
     if took_part(bundle, recording, patient):
-        text = "The model was trained on beats of this very recording: a new patient's would be classified less well."
+        text = "The model was trained on beats of this very recording: performance on a new patient would be lower."
     elif patient is not None:
-        text = f"Patient {patient} took part in training: on a new patient the model would do less well."
+        text = f"Patient {patient} took part in training: performance on a new patient would be lower."
     elif recording.name in bundle.patients:
-        text = f"A patient called {recording.name} took part in training; a new one would fare less well."
+        text = f"A patient named {recording.name} took part in training: performance on a new patient would be lower."
     else:
         return
     yield ModelWarning("took-part", text)
@@ -237,10 +237,11 @@ def _class_warnings(bundle: Bundle, predictions: Predictions, patient: str | Non
     if bundle.manifest["patients"][str(patient)].get("labels"):  # trained on these labels alone
         lacking = [name for name in bundle.classes if name not in patient_classes and name not in unseen]
         if lacking:
+            lacking_names = listed(lacking, _MAX_NAMED)
             text = f"The model of {patient} learned from labels of {listed(patient_classes, _MAX_NAMED)} alone"
             yield ModelWarning(
                 "never-seen-classes",
-                f"{text}: it may miss every beat of {listed(lacking, _MAX_NAMED)}, and a count of 0 says nothing.",
+                f"{text}: it may miss every beat of {lacking_names}; a count of 0 does not rule them out.",
                 severe=True,
             )
     unexpected = {
@@ -250,7 +251,7 @@ def _class_warnings(bundle: Bundle, predictions: Predictions, patient: str | Non
     }
     if unexpected:
         counts = listed([f"{count:,} {name}" for name, count in unexpected.items()], _MAX_NAMED)
-        text = f"Called here, though {patient} had no such beat in training: {counts}."
+        text = f"Predicted, although {patient} had no such beats in training: {counts}."
         yield ModelWarning("never-seen-classes", text)
 
 
@@ -259,10 +260,10 @@ def _metadata_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
     metadata = bundle.trained_on
     if metadata.class_counts is None:
         text = (
-            "This bundle is of an older ecgfed: it does not say who and which classes it was trained on, so nothing is "
-            "warned of that."
+            "This bundle was made by an older ecgfed and lacks training metadata: "
+            "there are no warnings about patients and classes."
         )
         yield ModelWarning("unknown-training", text)
     elif metadata.recordings is None and not metadata.synthetic:
-        text = "Whether this recording took part in training is not known: the bundle holds no digests of recordings."
+        text = "It is unknown whether this recording took part in training: the bundle holds no digests of recordings."
         yield ModelWarning("unknown-training", text)

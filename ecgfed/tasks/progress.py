@@ -128,7 +128,7 @@ def minutes_reporter(
     if not isinstance(recording, LongRecording):
         if recording.samples >= LONG:
             size_mb = recording.signals_mv.nbytes / 1e6
-            progress.note(f"{recording.name} is held whole: {size_mb:,.0f} MB, and more while it is worked on.")
+            progress.note(f"{recording.name} is held in memory: {size_mb:,.0f} MB, and more during the analysis.")
         return None
     total = round(recording.duration_s / 60) if single else None
     return lambda samples: progress.update(

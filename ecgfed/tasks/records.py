@@ -66,7 +66,7 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
     if positions and recording.files and (recording.skipped or len(recording.leads) == 1):
         read = f"{positions[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
-        raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
+        raise OptionError("--lead", read, names, "or pass its file: numbers count the channels of the file")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
     return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 

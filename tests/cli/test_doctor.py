@@ -56,7 +56,7 @@ def test_training_is_left_out_where_its_packages_are_missing(monkeypatch: pytest
     assert found.healthy
     assert found.checks[1].ok is None
     assert "pip install 'ecgfed[train]'" in found.checks[1].message
-    assert found.machine.gpu == "not looked for: torch is not installed"
+    assert found.machine.gpu == "unknown: torch is not installed"
     assert found.ecgfed == ecgfed.__version__
 
 

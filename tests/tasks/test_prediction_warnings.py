@@ -136,7 +136,7 @@ def test_who_took_part(bundle: Path, records: Path, tmp_path: Path) -> None:
     assert [len(one) for one in said.values()] == [1, 1, 1, 0]
     assert "this very recording" in said["file"][0]
     assert "Patient p1" in said["patient"][0]
-    assert "called p3" in said["name"][0]
+    assert "named p3" in said["name"][0]
 
 
 def test_a_class_that_the_patient_never_had(local_run: Path, records: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_class_that_the_patient_never_had(local_run: Path, records: Path) -> N
     for record in ("p1", "p3"):
         found = predicted(bundle, records / record, patient="p2")
         new = {name: n for name, n in found.counts.items() if n and name not in ("N", "A")}
-        said = [one.text for one in found.warnings if one.text.startswith("Called here, though p2")]
+        said = [one.text for one in found.warnings if one.text.startswith("Predicted, although p2")]
         assert len(said) == bool(new)
         assert all(f"{count} {name}" in said[0] for name, count in new.items())
 
@@ -155,7 +155,7 @@ def test_a_model_of_synthetic_patients_is_refused(ecgfed: Command, tmp_path: Pat
     command = ("predict", OLD / "bundle", record, "--out", tmp_path / "out")
     assert_refused(ecgfed(*command), str(OLD / "bundle"), "synthetic patients alone", "real is not one", "--force")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(BundleError, match=r"pass force to see"):
+    with pytest.raises(BundleError, match=r"pass force to predict"):
         predicted(OLD / "bundle", record)
     said = ecgfed(*command, "--force")
     assert said.code == 0

@@ -6,163 +6,36 @@ The verbs: ``prepare_mitbih`` (``prepare_folder``, ``prepare_demo``, ``prepare_c
 scores, a bundle, predictions. Everything is loaded when it is first used. Research software, not a medical device.
 """
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+
+from ecgfed.base.aliases import install
 
 __version__ = "0.2.0"
+install()  # import paths of the layout before
 
-if TYPE_CHECKING:
-    from ecgfed.beats.labels import LabelMap
-    from ecgfed.cohort.cohort import Cohort, open_cohort
-    from ecgfed.device.bundle import Bundle, open_bundle
-    from ecgfed.device.classifier import Classifier
-    from ecgfed.device.predictions import Predictions
-    from ecgfed.errors import EcgfedError
-    from ecgfed.evaluation.result import Scores
-    from ecgfed.events.rules import EventRules
-    from ecgfed.record.opening import open_recording
-    from ecgfed.record.reader import read_annotation, read_recording
-    from ecgfed.record.recording import Annotation, LongRecording, ReadOptions, Recording
-    from ecgfed.runs.run import Run, open_run
-    from ecgfed.tasks.convert import Conversion, convert
-    from ecgfed.tasks.detect import Detections, detect
-    from ecgfed.tasks.ec57 import Ec57Scores, score_ec57
-    from ecgfed.tasks.evaluate import evaluate
-    from ecgfed.tasks.export import export
-    from ecgfed.tasks.inspect import Inspection, inspect_recording
-    from ecgfed.tasks.label import Labelling, label
-    from ecgfed.tasks.own_model import OwnModel
-    from ecgfed.tasks.personalize import PersonalModel, personalize
-    from ecgfed.tasks.personalize_labels import personalize_labels
-    from ecgfed.tasks.predict import predict
-    from ecgfed.tasks.predict_batch import Batch, predict_batch
-    from ecgfed.tasks.prepare import prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
-    from ecgfed.tasks.prepare_images import prepare_cifar10
-    from ecgfed.tasks.progress import EcgfedWarning, ProgressReporter, Watch  # noqa: F401 (deprecated)
-    from ecgfed.tasks.report import RecordingReport, report
-    from ecgfed.tasks.report_run import RunReport, report_run
-    from ecgfed.tasks.train import train, train_seeds
-
-#: name -> the module that has it
-_WHERE = {
-    "prepare_mitbih": "tasks.prepare",
-    "prepare_folder": "tasks.prepare",
-    "prepare_demo": "tasks.prepare",
-    "prepare_cifar10": "tasks.prepare_images",
-    "unpack_cohort": "tasks.prepare",
-    "train": "tasks.train",
-    "train_seeds": "tasks.train",
-    "evaluate": "tasks.evaluate",
-    "export": "tasks.export",
-    "predict": "tasks.predict",
-    "predict_batch": "tasks.predict_batch",
-    "personalize": "tasks.personalize",
-    "personalize_labels": "tasks.personalize_labels",
-    "label": "tasks.label",
-    "report": "tasks.report",
-    "report_run": "tasks.report_run",
-    "inspect_recording": "tasks.inspect",
-    "detect": "tasks.detect",
-    "score_ec57": "tasks.ec57",
-    "convert": "tasks.convert",
-    "open_recording": "record.opening",
-    "read_recording": "record.reader",
-    "read_annotation": "record.reader",
-    "open_cohort": "cohort.cohort",
-    "open_run": "runs.run",
-    "open_bundle": "device.bundle",
-    "Annotation": "record.recording",
-    "Batch": "tasks.predict_batch",
-    "Bundle": "device.bundle",
-    "Classifier": "device.classifier",
-    "Cohort": "cohort.cohort",
-    "Conversion": "tasks.convert",
-    "Detections": "tasks.detect",
-    "Ec57Scores": "tasks.ec57",
-    "EcgfedError": "errors",
-    "EcgfedWarning": "tasks.progress",
-    "EventRules": "events.rules",
-    "Inspection": "tasks.inspect",
-    "LabelMap": "beats.labels",
-    "LongRecording": "record.recording",
-    "OwnModel": "tasks.own_model",
-    "PersonalModel": "tasks.personalize",
-    "Predictions": "device.predictions",
-    "ProgressReporter": "tasks.progress",
-    "ReadOptions": "record.recording",
-    "Recording": "record.recording",
-    "Labelling": "tasks.label",
-    "RecordingReport": "tasks.report",
-    "Run": "runs.run",
-    "RunReport": "tasks.report_run",
-    "Scores": "evaluation.result",
-    "Watch": "tasks.progress",  # deprecated: ProgressReporter
+#: Name -> the module that has it, from the stub that type checkers read: ``from .core.runs.run import Run as Run``.
+_MODULE_OF = {
+    name: f"ecgfed.{module}"
+    for module, name in re.findall(
+        r"^from \.(\S+) import (\w+) as ", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.MULTILINE
+    )
 }
-
-__all__ = [
-    "Annotation",
-    "Batch",
-    "Bundle",
-    "Classifier",
-    "Cohort",
-    "Conversion",
-    "Detections",
-    "Ec57Scores",
-    "EcgfedError",
-    "EcgfedWarning",
-    "EventRules",
-    "Inspection",
-    "LabelMap",
-    "Labelling",
-    "LongRecording",
-    "OwnModel",
-    "PersonalModel",
-    "Predictions",
-    "ProgressReporter",
-    "ReadOptions",
-    "Recording",
-    "RecordingReport",
-    "Run",
-    "RunReport",
-    "Scores",
-    "convert",
-    "detect",
-    "evaluate",
-    "export",
-    "inspect_recording",
-    "label",
-    "open_bundle",
-    "open_cohort",
-    "open_recording",
-    "open_run",
-    "personalize",
-    "personalize_labels",
-    "predict",
-    "predict_batch",
-    "prepare_cifar10",
-    "prepare_demo",
-    "prepare_folder",
-    "prepare_mitbih",
-    "read_annotation",
-    "read_recording",
-    "report",
-    "report_run",
-    "score_ec57",
-    "train",
-    "train_seeds",
-    "unpack_cohort",
-]
+#: Names of before, which warn when they are used.
+_DEPRECATED = {"Watch"}
+__all__ = sorted(_MODULE_OF.keys() - _DEPRECATED)
 
 
 def __getattr__(name: str) -> object:
     """Load what is asked for, the first time it is asked for."""
-    if name not in _WHERE:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from importlib import import_module
 
-    from ecgfed.extras import naming_the_extra
+    from ecgfed.base.extras import naming_the_extra
 
     with naming_the_extra(f"ecgfed.{name}"):
-        value = getattr(import_module(f"ecgfed.{_WHERE[name]}"), name)
+        value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from loaded_scripts import load_script
 
-from ecgfed.labels.answers import SYMBOLS
-from ecgfed.labels.choose import FEATURES, shipped_rule
-from ecgfed.labels.page import LABELS
+from ecgfed.domain.labels.answers import SYMBOLS
+from ecgfed.domain.labels.choose import FEATURES, shipped_rule
+from ecgfed.domain.labels.page import LABELS
 
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "clinical"
 

@@ -1,4 +1,5 @@
-"""Learns the rule that chooses beats (``ecgfed/labels/differ.json``) on DS1, with models that have not seen them.
+"""Learns the rule that chooses beats (``ecgfed/domain/labels/differ.json``) on DS1, with models that have not seen
+them.
 
     python benchmarks/clinical/learn.py --source MITDB --work DIR
 
@@ -24,13 +25,13 @@ from models import FOLDS, Model, fold_of, model
 from person import annotation, grouped, labelled, truth
 from scoring import scored
 
-from ecgfed.files import write_json
-from ecgfed.labels.choose import FEATURES, Asked, Rule, differ_features, expected_wrong
-from ecgfed.labels.spread import spread
+from ecgfed.base.files import write_json
+from ecgfed.domain.labels.choose import FEATURES, Asked, Rule, differ_features, expected_wrong
+from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
 PEAKS, COUNTS = ("detected", "annotated"), (5, 10, 20, 40, 80)
-RULE = ROOT / "ecgfed" / "labels" / "differ.json"
+RULE = ROOT / "ecgfed" / "domain" / "labels" / "differ.json"
 #: One record's beats in groups and what a person calls them.
 Known = tuple[GroupedBeats, NDArray[np.str_]]
 

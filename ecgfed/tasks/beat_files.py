@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.text import safe_cell
+from ecgfed.base.text import safe_cell
 
 #: Name -> one value per beat: str, bool, int or finite float; None for a missing value.
 Columns = Mapping[str, list[Any]]

@@ -9,22 +9,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Counted, Exclusions
-from ecgfed.deprecation import renamed_parameters
-from ecgfed.errors import EcgfedError, OptionError
-from ecgfed.files import check_free, sha256, write_together
-from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_every_lead, open_recording
-from ecgfed.record.reader import ecg_alone, record_path
-from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
-from ecgfed.record.wfdb_writer import annotation_bytes
-from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.heartbeats import end_noise
-from ecgfed.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.base.deprecation import renamed_parameters
+from ecgfed.base.errors import EcgfedError, OptionError
+from ecgfed.base.files import check_free, sha256, write_together
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.opening import open_every_lead, open_recording
+from ecgfed.domain.record.reader import ecg_alone, record_path
+from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
+from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.domain.signal.heartbeats import end_noise
+from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import no_ecg, record_paths, with_beat_leads, with_lead
-from ecgfed.text import count_of, shortened
 
 #: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")
@@ -144,7 +144,7 @@ def detect(
         out: output folder for annotation files, ``RECORD.SUFFIX``, of the usable recordings; None writes no files.
         leads: the lead on which peaks are located, in order of preference; default MLII, II, the first lead; for a
             ``Recording``, its lead in use.
-        detector: a registered name (``ecgfed.signal.detectors``), or a ``Detector``.
+        detector: a registered name (``ecgfed.domain.signal.detectors``), or a ``Detector``.
         mains_hz: mains frequency where the recording was made, 50 or 60 Hz; used by some detectors; default 60.
         suffix: suffix of the annotation files.
         how: sampling frequency, units and columns of CSV and NumPy files.

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import MATCH_S, match_peaks
-from ecgfed.errors import RecordError
-from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_answers
-from ecgfed.record.annotations import SYMBOL_COLUMNS
-from ecgfed.record.reader import FORMATS
-from ecgfed.record.recording import AnyRecording
+from ecgfed.base.errors import RecordError
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.extract import MATCH_S, match_peaks
+from ecgfed.domain.labels.answers import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_answers
+from ecgfed.domain.record.annotations import SYMBOL_COLUMNS
+from ecgfed.domain.record.reader import FORMATS
+from ecgfed.domain.record.recording import AnyRecording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
 from ecgfed.tasks.report_labels import read_labels
-from ecgfed.text import count_of, shortened
 
 #: Of more labels than this share lying at no beat they are hardly of this recording.
 MOST_APART = 0.1
@@ -31,7 +31,7 @@ class Marks:
 
     Attributes:
         sample: (labels,) int64 increasing.
-        symbol: (labels,) symbols of ``ecgfed.labels.answers.SYMBOLS``.
+        symbol: (labels,) symbols of ``ecgfed.domain.labels.answers.SYMBOLS``.
         confirmed: samples of the labels that a person gave twice.
     """
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.device.bundle import Bundle
-from ecgfed.labels.contested import Contested
-from ecgfed.labels.enough import Enough
-from ecgfed.labels.label_errors import LEVEL
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.labels.contested import Contested
+from ecgfed.domain.labels.enough import Enough
+from ecgfed.domain.labels.label_errors import LEVEL
+from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.strip import clock
 from ecgfed.tasks.own_files import OwnLabels
 from ecgfed.tasks.own_labels import Answered
 from ecgfed.tasks.own_models import HeldBack
-from ecgfed.text import count_of, shortened
 
 #: Which model is exported, in words.
 KEPT = {

@@ -8,34 +8,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.beats.extract import Windows, window_spans
-from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
-from ecgfed.deprecation import renamed_fields, renamed_parameters
-from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.model_warnings import ModelWarning
-from ecgfed.device.predictions import UNCLASSIFIED, Predictions
-from ecgfed.device.shipped import name_of, shipped_model
-from ecgfed.errors import OptionError
-from ecgfed.files import check_free, sha256, write_together
-from ecgfed.record.leads import lead_list
-from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.base.deprecation import renamed_fields, renamed_parameters
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import check_free, sha256, write_together
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.extract import Windows, window_spans
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.domain.signal.block_quality import gaps_of
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
+from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.pacing import Pacing
+from ecgfed.domain.signal.quality import Reason
+from ecgfed.exports.device.bundle import Bundle, open_bundle
+from ecgfed.exports.device.model_warnings import ModelWarning
+from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
+from ecgfed.exports.device.shipped import name_of, shipped_model
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.strip import Stretches
-from ecgfed.signal.block_quality import gaps_of
-from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.pacing import Pacing
-from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
 from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic, report_severe, same_lead
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
-from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
 #: The WFDB symbol of a paced beat.
@@ -57,7 +57,7 @@ class RecordingPredictions(Predictions):
         poor: (beats,) reasons of poor quality within the beat's window, such as ``gap+noise``, or "".
         pacing: detected pacing: paced beats have the symbol ``/``, and the label map's class of ``/`` if it has one;
             None if not analysed.
-        warnings: warnings, each with a ``code`` of ``ecgfed.device.model_warnings.CODES`` and a ``text``.
+        warnings: warnings, each with a ``code`` of ``ecgfed.exports.device.model_warnings.CODES`` and a ``text``.
         cut: the beats with the quality of their lead.
         metadata: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
             classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
@@ -167,7 +167,7 @@ class RecordingPredictions(Predictions):
         The note holds the class name if it is not the symbol; low-confidence beats, and those without a class
         (``override``), have the subtype ``UNCERTAIN``.
         """
-        from ecgfed.record.wfdb_writer import annotation_bytes
+        from ecgfed.domain.record.wfdb_writer import annotation_bytes
 
         symbols = self.symbols
         notes = tuple("" if name == symbol else name for name, symbol in zip(self.names, symbols.tolist(), strict=True))

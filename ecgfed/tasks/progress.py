@@ -5,10 +5,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.deprecation import REGISTER, Deprecated, EcgfedDeprecation
-from ecgfed.record.opening import LONG
-from ecgfed.record.recording import AnyRecording, LongRecording
+from ecgfed.base.deprecation import REGISTER, Deprecated, EcgfedDeprecation
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.record.opening import LONG
+from ecgfed.domain.record.recording import AnyRecording, LongRecording
 
 _PACKAGE = __name__.partition(".")[0]
 

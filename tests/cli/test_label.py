@@ -17,9 +17,9 @@ from record_files import write_212
 from support import Command, assert_refused, snapshot
 
 import ecgfed as package
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.labels.answers import read_answers
-from ecgfed.labels.page import page_data as served_data
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.domain.labels.answers import read_answers
+from ecgfed.domain.labels.page import page_data as served_data
 from ecgfed.tasks.grouped import recording_id
 
 
@@ -153,7 +153,7 @@ def test_served_labels_are_in_the_file_before_the_next_question(
     record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With all that ``serve`` does around the server: what keeps a second one out must not keep the answers out."""
-    monkeypatch.setattr("ecgfed.files._WAIT_S", 0.2)
+    monkeypatch.setattr("ecgfed.base.files._WAIT_S", 0.2)
     made = package.label(record, tmp_path / "labels", count=3, page_file=False)
     data, told = served_data(made.page), list[Any]()
     sample = min(point["sample"] for point in data["points"].values())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import ecgfed
-from ecgfed.errors import RecordError
-from ecgfed.labels.answers import Answer, answers_as_table, column_names, read_answers
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.labels.answers import Answer, answers_as_table, column_names, read_answers
 from ecgfed.tasks.report_labels import read_labels
 
 HEAD = "recording,sample,time_s,label,beats,source\n"

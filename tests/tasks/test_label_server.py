@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ecgfed.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.tasks.label_connections import MOST_HEAD_BYTES, MOST_WAITING
 from ecgfed.tasks.label_server import MOST_BYTES, Served, kept_beside, labels_csv, serve
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support import exported
 
 import ecgfed
 from ecgfed.base.deprecation import EcgfedDeprecation
@@ -109,3 +110,40 @@ def test_client_states_of_a_run(fedavg_run: Path) -> None:
     assert warned(lambda: run.own_method) == run.custom_method == ""
     assert isinstance(state, State)
     assert torch.is_grad_enabled()
+
+
+def test_watch_is_a_progress_reporter(records: Path, tmp_path: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def subclass() -> ecgfed.ProgressReporter:
+        class Old(ecgfed.Watch):
+            def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:  # type: ignore[override]
+                seen.append((what, done, total, about, more))
+
+        return Old()
+
+    old = warned(subclass)
+    assert isinstance(old, ecgfed.ProgressReporter)
+    old.update("rounds", 1, 2, "loss 0.3", rate="1 round/s", remaining_s=3.0)
+    assert seen == [("rounds", 1, 2, "loss 0.3", {"rate": "1 round/s", "left_s": 3.0})]
+    assert isinstance(warned(ecgfed.Watch), ecgfed.ProgressReporter)
+    seen.clear()
+    warned(lambda: ecgfed.detect(records, watch=old))  # type: ignore[call-arg]
+    assert [(what, done, total) for what, done, total, *_ in seen] == [("records", n, 4) for n in (1, 2, 3, 4)]
+    with pytest.raises(TypeError, match=r"watch.*progress"):
+        ecgfed.detect(records, watch=old, progress=old)  # type: ignore[call-arg]
+
+
+def test_predictions_of_recordings_and_batches(records: Path, fedavg_run: Path, tmp_path: Path) -> None:
+    bundle = exported(fedavg_run)
+    predictions = ecgfed.predict(bundle, records / "p1")
+    assert warned(lambda: getattr(predictions, "about")) is predictions.metadata  # noqa: B009
+    batch = ecgfed.predict_batch([records / "p1"], tmp_path / "out", bundle=bundle)
+    assert warned(lambda: getattr(batch, "done")) is batch.completed  # noqa: B009
+    assert warned(lambda: getattr(batch, "uncertain_counts")) == batch.low_confidence_counts  # noqa: B009
+    assert warned(lambda: getattr(batch, "far_counts")) == batch.out_of_distribution_counts  # noqa: B009
+    assert warned(lambda: getattr(batch, "mostly_far")) == batch.mostly_out_of_distribution  # noqa: B009
+    assert {"done", "far_counts", "uncertain_counts", "mostly_far"} <= batch.to_dict().keys()
+    conversion = ecgfed.convert(records / "p1", tmp_path / "converted")
+    assert warned(lambda: getattr(conversion, "left_out")) == conversion.skipped == ()  # noqa: B009
+    assert conversion.to_dict()["left_out"] == []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import CohortError, OptionError
 from ecgfed.base.extras import require
 from ecgfed.base.files import check_new_folder, replacing_folder
@@ -20,7 +21,7 @@ from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.recording import ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.tasks.anonymous import named
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions, telling
+from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter, minutes_reporter, report_exclusions
 
 
 def _options(
@@ -42,6 +43,7 @@ def _options(
     return PrepareOptions(beats, labels, split, (holdout,) if isinstance(holdout, str) else tuple(holdout), seed)
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_mitbih(
     source: Path | str,
     out: Path | str,
@@ -63,7 +65,7 @@ def prepare_mitbih(
     key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
     """Create a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
 
@@ -87,7 +89,7 @@ def prepare_mitbih(
         key: file for the table of new and original ids, readable by its owner only.
         overwrite: replace an existing ``out``.
         workers: processes; default one per core. The result does not depend on it.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -101,12 +103,12 @@ def prepare_mitbih(
     )
     if download:
         require("wfdb", "reading the records")  # before they are fetched
-        download_mitbih(source, base_url=url or PHYSIONET, progress=telling(watch, "download"))
+        download_mitbih(source, base_url=url or PHYSIONET, on_progress=count_reporter(progress, "download"))
     sources, without = mitbih_sources(source, options, by)
-    _tell_of_the_same_person({one.id for one in sources}, options.holdout, watch)
+    _tell_of_the_same_person({one.id for one in sources}, options.holdout, progress)
     check = count_check(sources, options)
     key = None if key is None else Path(key)
-    plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
+    plan = named(sources, options, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,
@@ -122,27 +124,28 @@ def prepare_mitbih(
                 "without_lead_count": len(without),
                 "counts_checked": check is not None,
             },
-            progress=telling(watch, "records"),
+            on_progress=count_reporter(progress, "records"),
         )
     cohort = open_cohort(out)
     read = cohort.meta["records"] if not anonymize else digests(path for one in sources for path in one.records)
     if altered := wrong_files(read):
         which = listed(altered, 5)
         differ = count_of(len(altered), "file differs", "files differ")
-        watch.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
-    return _packed(cohort, pack, watch)
+        progress.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
+    return _packed(cohort, pack, progress)
 
 
-def _tell_of_the_same_person(clients: set[str], holdout: Sequence[str], watch: Watch) -> None:
+def _tell_of_the_same_person(clients: set[str], holdout: Sequence[str], progress: ProgressReporter) -> None:
     """Warn of a record that is held out while another one of its person is trained on."""
     from ecgfed.domain.cohort.mitbih import SAME_PATIENT
 
     for one, other in SAME_PATIENT.items():
         if {one, other} <= clients and (one in holdout) != (other in holdout):
             held, trained = (one, other) if one in holdout else (other, one)
-            watch.warn(f"{held} is held out, and {trained} is trained on: both are of the same person")
+            progress.warn(f"{held} is held out, and {trained} is trained on: both are of the same person")
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_folder(
     directory: Path | str,
     out: Path | str,
@@ -167,7 +170,7 @@ def prepare_folder(
     skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
     """Create a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or hospital formats.
 
@@ -198,7 +201,7 @@ def prepare_folder(
         skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
         overwrite: see there.
         workers: see there.
-        watch: see there.
+        progress: see there.
 
     Raises:
         EcgfedError: an input cannot be used; for several recordings an ``UnusableError`` with its ``problems``.
@@ -236,13 +239,13 @@ def prepare_folder(
         ids=not (anonymize or patient_comment),
         problems=problems,
     )
-    sources = _without_unusable(sources, options, problems, skip=skip_unusable, watch=watch)
-    key, told = None if key is None else Path(key), telling(watch, "records")
+    sources = _without_unusable(sources, options, problems, skip=skip_unusable, progress=progress)
+    key, told = None if key is None else Path(key), count_reporter(progress, "records")
     plan = named(
         sources,
         options,
         anonymize=anonymize,
-        found_in_headers=bool(patient_comment),
+        ids_from_headers=bool(patient_comment),
         key=key,
         out=out,
         overwrite=overwrite,
@@ -256,22 +259,22 @@ def prepare_folder(
             metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
             workers=workers,
-            progress=told,
-            watching=lambda recording: minutes_told(watch, "minutes read", recording, alone=False),
+            on_progress=told,
+            on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )
     if plan.rows and key is None:
-        watch.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
-    return _packed(open_cohort(out), pack, watch)
+        progress.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
+    return _packed(open_cohort(out), pack, progress)
 
 
 def _without_unusable(
-    sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, watch: Watch
+    sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, progress: ProgressReporter
 ) -> list[Source]:
     """Return the usable clients and recordings; raises UnusableError for others unless ``skip``."""
     from ecgfed.domain.cohort.check import usable
 
     total = sum(len(source.records) for source in sources) + len(problems)
-    kept = usable(sources, options.beats, problems, telling(watch, "files checked"))
+    kept = usable(sources, options.beats, problems, count_reporter(progress, "files checked"))
     if not skip:
         problems.refuse(total)
     if problems and not kept:
@@ -280,7 +283,7 @@ def _without_unusable(
             problems.folder, f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
         )
     for name, problem in problems:
-        watch.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
+        progress.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
     return kept
 
 
@@ -290,6 +293,7 @@ def _listed(problems: Problems, anonymous: bool) -> dict[str, object]:
     return {"count": len(problems), "recordings": names}
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_demo(
     out: Path | str,
     *,
@@ -302,7 +306,7 @@ def prepare_demo(
     pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
     """Create recordings of synthetic patients and a cohort from them, to try the software without data.
 
@@ -317,7 +321,7 @@ def prepare_demo(
         pack: also pack the cohort into this file.
         overwrite: replace existing ``out`` and ``records``.
         workers: processes; default one per core.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -338,7 +342,7 @@ def prepare_demo(
     # Both folders or neither: the records get their final name once the cohort is complete.
     with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
         sources = write_demo_records(
-            partial, seed=seed, patients=patients, minutes=minutes, progress=telling(watch, "patients")
+            partial, seed=seed, patients=patients, minutes=minutes, on_progress=count_reporter(progress, "patients")
         )
         build_cohort(
             sources,
@@ -347,11 +351,11 @@ def prepare_demo(
             kind="demo",
             overwrite=overwrite,
             workers=workers,
-            progress=telling(watch, "records"),
+            on_progress=count_reporter(progress, "records"),
             metadata={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
         )
-    watch.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
-    return _packed(open_cohort(out), pack, watch)
+    progress.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
+    return _packed(open_cohort(out), pack, progress)
 
 
 def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False) -> Cohort:
@@ -377,24 +381,24 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     return open_cohort(out)
 
 
-def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
+def _packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
     """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
     large = {
         str(entry["name"]): float(entry["too_large_mv"]) for entry in cohort.meta["records"] if "too_large_mv" in entry
     }
     if large:
         first = max(large, key=lambda name: large[name])
-        watch.warn(
+        progress.warn(
             f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
     noted = [entry for entry in cohort.meta["records"] if entry.get("notes")]
     if noted:
         count = count_of(len(cohort.meta["records"]), "recording")
-        watch.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
-    report_exclusions(exclusions(cohort).values(), watch)
+        progress.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
+    report_exclusions(exclusions(cohort).values(), progress)
     if file is not None:
         from ecgfed.domain.cohort.pack import pack_cohort
 
-        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
+        progress.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
     return cohort

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.tasks.watch import NOBODY, Watch, telling
+from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_cifar10(
     source: Path | str,
     out: Path | str,
@@ -23,7 +25,7 @@ def prepare_cifar10(
     limit: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
     """Create a cohort from CIFAR-10: 50 clients with long-tailed sizes and classes, 10,000 common test images.
 
@@ -42,7 +44,7 @@ def prepare_cifar10(
         limit: use this many of the 50,000 training images, and a fifth as many test images.
         seed: seed of all random choices.
         overwrite: replace an existing ``out``.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -50,7 +52,7 @@ def prepare_cifar10(
     from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
-    source, out, told = Path(source), Path(out), telling(watch, "images")
+    source, out, told = Path(source), Path(out), count_reporter(progress, "images")
     _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
     options = CifarOptions(
         partition,
@@ -66,11 +68,11 @@ def prepare_cifar10(
     if download and source.is_file():
         raise OptionError("--source", f"{source} is a file", "a folder to download into", "or leave --download out")
     if download:
-        source = download_cifar10(source, base_url=url or HOME_PAGE, progress=told)
+        source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=told)
     data = read_cifar10(source, told)
-    build_cifar_cohort(data, out, options, overwrite=overwrite, progress=told)
+    build_cifar_cohort(data, out, options, overwrite=overwrite, on_progress=told)
     if data.warning:
-        watch.warn(data.warning)
+        progress.warn(data.warning)
     return open_cohort(out)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.files import check_free
 from ecgfed.base.text import count_of, shortened
@@ -29,13 +30,14 @@ from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
-from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.prediction_warnings import refuse_synthetic
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_about import recording_header, warnings_and_notes
 from ecgfed.tasks.report_excluded import report_exclusions_of
@@ -50,7 +52,6 @@ from ecgfed.tasks.report_labels import (
     second_reader,
 )
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
-from ecgfed.tasks.watch import NOBODY, Watch
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: The filter of the strips.
@@ -157,6 +158,7 @@ def _withheld_hours(events: Events) -> list[str]:
     return [names[kind] for kind in events.withheld]
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def report(
     recording: AnyRecording | Path | str,
     bundle: Bundle | Path | str | None = None,
@@ -175,7 +177,7 @@ def report(
     rules: EventRules | None = None,
     pdf: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> RecordingReport:
     """Make a report page of a recording. Research use only, not for diagnosis.
 
@@ -197,7 +199,7 @@ def report(
         rules: how events are counted.
         pdf: also print the page to a PDF beside it, with Chromium.
         overwrite: replace an existing page, but never the recording itself.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -236,7 +238,7 @@ def report(
                 annotator=annotator,
                 how=how,
                 force=force,
-                watch=OnThePage(watch),
+                progress=OnThePage(progress),
             )
             labelled, lead_quality, second = _by_model(read, opened, recording, patient)
         assessed = {recording.lead: lead_quality, **{name: task.result() for name, task in pending.items()}}
@@ -246,7 +248,7 @@ def report(
     excluded = tuple(report_exclusions_of(reading, marks))
     for exclusions in excluded:
         if exclusions.line:
-            watch.note(f"{exclusions.line}.")
+            progress.note(f"{exclusions.line}.")
     result = RecordingReport(recording, parts, tuple(targets), excluded)
     if targets:
         write_page(targets, result.html, browser)
@@ -321,7 +323,7 @@ def _without_beats(bundle: Bundle, recording: AnyRecording, patient: str | None,
         labels=bundle.labels,
         poor=(),
         cut=cut,
-        about={"patient": patient},
+        metadata={"patient": patient},
     )
     text = f"No beat was found in {recording.lead} ({error.reason}): is it an ECG, and is the electrode connected?"
     warnings: tuple[tuple[str, str], ...] = (("no-beats", text),)

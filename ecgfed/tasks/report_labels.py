@@ -23,10 +23,10 @@ from ecgfed.domain.signal.flutter import FLUTTER
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
-from ecgfed.tasks.doubts import doubts_of
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
-from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose
-from ecgfed.tasks.watch import Watch
+from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
+from ecgfed.tasks.prediction_warnings import model_warnings
+from ecgfed.tasks.progress import ProgressReporter
 
 #: Classes that a file of labels is taken to assess even where it has none of them.
 _ALWAYS_ASSESSED = ("N", "V", "A")
@@ -102,28 +102,35 @@ class Labelled:
         return np.array(self.codes, dtype=np.str_)[self.label]
 
 
-class OnThePage(Watch):
-    """Passes on what it is told but the warnings: the page says them.
+class OnThePage(ProgressReporter):
+    """Forwards progress and notes but no warnings: the page shows them.
 
     Args:
-        watch: who is told.
+        reporter: where to forward them.
     """
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
+    def __init__(self, reporter: ProgressReporter) -> None:
+        self.reporter = reporter
 
-    def progress(
-        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
     ) -> None:
-        """Pass it on."""
-        self.watch.progress(what, done, total, about, rate=rate, left_s=left_s)
+        """Forward the progress."""
+        self.reporter.update(what, completed, total, item, rate=rate, remaining_s=remaining_s)
 
     def note(self, text: str) -> None:
-        """Pass it on."""
-        self.watch.note(text)
+        """Forward the note."""
+        self.reporter.note(text)
 
     def warn(self, text: str) -> None:
-        """Keep still: it is among the report's warnings."""
+        """Ignore the warning: it is among the report's warnings."""
 
 
 def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
@@ -134,8 +141,8 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
     codes = tuple(predictions.labels.symbol_of(name) for name in predictions.classes)
     calibrated = isinstance(bundle.manifest.get("certainty"), dict)  # without it, confidence is not assessed
     labelled = Labelled(
-        f"the {whose(predictions.about['patient'])}",
-        "own" if predictions.about["patient"] else "global",
+        f"the {describe_model(predictions.metadata['patient'])}",
+        "own" if predictions.metadata["patient"] else "global",
         predictions.sample,
         np.asarray(predictions.label, dtype=np.int64),
         predictions.classes,
@@ -330,15 +337,11 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
     """Return a bundle's model as second reader of extracted beats."""
     predictions = bundle.classifier(patient).classify_blocks(cut.blocks())
     codes = np.array([bundle.labels.symbol_of(name) for name in predictions.classes], dtype=np.str_)
-    model_warnings = doubts_of(bundle, cut, predictions, patient)
-    by, short = f"the {whose(patient)}", "own" if patient else "global"
-    warnings = tuple(
-        (warning.code, f"Of {by}: {warning.text[0].lower()}{warning.text[1:]}") for warning in model_warnings
-    )
-    names, confidence = (
-        np.where(predictions.classified, codes[predictions.label], predictions.override),
-        predictions.confidence,
-    )
+    of_model = model_warnings(bundle, cut, predictions, patient)
+    by, short = f"the {describe_model(patient)}", "own" if patient else "global"
+    warnings = tuple((warning.code, f"Of {by}: {warning.text[0].lower()}{warning.text[1:]}") for warning in of_model)
+    names = np.where(predictions.classified, codes[predictions.label], predictions.override)
+    confidence = predictions.confidence
     if cut.pacing:
         paced = cut.pacing.beats & predictions.classified
         names[paced] = PACED_SYMBOL
@@ -354,7 +357,7 @@ def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ..
     split = f", {cohort['split']} split" if isinstance(cohort, dict) and cohort.get("split") else ""
     window = f"{manifest['window_samples']} samples at {manifest['fs_hz']:g} Hz"
     rows = [
-        ("Model", f"{whose(patient)}, in the bundle {name_of(bundle.path)}"),
+        ("Model", f"{describe_model(patient)}, in the bundle {name_of(bundle.path)}"),
         (
             "Method",
             f"{manifest['method']}, {manifest['rounds']} rounds" if "rounds" in manifest else manifest["method"],

@@ -6,14 +6,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.text import shortened
 from ecgfed.core.runs.seeds import single_run_folder
 from ecgfed.reports.run_page import run_page
 from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredPatient
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.report_run_parts import run_parts
-from ecgfed.tasks.watch import NOBODY, Watch
 
 
 @runtime_checkable
@@ -101,6 +102,7 @@ def _sent_dict(sent: CommunicationCost) -> dict[str, Any]:
     return {"rounds": rounds, "down": sent.down, "up": sent.up, "approximate": sent.approximate}
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def report_run(
     run: Opened | Path | str,
     out: Path | str | None = None,
@@ -108,7 +110,7 @@ def report_run(
     cohort: Opened | Path | str | None = None,
     pdf: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> RunReport:
     """Make a report page of a run: scores, patients, classes, learning curves, clients, cost, settings.
 
@@ -120,7 +122,7 @@ def report_run(
         cohort: its cohort, if that has moved.
         pdf: also print the page to a PDF beside it, with Chromium.
         overwrite: replace an existing page.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -135,7 +137,7 @@ def report_run(
     path = single_run_folder(_folder(run))
     parts = run_parts(path, None if cohort is None else _folder(cohort))
     if not parts.scored:
-        watch.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
+        progress.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
     result = RunReport(path, parts, tuple(targets))
     if targets:
         write_page(targets, result.html, browser)

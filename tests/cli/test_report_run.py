@@ -73,7 +73,7 @@ def evaluated(local_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A run of Local, evaluated on both splits."""
     run = copied(local_run, tmp_path_factory.mktemp("evaluated") / "local")
     for split in ("test", "valid"):
-        front.evaluate(run, split=split, watch=front.Watch())
+        front.evaluate(run, split=split, progress=front.ProgressReporter())
     return run
 
 

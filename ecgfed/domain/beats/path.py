@@ -39,10 +39,10 @@ from ecgfed.domain.signal.heartbeats import end_noise
 from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.pacing import Pacing, detect_pacing
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
-from ecgfed.domain.signal.size import Size, lead_size, least_qrs_mv
+from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 
-#: Says whom to tell how many samples of a recording have been looked at.
-Watching = Callable[[AnyRecording], OnSamples | None] | None
+#: Returns a recording's progress callback, or None for none.
+OnSamplesFactory = Callable[[AnyRecording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -131,9 +131,9 @@ class RecordingBeats:
         return self._with_qrs_checked(windows if self.every_r_sample is None else windows.chosen(self._rows()))
 
     @cached_property
-    def least_qrs_mv(self) -> float:
+    def min_qrs_mv(self) -> float:
         """Below which height a beat has no QRS complex in the lead in use (``size.least_qrs_mv``), in mV."""
-        return least_qrs_mv(self.recording, self.recording.lead, self._every, self.quality.spans())
+        return min_qrs_mv(self.recording, self.recording.lead, self._every, self.quality.spans())
 
     @property
     def intervals_s(self) -> NDArray[np.float64]:
@@ -150,7 +150,7 @@ class RecordingBeats:
         return np.searchsorted(self._every, self.r_samples if keep is None else self.r_samples[keep])
 
     def _with_qrs_checked(self, windows: Windows) -> Windows:
-        silent = windows.no_signal | without_qrs(windows.window_mv, self.least_qrs_mv)
+        silent = windows.no_signal | without_qrs(windows.window_mv, self.min_qrs_mv)
         return replace(windows, no_signal=silent)
 
     @cached_property
@@ -232,7 +232,7 @@ class RecordingBeats:
 
 
 def read_beats(
-    path: Path | str, options: BeatOptions, *, annotated: bool = False, watching: Watching = None
+    path: Path | str, options: BeatOptions, *, annotated: bool = False, on_samples_for: OnSamplesFactory = None
 ) -> RecordingBeats:
     """Open a recording and find its beats.
 
@@ -240,13 +240,13 @@ def read_beats(
         path: of the recording, as ``open_recording`` takes it.
         options: how.
         annotated: read the annotation although the peaks are detected.
-        watching: asked whom to tell how far a long recording is.
+        on_samples_for: returns the progress callback of a recording.
 
     Raises:
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
     recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    on_samples = watching(recording) if watching else None
+    on_samples = on_samples_for(recording) if on_samples_for else None
     return cut_beats(recording, options, annotated=annotated, on_samples=on_samples)
 
 

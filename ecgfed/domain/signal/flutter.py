@@ -7,7 +7,7 @@ complexes, however fast, rest in between and do not cancel. docs/decisions/0066 
 electrode in that rhythm, a tremor say, looks the same: what is reported is possible, and nothing is counted there.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def flutter_spans(recording: AnyRecording) -> tuple[tuple[int, int], ...]:
     if recording.fs_hz < MIN_FS_HZ:
         return ()
     step, width = round(STEP_S * recording.fs_hz), round(WINDOW_S * recording.fs_hz)
-    leakage = np.array([_leakage(window, recording.fs_hz) for window in _windows(recording, step, width)], np.float64)
+    leakage = _leakages(recording, step, width)
     beside = np.concatenate([[False], leakage < LEAKAGE_BESIDE, [False]])
     edges = np.flatnonzero(np.diff(beside))
     episodes = [
@@ -61,38 +61,46 @@ def flutter_spans(recording: AnyRecording) -> tuple[tuple[int, int], ...]:
 def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> str:
     """Return in a sentence, without a full stop, where there may be flutter or fibrillation."""
     seconds = sum(stop - start for start, stop in spans) / fs_hz
-    first, many = spans[0][0] / fs_hz, count_of(len(spans), "episode")
-    where = f"{many}, {seconds:.0f} s in all, the first from second {first:.0f}"
-    said = "waves in which no beat can be told, or movement in that rhythm"
-    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {said}"
+    first, episodes = spans[0][0] / fs_hz, count_of(len(spans), "episode")
+    where = f"{episodes}, {seconds:.0f} s in all, the first from second {first:.0f}"
+    description = "waves in which no beat can be told, or movement in that rhythm"
+    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {description}"
 
 
-def _windows(recording: AnyRecording, step: int, width: int) -> Iterator[Floats]:
-    """Yield the samples of each window through the band-pass; none of one of which too much is missing."""
+def _leakages(recording: AnyRecording, step: int, width: int) -> Floats:
+    """Return the leakage of each window, (windows,); 1 where too much of it is missing."""
     fs_hz, row = recording.fs_hz, [recording.leads.index(recording.lead)]
     high = min(PASS_HZ[1], 0.45 * fs_hz)
     band = butter(2, (PASS_HZ[0], high), "bandpass", fs=fs_hz, output="sos")
-    margin, many = round(_FILTER_S * fs_hz), max(0, (recording.samples - width) // step + 1)
-    for number in range(0, many, _AT_ONCE):
-        stop = min(number + _AT_ONCE, many)
+    margin, count = round(_FILTER_S * fs_hz), max(0, (recording.samples - width) // step + 1)
+    leakage = np.ones(count)
+    for number in range(0, count, _AT_ONCE):
+        stop = min(number + _AT_ONCE, count)
         first = max(number * step - margin, 0)
         last = min((stop - 1) * step + width + margin, recording.samples)
         signal, missing = fill_gaps(recording.read(first, last, row)[0], bridge_samples(fs_hz))
         passed = np.asarray(sosfiltfilt(band, signal), np.float64)
-        for at in range(number * step - first, stop * step - first, step):
-            lost = float(missing[at : at + width].mean())
-            yield passed[at : at + width] if lost <= MISSING else np.empty(0)
+        starts = np.arange(number * step - first, stop * step - first, step)
+        lost = np.concatenate([[0], np.cumsum(missing)])
+        known = lost[starts + width] - lost[starts] <= MISSING * width
+        windows = np.lib.stride_tricks.sliding_window_view(passed, width)[starts[known]]
+        leakage[number + np.flatnonzero(known)] = _leakage(windows, fs_hz)
+    return leakage
 
 
-def _leakage(window_mv: Floats, fs_hz: float) -> float:
-    """Return the leakage of a window, from 0 (a sine) to 1; 1 where its waves are not those of flutter."""
-    if len(window_mv) < 2 or np.ptp(window_mv) < HEIGHT_MV:
-        return 1.0
-    wave = window_mv - window_mv.mean()
+def _leakage(windows_mv: Floats, fs_hz: float) -> Floats:
+    """Return the leakage of windows (windows, samples), 0 (a sine) to 1; 1 where the waves are not those of flutter."""
+    wave = windows_mv - windows_mv.mean(axis=1, keepdims=True)
     away = np.abs(wave)
-    change = float(np.abs(np.diff(wave)).sum())
-    period = 2 * np.pi * float(away.sum()) / change  # of a sine; of other waves about the mean
-    waves_hz, half = fs_hz / period, max(1, round(period / 2))
-    if not WAVES_HZ[0] <= waves_hz <= WAVES_HZ[1] or (away > AWAY_OF * away.max()).mean() < AWAY:
-        return 1.0
-    return float(np.abs(wave[half:] + wave[:-half]).sum() / (away[half:] + away[:-half]).sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # of a sine; of other waves about the mean
+        period = 2 * np.pi * away.sum(axis=1) / np.abs(np.diff(wave, axis=1)).sum(axis=1)
+        waves_hz = fs_hz / period
+    like_waves = (waves_hz >= WAVES_HZ[0]) & (waves_hz <= WAVES_HZ[1]) & (np.ptp(windows_mv, axis=1) >= HEIGHT_MV)
+    like_waves &= (away > AWAY_OF * away.max(axis=1, keepdims=True)).mean(axis=1) >= AWAY
+    leakage = np.ones(len(windows_mv))
+    for number in np.flatnonzero(like_waves).tolist():
+        half = max(1, round(float(period[number]) / 2))
+        moved = np.abs(wave[number, half:] + wave[number, :-half]).sum()
+        leakage[number] = moved / (away[number, half:] + away[number, :-half]).sum()
+    return leakage

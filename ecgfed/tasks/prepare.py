@@ -105,7 +105,7 @@ def prepare_mitbih(
         require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, on_progress=count_reporter(progress, "download"))
     sources, without = mitbih_sources(source, options, by)
-    _tell_of_the_same_person({one.id for one in sources}, options.holdout, progress)
+    _warn_of_split_patients({client.id for client in sources}, options.holdout, progress)
     check = count_check(sources, options)
     key = None if key is None else Path(key)
     plan = named(sources, options, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
@@ -127,7 +127,7 @@ def prepare_mitbih(
             on_progress=count_reporter(progress, "records"),
         )
     cohort = open_cohort(out)
-    read = cohort.meta["records"] if not anonymize else digests(path for one in sources for path in one.records)
+    read = cohort.meta["records"] if not anonymize else digests(path for client in sources for path in client.records)
     if altered := wrong_files(read):
         which = listed(altered, 5)
         differ = count_of(len(altered), "file differs", "files differ")
@@ -135,14 +135,14 @@ def prepare_mitbih(
     return _packed(cohort, pack, progress)
 
 
-def _tell_of_the_same_person(clients: set[str], holdout: Sequence[str], progress: ProgressReporter) -> None:
-    """Warn of a record that is held out while another one of its person is trained on."""
+def _warn_of_split_patients(clients: set[str], holdout: Sequence[str], progress: ProgressReporter) -> None:
+    """Warn if one record of a patient is held out and another is trained on."""
     from ecgfed.domain.cohort.mitbih import SAME_PATIENT
 
-    for one, other in SAME_PATIENT.items():
-        if {one, other} <= clients and (one in holdout) != (other in holdout):
-            held, trained = (one, other) if one in holdout else (other, one)
-            progress.warn(f"{held} is held out, and {trained} is trained on: both are of the same person")
+    for first, second in SAME_PATIENT.items():
+        if {first, second} <= clients and (first in holdout) != (second in holdout):
+            excluded, trained = (first, second) if first in holdout else (second, first)
+            progress.warn(f"{excluded} is held out, and {trained} is trained on: both are of the same person")
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -240,7 +240,7 @@ def prepare_folder(
         problems=problems,
     )
     sources = _without_unusable(sources, options, problems, skip=skip_unusable, progress=progress)
-    key, told = None if key is None else Path(key), count_reporter(progress, "records")
+    key, on_progress = None if key is None else Path(key), count_reporter(progress, "records")
     plan = named(
         sources,
         options,
@@ -259,7 +259,7 @@ def prepare_folder(
             metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
             workers=workers,
-            on_progress=told,
+            on_progress=on_progress,
             on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )
     if plan.rows and key is None:
@@ -274,17 +274,17 @@ def _without_unusable(
     from ecgfed.domain.cohort.check import usable
 
     total = sum(len(source.records) for source in sources) + len(problems)
-    kept = usable(sources, options.beats, problems, count_reporter(progress, "files checked"))
+    usable_sources = usable(sources, options.beats, problems, count_reporter(progress, "files checked"))
     if not skip:
         problems.refuse(total)
-    if problems and not kept:
+    if problems and not usable_sources:
         first = next(iter(problems))[1]
         raise CohortError(
             problems.folder, f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
         )
     for name, problem in problems:
         progress.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
-    return kept
+    return usable_sources
 
 
 def _listed(problems: Problems, anonymous: bool) -> dict[str, object]:

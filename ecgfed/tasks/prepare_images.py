@@ -52,7 +52,7 @@ def prepare_cifar10(
     from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
-    source, out, told = Path(source), Path(out), count_reporter(progress, "images")
+    source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
     _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
     options = CifarOptions(
         partition,
@@ -68,9 +68,9 @@ def prepare_cifar10(
     if download and source.is_file():
         raise OptionError("--source", f"{source} is a file", "a folder to download into", "or leave --download out")
     if download:
-        source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=told)
-    data = read_cifar10(source, told)
-    build_cifar_cohort(data, out, options, overwrite=overwrite, on_progress=told)
+        source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=on_progress)
+    data = read_cifar10(source, on_progress)
+    build_cifar_cohort(data, out, options, overwrite=overwrite, on_progress=on_progress)
     if data.warning:
         progress.warn(data.warning)
     return open_cohort(out)

@@ -102,13 +102,13 @@ def _pair(pairs: Pairs, number: int) -> str:
     title = f"{pairs.second} against {pairs.first}, {pairs.model}"
     mean = sum(change) / len(change)
     text = (
-        f"Of {count_of(len(change), 'patient')}, {pairs.second} serves {better:,} better, {worse:,} worse and "
-        f"{len(change) - better - worse:,} the same; the mean difference is {mean:+.3f}."
+        f"Of {count_of(len(change), 'patient')}, {pairs.second} scores higher for {better:,}, lower for {worse:,} and "
+        f"equal for {len(change) - better - worse:,}; the mean difference is {mean:+.3f}."
     )
     drawn = bar_chart(
         [Bar(*row) for row in ordered],
-        f"Differences of {count_of(len(change), 'patient')}, {title}, sorted; the table below says the same",
-        f"Macro-F1 with {pairs.second} less that with {pairs.first}",
+        f"Differences of {count_of(len(change), 'patient')}, {title}, sorted; the table below has the values",
+        f"Macro-F1 with {pairs.second} minus that with {pairs.first}",
         f"macro-F1 with {pairs.first}",
         f"macro-F1 with {pairs.second}",
     )
@@ -127,7 +127,7 @@ def _pair(pairs: Pairs, number: int) -> str:
 def _classes(parts: ComparisonParts) -> str:
     if not parts.classes:
         return section("classes", "Classes", paragraph(f"Classes are {NOT_EVALUATED} on {parts.split}."))
-    content = table("F1 of each class, one model for everybody", parts.class_head, parts.classes, kind="numbers")
+    content = table("F1 of each class, global model", parts.class_head, parts.classes, kind="numbers")
     return section("classes", "Classes", content)
 
 

@@ -144,7 +144,7 @@ def _short(parts: RecordingParts) -> str:
         "short",
         "In short",
         rows,
-        paragraph(f"{description}{'; provisional, nobody has read them over.' if parts.provisional else '.'}"),
+        paragraph(f"{description}{'; provisional, not reviewed by a person.' if parts.provisional else '.'}"),
     )
 
 
@@ -197,9 +197,9 @@ def _beats(events: Events) -> str:
 
 
 def _counted(parts: RecordingParts) -> str:
-    text = "Runs claim their beats first, then bigeminy, then trigeminy; couplets and single beats are what is left."
+    text = "Beats are assigned to runs first, then to bigeminy and trigeminy; the rest are couplets and single beats."
     if parts.provisional:
-        text += f" All of it rests on labels that nobody has read over. {review_rule(parts.events.rules)}"
+        text += f" All counts rest on labels that no person has reviewed. {review_rule(parts.events.rules)}"
     return paragraph(text)
 
 
@@ -258,9 +258,9 @@ def _model(parts: RecordingParts) -> str:
             "model", "The model", paragraph("No model was used: the labels are those of the file named above.")
         )
     rows: Sequence[Sequence[Cell]] = parts.model
-    return section("model", "The model", table("What the model is, and what it scored", ("What", "Said"), rows))
+    return section("model", "The model", table("The model and its scores", ("Name", "Value"), rows))
 
 
 def _reading(parts: RecordingParts) -> str:
-    text = f'Every count above stands beside its rule. What nothing has looked for reads "{NOT_ASSESSED}", never 0.'
-    return section("limits", "What this report does not say", paragraph(text), not_assessed_list(parts))
+    text = f'Every count above is listed with its rule. What was not assessed reads "{NOT_ASSESSED}", never 0.'
+    return section("limits", "What this report does not assess", paragraph(text), not_assessed_list(parts))

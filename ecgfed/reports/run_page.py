@@ -67,12 +67,12 @@ def _header(parts: RunParts) -> str:
 def notes_section(notes: tuple[tuple[str, str], ...]) -> str:
     """Return the notes, in the style of a recording's warnings."""
     if not notes:
-        return section("notes", "To keep in mind", paragraph("Nothing that is checked was found amiss."))
+        return section("notes", "Notes", paragraph("None of the checks found a problem."))
     items = "".join(
         f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
         for code, text in notes
     )
-    return section("notes", f"To keep in mind ({len(notes)})", f"<ul>{items}</ul>", kind="warned")
+    return section("notes", f"Notes ({len(notes)})", f"<ul>{items}</ul>", kind="warned")
 
 
 def _scores(parts: RunParts) -> str:
@@ -215,7 +215,7 @@ def _cost(parts: RunParts) -> str:
 
 def _limits() -> str:
     text = (
-        f'What nothing has looked for reads "{NOT_ASSESSED}", what was not scored "{NOT_EVALUATED}", never 0. '
-        "All of it is read from the run's folder and its cohort; nothing was trained or scored for this page."
+        f'What was not assessed reads "{NOT_ASSESSED}", what was not scored "{NOT_EVALUATED}", never 0. '
+        "All values are from the run's folder and its cohort; nothing was trained or scored for this page."
     )
     return section("limits", "How to read this", paragraph(text))

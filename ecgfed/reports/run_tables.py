@@ -198,9 +198,7 @@ def sent_table(parts: RunParts) -> str:
         rows.append((label, parts.sent.down, parts.sent.up))
     else:
         rows.append(("All clients and rounds", None, None))
-    return table(
-        "Bytes of parameters that travel", ("When", "Down to clients", "Up to the server"), rows, kind="numbers"
-    )
+    return table("Bytes of parameters sent", ("When", "Down to clients", "Up to the server"), rows, kind="numbers")
 
 
 def pairs_table(caption: str, pairs: Iterable[tuple[str, Cell]]) -> Markup:

@@ -198,7 +198,7 @@ class Drawing:
             middle = float(reading.beats.time_s[at])
             title = f"{first_code} or {second_code}: {count_of(count, 'beat')}"
             caption = (
-                f"{second.by} is surest of {second_code} here, p {second.confidence[at]:.2f}; its labels stand below"
+                f"{second.by} gives {second_code} its highest confidence here, p {confidence:.2f}; its labels are below"
             )
             span = Span(middle - 0.25, middle + 0.25, "event", f"{first_code} or {second_code}")
             strips.append(

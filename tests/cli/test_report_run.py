@@ -398,7 +398,7 @@ def test_a_method_of_ones_own_is_not_run(ecgfed: Command, tmp_path: Path) -> Non
     run = write_run(tmp_path / "run", method=f"{tmp_path}/mine.py:Mine")
     told, text = page_of(ecgfed, run, tmp_path / "page.html")
     assert told["bytes"] is None
-    assert "Bytes sent: not assessed: its method is somebody&#x27;s own code" in text
+    assert "Bytes sent: not assessed: its method is custom code" in text
     assert not (tmp_path / "ran").exists()
 
 

@@ -197,8 +197,9 @@ class Drawing:
             at = int(of_pair[second.confidence[of_pair].argmax()])
             middle = float(reading.beats.time_s[at])
             title = f"{first_code} or {second_code}: {count_of(count, 'beat')}"
+            probability = f"p {second.confidence[at]:.2f}"
             caption = (
-                f"{second.by} gives {second_code} its highest confidence here, p {confidence:.2f}; its labels are below"
+                f"{second.by} gives {second_code} its highest confidence here, {probability}; its labels are below"
             )
             span = Span(middle - 0.25, middle + 0.25, "event", f"{first_code} or {second_code}")
             strips.append(

@@ -180,7 +180,7 @@ def _typed_options(context: typer.Context, some: tuple[str, ...]) -> set[str]:
 def _is_run(source: Path, labels: Path | None) -> bool:
     """Say whether a run is meant: with labels where it is one, else unless it can only be a recording."""
     from ecgfed.domain.record.wfdb_header import record_base
-    from ecgfed.tasks.report_given import find_run
+    from ecgfed.tasks.report_input import find_run
 
     if labels is not None:
         return find_run(source) is not None

@@ -84,7 +84,7 @@ def report_command(
     quiet: QuietOption = False,
 ) -> None:
     """Make a page of a recording that a clinician reads, or of a run for researchers. Not for diagnosis."""
-    from ecgfed.tasks.report_given import find_run
+    from ecgfed.tasks.report_input import find_run
 
     started = time.perf_counter()
     if (run := find_run(source)) is not None:

@@ -39,7 +39,6 @@ from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.report_about import recording_header, warnings_and_notes
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import (
     Labelled,
@@ -52,6 +51,7 @@ from ecgfed.tasks.report_labels import (
     second_reader,
 )
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
+from ecgfed.tasks.report_warnings import recording_header, warnings_and_notes
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: The filter of the strips.

@@ -1,4 +1,4 @@
-"""The header of a report, its warnings and its notes."""
+"""The warnings and notes of a report, and its header."""
 
 from collections.abc import Iterator, Sequence
 

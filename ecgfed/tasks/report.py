@@ -40,16 +40,8 @@ from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_excluded import report_exclusions_of
-from ecgfed.tasks.report_labels import (
-    Labelled,
-    OnThePage,
-    Second,
-    by_file,
-    by_model,
-    model_rows,
-    read_labels,
-    second_reader,
-)
+from ecgfed.tasks.report_labels import Labelled, OnThePage, Second, by_file, by_model, read_labels, second_reader
+from ecgfed.tasks.report_model import model_rows
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
 from ecgfed.tasks.report_warnings import recording_header, warnings_and_notes
 

@@ -313,7 +313,7 @@ def unconfirmed(rr_s: list[float], *which: int) -> Beats:
 def test_an_unconfirmed_interval_is_in_no_pause_and_no_rate() -> None:
     """Twenty intervals of 1 s with one of 5 s among them, number 10, which was not confirmed."""
     rr_s = [1.0] * 10 + [5.0] + [1.0] * 10
-    assert [one.value for one in pauses(unconfirmed(rr_s), RULES).found] == [5.0]
+    assert [one.value for one in pauses(unconfirmed(rr_s), RULES).intervals] == [5.0]
     found = pauses(unconfirmed(rr_s, 10), RULES)
     assert (found.intervals, found.not_assessed) == ((), 0)
     assert found.longest is not None

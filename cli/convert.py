@@ -19,7 +19,7 @@ from .reading import (
     names,
     read_options,
 )
-from .watch import watching
+from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed.tasks.convert import Conversion
@@ -52,7 +52,7 @@ def convert_command(
     from ecgfed.tasks.convert import convert
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         conversion = convert(
             record,
             out,
@@ -63,7 +63,7 @@ def convert_command(
             keep=names(keep),
             key=key,
             overwrite=overwrite,
-            watch=watch,
+            progress=progress,
         )
     if json_output:
         print_json({**conversion.to_dict(), "seconds": round(time.perf_counter() - started, 2)})

@@ -22,7 +22,7 @@ from .reading import (
     read_options,
     requested_leads,
 )
-from .watch import watching
+from .reporter import terminal_reporter
 
 
 def detect_command(
@@ -47,7 +47,7 @@ def detect_command(
     from ecgfed.tasks.detect import detect
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         detections = detect(
             records,
             out,
@@ -57,7 +57,7 @@ def detect_command(
             suffix=suffix,
             how=read_options(fs, units, columns, repair),
             overwrite=overwrite,
-            watch=watch,
+            progress=progress,
         )
     if json_output:
         print_json(detections.to_dict())

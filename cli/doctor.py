@@ -61,4 +61,4 @@ def _extra_row(extra: Extra) -> tuple[str, str, str]:
 
 def _check_line(check: Check) -> str:
     word = {True: "well", False: "WRONG", None: "-"}[check.ok]
-    return f"{check.name}: {word} ({check.seconds:.1f} s). {check.says}"
+    return f"{check.name}: {word} ({check.seconds:.1f} s). {check.message}"

@@ -7,8 +7,8 @@ import typer
 
 from .complete import choices
 from .output import JsonOption, QuietOption, console, note, print_json, table
+from .reporter import terminal_reporter
 from .tables import Cell
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.ec57 import Ec57Scores, Row
@@ -35,9 +35,9 @@ def ec57_command(
     """Score beat annotations by ANSI/AAMI EC57: QRS, VEB, SVEB and VF sensitivity and +P; no AF, no ST."""
     from ecgfed.tasks.ec57 import score_ec57
 
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         scores = score_ec57(
-            records, test, reference=reference, test_folder=test_folder, start=start, mapping=mapping, watch=watch
+            records, test, reference=reference, test_folder=test_folder, start=start, mapping=mapping, progress=progress
         )
     if json_output:
         print_json(scores.to_dict())

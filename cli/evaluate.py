@@ -21,7 +21,7 @@ from .output import (
     table,
     without_zero_rows,
 )
-from .watch import watching
+from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed.core.evaluation.result import Scores
@@ -58,7 +58,7 @@ def evaluate_command(
     from ecgfed.tasks.evaluate import evaluate
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         scores = evaluate(
             run_path,
             cohort=cohort_path,
@@ -71,7 +71,7 @@ def evaluate_command(
             overwrite=overwrite,
             method=method,
             workers=workers,
-            watch=watch,
+            progress=progress,
         )
     if json_output:
         print_json(scores.to_dict())

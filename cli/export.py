@@ -14,7 +14,7 @@ from ecgfed.base.text import count_of
 from .export_mcu import McuOptions, export_for_target
 from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
-from .watch import watching
+from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed import Bundle
@@ -79,7 +79,7 @@ def export_command(
     from ecgfed.tasks.export import export, int8_line, tflite_line
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         bundle = export(
             run_path,
             out,
@@ -95,7 +95,7 @@ def export_command(
             sign=sign,
             overwrite=overwrite,
             method=method,
-            watch=watch,
+            progress=progress,
         )
     elapsed = time.perf_counter() - started
     if json_output:

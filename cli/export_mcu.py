@@ -9,7 +9,7 @@ from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
 
 from .output import note, print_json, seconds
-from .watch import watching
+from .reporter import terminal_reporter
 
 TARGETS = ("bundle", "mcu")
 
@@ -51,7 +51,7 @@ def export_for_target(
     from ecgfed.tasks.export_mcu import export_mcu
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         package = export_mcu(
             run_path,
             out,
@@ -63,7 +63,7 @@ def export_for_target(
             fs_hz=360 if options.fs_hz is None else options.fs_hz,
             overwrite=options.overwrite,
             method=options.method,
-            watch=watch,
+            progress=progress,
         )
     if json_output:
         model = package.model

@@ -16,13 +16,13 @@ from ecgfed.base.platform import require_fork
 from .complete import method_names
 from .options import settings_of
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
+from .reporter import terminal_reporter
 from .stop import graceful_stop
 from .train import AggregationOption, ClipOption, NoiseAtOption, NoiseOption
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.network.server_folder import FederationConfig
-    from ecgfed.tasks.watch import Watch
+    from ecgfed.tasks.progress import ProgressReporter
 
 app = typer.Typer(
     help="The same training across hospitals, on Flower: recordings stay where they are.", no_args_is_help=True
@@ -194,7 +194,7 @@ def site_command(
     if server is None or ca is None:
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
-    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as progress:
+    with graceful_stop(quiet=True) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         run_site(folder, cohort, server, ca, options, key=key, progress=progress, should_stop=stop.requested)
     if stop.code is not None:
         raise SystemExit(stop.code)
@@ -301,7 +301,7 @@ def _with_privacy(
 
 
 def _run(
-    work: Callable[["Watch", Callable[[], bool]], Mapping[str, object]],
+    work: Callable[["ProgressReporter", Callable[[], bool]], Mapping[str, object]],
     folder: Path,
     how_to_resume: str,
     *,
@@ -310,7 +310,7 @@ def _run(
 ) -> None:
     """Run a server and print the result, or how to resume if it was stopped."""
     started = time.perf_counter()
-    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as progress:
+    with graceful_stop(quiet=True) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         result = work(progress, stop.requested)
     if not result:
         stderr.print(f"ecgfed: stopped; {how_to_resume}", highlight=False, markup=False, soft_wrap=True)

@@ -21,7 +21,7 @@ from .reading import (
     read_options,
     requested_leads,
 )
-from .watch import watching
+from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed.tasks.inspect import Inspection
@@ -57,7 +57,7 @@ def inspect_command(
     from ecgfed.tasks.inspect import inspect_recording
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         inspection = inspect_recording(
             record,
             leads=requested_leads(lead, leads),
@@ -68,7 +68,7 @@ def inspect_command(
             picture=out,
             at=at,
             overwrite=overwrite,
-            watch=watch,
+            progress=progress,
         )
     elapsed = time.perf_counter() - started
     if json_output:

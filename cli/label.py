@@ -30,7 +30,7 @@ from .reading import (
     read_options,
     requested_leads,
 )
-from .watch import watching
+from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed.tasks.label import Labelling, Served
@@ -72,7 +72,7 @@ def label_command(
     from ecgfed.tasks.label import label
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         labelling = label(
             record,
             out,
@@ -90,7 +90,7 @@ def label_command(
             seed=seed,
             page_file=not served,
             overwrite=overwrite,
-            watch=watch,
+            progress=progress,
         )
     elapsed = time.perf_counter() - started
     ended = _serve(labelling, overwrite=overwrite, browser=browser) if served else None

@@ -34,9 +34,9 @@ from .reading import (
     read_options,
     requested_leads,
 )
+from .reporter import terminal_reporter
 from .tables import Cell
 from .two_forms import refuse_options_of
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.own_model import OwnModel
@@ -150,8 +150,8 @@ def _from_run(
     make: Callable[..., "PersonalModel"], started: float, typed: str, *, json_output: bool, quiet: bool
 ) -> None:
     """Make the model of a run, and say what was made; ``typed`` is how the recording was told to be read."""
-    with watching(quiet=quiet, json_output=json_output) as watch:
-        model = make(watch=watch)
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+        model = make(progress=progress)
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
@@ -163,8 +163,8 @@ def _from_labels(
     make: Callable[..., "OwnModel"], record: Path, started: float, typed: str, *, json_output: bool, quiet: bool
 ) -> None:
     """Make the model of labels, and say what was made."""
-    with watching(quiet=quiet, json_output=json_output) as watch:
-        model = make(watch=watch)
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+        model = make(progress=progress)
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
@@ -180,10 +180,10 @@ def _typed_options(context: typer.Context, some: tuple[str, ...]) -> set[str]:
 def _is_run(source: Path, labels: Path | None) -> bool:
     """Say whether a run is meant: with labels where it is one, else unless it can only be a recording."""
     from ecgfed.domain.record.wfdb_header import record_base
-    from ecgfed.tasks.report_given import run_given
+    from ecgfed.tasks.report_input import find_run
 
     if labels is not None:
-        return run_given(source) is not None
+        return find_run(source) is not None
     return (
         source.is_dir()
         or source.name == "run.json"

@@ -30,8 +30,8 @@ from .reading import (
     read_options,
     requested_leads,
 )
+from .reporter import terminal_reporter
 from .tables import Cell, fits
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.predict import RecordingPredictions
@@ -78,7 +78,7 @@ def predict_command(
 ) -> None:
     """Classify every beat of a recording, or of all in a folder. Research use only, not for diagnosis."""
     from ecgfed.tasks.predict import predict
-    from ecgfed.tasks.predict_given import bundle_and_records, is_batch
+    from ecgfed.tasks.predict_inputs import bundle_and_records, is_batch
 
     started = time.perf_counter()
     which, records = bundle_and_records(sources, bundle)
@@ -99,16 +99,16 @@ def predict_command(
     if is_batch(records):
         from ecgfed.tasks.predict_batch import predict_batch
 
-        with watching(quiet=quiet, json_output=json_output) as watch:
-            batch = predict_batch(records, out, **options, **drawn, resume=resume, watch=watch)
+        with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+            batch = predict_batch(records, out, **options, **drawn, resume=resume, progress=progress)
         _print_batch(batch, time.perf_counter() - started, json_output=json_output, quiet=quiet)
         if batch.failed:
             raise typer.Exit(1)
         return
     if resume:
         raise OptionError("--resume", f"{records[0]} is one recording", "a folder, or several", "leave --resume out")
-    with watching(quiet=quiet, json_output=json_output) as watch:
-        predictions = predict(recording=records[0], **options, watch=watch)
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+        predictions = predict(recording=records[0], **options, progress=progress)
     files = predictions.save(out, **drawn)
     elapsed = time.perf_counter() - started
     if json_output:
@@ -121,13 +121,13 @@ def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bo
     """Print a line for each recording that was done, and a line on stderr for each that failed."""
     if json_output:
         print_json({**batch.to_dict(), "summary": str(batch.summary), "seconds": round(elapsed, 2)})
-    elif not quiet and batch.done:
+    elif not quiet and batch.completed:
         _print_tables(batch)
-        note(f"{batch.done[0]['intended_use']}", quiet=False)
+        note(f"{batch.completed[0]['intended_use']}", quiet=False)
     for failure in batch.failed:
         warn(f"failed: {failure['problem']}")
     if not (quiet or json_output):
-        finished, failed = len(batch.done), len(batch.failed)
+        finished, failed = len(batch.completed), len(batch.failed)
         note(
             f"{count_of(finished, 'recording')} done, {failed} failed, in {seconds(elapsed)}: {batch.summary}",
             quiet=False,
@@ -136,13 +136,15 @@ def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bo
 
 def _print_tables(batch: "Batch") -> None:
     """Print the recordings, the classes of all of them together, and what speaks against the answers."""
-    counts, uncertain, far = batch.counts, batch.uncertain_counts, batch.far_counts
+    counts, uncertain, far = batch.counts, batch.low_confidence_counts, batch.out_of_distribution_counts
     present, any_far = [name for name, count in counts.items() if count], any(far.values())
     last = ["far"] * any_far
-    unclassified = [item.get("unclassified_beats", 0) for item in batch.done]
+    unclassified = [item.get("unclassified_beats", 0) for item in batch.completed]
     some_without = any(unclassified)
-    lengths = [[item["file"], item["lead"], f"{item['duration_s'] / 60:.1f} min", item["beats"]] for item in batch.done]
-    classes = [[item["counts"][name] for name in present] for item in batch.done]
+    lengths = [
+        [item["file"], item["lead"], f"{item['duration_s'] / 60:.1f} min", item["beats"]] for item in batch.completed
+    ]
+    classes = [[item["counts"][name] for name in present] for item in batch.completed]
     warning_cells = [
         [
             item["poor_quality_beats"],
@@ -151,7 +153,7 @@ def _print_tables(batch: "Batch") -> None:
             *[item["far_beats"]] * any_far,
             len(item["warnings"]),
         ]
-        for item, without in zip(batch.done, unclassified, strict=True)
+        for item, without in zip(batch.completed, unclassified, strict=True)
     ]
     begin = ["recording", "lead", "length", "beats"]
     end = ["poor", *["unclassified"] * some_without, "uncertain", *last, "warnings"]
@@ -174,11 +176,11 @@ def _print_tables(batch: "Batch") -> None:
 
 
 def _print(predictions: "RecordingPredictions", files: list[Path], elapsed: float) -> None:
-    from ecgfed.tasks.predict import whose
-    from ecgfed.tasks.predict_given import card_of
+    from ecgfed.tasks.predict import describe_model
+    from ecgfed.tasks.predict_inputs import card_of
 
-    metadata = predictions.about
-    model = whose(metadata["patient"]) + (f" in {metadata['precision']}" if "precision" in metadata else "")
+    metadata = predictions.metadata
+    model = describe_model(metadata["patient"]) + (f" in {metadata['precision']}" if "precision" in metadata else "")
     note(f"Record {metadata['record']}, lead {metadata['lead']}, {model}:", quiet=False)
     doubtful = predictions.low_confidence_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in predictions.counts.items() if count]

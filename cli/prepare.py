@@ -26,7 +26,7 @@ from .reading import (
     names,
     read_options,
 )
-from .watch import watching
+from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed.domain.cohort.split import SplitKind
@@ -89,7 +89,7 @@ def mitbih(
     if source is None and not download:
         raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         cohort = prepare_mitbih(
             source or Path("mitdb"),
             out,
@@ -110,7 +110,7 @@ def mitbih(
             key=key,
             overwrite=overwrite,
             workers=workers,
-            watch=watch,
+            progress=progress,
         )
     report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
@@ -160,7 +160,10 @@ def folder(
     from ecgfed.tasks.prepare import prepare_folder
 
     started = time.perf_counter()
-    with print_problems(quiet=quiet, json_output=json_output), watching(quiet=quiet, json_output=json_output) as watch:
+    with (
+        print_problems(quiet=quiet, json_output=json_output),
+        terminal_reporter(quiet=quiet, json_output=json_output) as progress,
+    ):
         cohort = prepare_folder(
             directory,
             out,
@@ -184,7 +187,7 @@ def folder(
             skip_unusable=skip_unusable,
             overwrite=overwrite,
             workers=workers,
-            watch=watch,
+            progress=progress,
         )
     report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
@@ -210,7 +213,7 @@ def demo(
     from ecgfed.tasks.prepare import prepare_demo
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         cohort = prepare_demo(
             out,
             records=records,
@@ -222,7 +225,7 @@ def demo(
             pack=pack,
             overwrite=overwrite,
             workers=workers,
-            watch=watch,
+            progress=progress,
         )
     report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
@@ -279,7 +282,7 @@ def cifar10(
     if source is None and not download:
         raise OptionError("--source", "is missing", "a folder with CIFAR-10", "or pass --download")
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         cohort = prepare_cifar10(
             source or Path("cifar10"),
             out,
@@ -295,6 +298,6 @@ def cifar10(
             limit=limit,
             seed=seed,
             overwrite=overwrite,
-            watch=watch,
+            progress=progress,
         )
     report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)

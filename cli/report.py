@@ -30,9 +30,9 @@ from .reading import (
     read_options,
     requested_leads,
 )
+from .reporter import terminal_reporter
 from .tables import Cell
 from .two_forms import refuse_options_of
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.report import RecordingReport
@@ -84,10 +84,10 @@ def report_command(
     quiet: QuietOption = False,
 ) -> None:
     """Make a page of a recording that a clinician reads, or of a run for researchers. Not for diagnosis."""
-    from ecgfed.tasks.report_given import run_given
+    from ecgfed.tasks.report_input import find_run
 
     started = time.perf_counter()
-    if (run := run_given(source)) is not None:
+    if (run := find_run(source)) is not None:
         _refuse(context, source, of_a_run=True)
         _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
         return
@@ -95,7 +95,7 @@ def report_command(
     from ecgfed.domain.events.rules import EventRules
     from ecgfed.tasks.report import report
 
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         report_of_recording = report(
             source,
             bundle,
@@ -113,7 +113,7 @@ def report_command(
             rules=EventRules().changed(tuple(rule or ())),
             pdf=pdf,
             overwrite=overwrite,
-            watch=watch,
+            progress=progress,
         )
     elapsed = time.perf_counter() - started
     if json_output:
@@ -145,8 +145,8 @@ def _report_run(
     """Make the page of a run, and say what is on it."""
     from ecgfed.tasks.report_run import report_run
 
-    with watching(quiet=quiet, json_output=json_output) as watch:
-        run_report = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, watch=watch)
+    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+        run_report = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, progress=progress)
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**run_report.to_dict(), "seconds": round(elapsed, 2)})

@@ -12,8 +12,8 @@ from ecgfed.base.errors import OptionError
 from .complete import method_names
 from .options import settings_of
 from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds, stderr
+from .reporter import terminal_reporter
 from .stop import graceful_stop
-from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.core.runs.run import Run
@@ -146,11 +146,11 @@ def train_command(
     }
     several = _seeds(seeds, out)
     started = time.perf_counter()
-    with graceful_stop(quiet=quiet) as stop, watching(quiet=quiet, json_output=json_output) as watch:
+    with graceful_stop(quiet=quiet) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         if several is None or out is None:
-            runs = [train(cohort, out, watch=watch, should_stop=stop.requested, **options)]  # type: ignore[arg-type]
+            runs = [train(cohort, out, progress=progress, should_stop=stop.requested, **options)]  # type: ignore[arg-type]
         else:
-            runs = train_seeds(cohort, several, out, watch=watch, should_stop=stop.requested, **options)
+            runs = train_seeds(cohort, several, out, progress=progress, should_stop=stop.requested, **options)
     if stop.code is not None:
         _exit_if_interrupted(runs, several, cohort, out, stop.code)
     _report(runs, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)

@@ -21,7 +21,9 @@ _MODULE_OF = {
         r"^from \.(\S+) import (\w+) as ", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.MULTILINE
     )
 }
-__all__ = sorted(_MODULE_OF)
+#: Names of before, which warn when they are used.
+_DEPRECATED = {"Watch"}
+__all__ = sorted(_MODULE_OF.keys() - _DEPRECATED)
 
 
 def __getattr__(name: str) -> object:

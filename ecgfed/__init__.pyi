@@ -41,13 +41,14 @@ from .tasks.prepare import prepare_folder as prepare_folder
 from .tasks.prepare import prepare_mitbih as prepare_mitbih
 from .tasks.prepare import unpack_cohort as unpack_cohort
 from .tasks.prepare_images import prepare_cifar10 as prepare_cifar10
+from .tasks.progress import EcgfedWarning as EcgfedWarning
+from .tasks.progress import ProgressReporter as ProgressReporter
+from .tasks.progress import Watch as Watch
 from .tasks.report import RecordingReport as RecordingReport
 from .tasks.report import report as report
 from .tasks.report_run import RunReport as RunReport
 from .tasks.report_run import report_run as report_run
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds
-from .tasks.watch import EcgfedWarning as EcgfedWarning
-from .tasks.watch import Watch as Watch
 
 __version__: str

@@ -307,14 +307,14 @@ def test_snapshots_of_a_live_ext4_image_are_gone_on_with(
     _train(cohort_path, tmp_path / "whole", rounds=8)
     copies: list[tuple[Path, int]] = []
 
-    class Heard(ecgfed.Watch):
-        def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:
+    class Heard(ecgfed.ProgressReporter):
+        def update(self, what: str, completed: int, total: int | None, item: str = "", **more: object) -> None:
             promised = CheckpointStore(place / "run").rounds()
-            copy = tmp_path / f"copy{done}.img"
+            copy = tmp_path / f"copy{completed}.img"
             _copy_at_a_moment(image, copy)
             copies.append((copy, promised))
 
-    _train(cohort_path, place / "run", rounds=8, watch=Heard())
+    _train(cohort_path, place / "run", rounds=8, progress=Heard())
     assert len(copies) == 8
     for copy, promised in copies:
         there = tmp_path / copy.stem

@@ -1,11 +1,13 @@
 """Old names of public attributes and keyword arguments warn and still work."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from support import exported
 
 import ecgfed
 from ecgfed.base.deprecation import EcgfedDeprecation
@@ -17,6 +19,7 @@ from ecgfed.core.methods.server_sgd import FederatedSgdSettings
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.run import Run
+from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.exports.device.calibration import UNCALIBRATED
 from ecgfed.exports.device.classifier import Classifier
 from ecgfed.exports.device.predictions import Predictions
@@ -73,6 +76,23 @@ def test_bundle_and_classifier() -> None:
     assert warned(lambda: getattr(stream, "seen")) == stream.sample_count == 0  # noqa: B009
 
 
+def test_event_rules() -> None:
+    old = warned(lambda: ecgfed.EventRules(nn_least_s=0.4, nn_most_s=1.5))  # type: ignore[call-arg]
+    assert old == ecgfed.EventRules(nn_min_s=0.4, nn_max_s=1.5)
+    assert old == ecgfed.EventRules().changed(("nn_least_s=0.4", "nn-max-s=1.5"))
+    assert warned(lambda: getattr(old, "nn_least_s")) == 0.4  # noqa: B009
+    assert warned(lambda: getattr(old, "nn_most_s")) == 1.5  # noqa: B009
+    json = ecgfed.EventRules().to_dict()
+    assert (json["nn_least_s"], json["nn_most_s"]) == (0.3, 2.0)
+    assert len(json) == len(fields(ecgfed.EventRules))
+    assert "nn_min_s" not in json
+
+
+def test_pauses() -> None:
+    pauses = Pauses((At(3.5, 1.0, 4.5),), None, 0)
+    assert warned(lambda: getattr(pauses, "found")) == pauses.intervals  # noqa: B009
+
+
 def test_communication_audit() -> None:
     method = FedAvg(ResNet1d(NetSpec(3)), FederatedSgdSettings())
     plan = TrainPlan(1, None, 2, batch_size=8)
@@ -90,3 +110,40 @@ def test_client_states_of_a_run(fedavg_run: Path) -> None:
     assert warned(lambda: run.own_method) == run.custom_method == ""
     assert isinstance(state, State)
     assert torch.is_grad_enabled()
+
+
+def test_watch_is_a_progress_reporter(records: Path, tmp_path: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def subclass() -> ecgfed.ProgressReporter:
+        class Old(ecgfed.Watch):
+            def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:  # type: ignore[override]
+                seen.append((what, done, total, about, more))
+
+        return Old()
+
+    old = warned(subclass)
+    assert isinstance(old, ecgfed.ProgressReporter)
+    old.update("rounds", 1, 2, "loss 0.3", rate="1 round/s", remaining_s=3.0)
+    assert seen == [("rounds", 1, 2, "loss 0.3", {"rate": "1 round/s", "left_s": 3.0})]
+    assert isinstance(warned(ecgfed.Watch), ecgfed.ProgressReporter)
+    seen.clear()
+    warned(lambda: ecgfed.detect(records, watch=old))  # type: ignore[call-arg]
+    assert [(what, done, total) for what, done, total, *_ in seen] == [("records", n, 4) for n in (1, 2, 3, 4)]
+    with pytest.raises(TypeError, match=r"watch.*progress"):
+        ecgfed.detect(records, watch=old, progress=old)  # type: ignore[call-arg]
+
+
+def test_predictions_of_recordings_and_batches(records: Path, fedavg_run: Path, tmp_path: Path) -> None:
+    bundle = exported(fedavg_run)
+    predictions = ecgfed.predict(bundle, records / "p1")
+    assert warned(lambda: getattr(predictions, "about")) is predictions.metadata  # noqa: B009
+    batch = ecgfed.predict_batch([records / "p1"], tmp_path / "out", bundle=bundle)
+    assert warned(lambda: getattr(batch, "done")) is batch.completed  # noqa: B009
+    assert warned(lambda: getattr(batch, "uncertain_counts")) == batch.low_confidence_counts  # noqa: B009
+    assert warned(lambda: getattr(batch, "far_counts")) == batch.out_of_distribution_counts  # noqa: B009
+    assert warned(lambda: getattr(batch, "mostly_far")) == batch.mostly_out_of_distribution  # noqa: B009
+    assert {"done", "far_counts", "uncertain_counts", "mostly_far"} <= batch.to_dict().keys()
+    conversion = ecgfed.convert(records / "p1", tmp_path / "converted")
+    assert warned(lambda: getattr(conversion, "left_out")) == conversion.skipped == ()  # noqa: B009
+    assert conversion.to_dict()["left_out"] == []

@@ -46,7 +46,7 @@ from ecgfed.network.roster import FILE_NAME as ROSTER
 from ecgfed.network.server_app import ENDED, MESSAGES, NODES
 from ecgfed.network.server_folder import RESULT, FederationConfig, make_server
 from ecgfed.network.site_folder import Site, make_site
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 TLS, KEY = "tls", "key"
 #: Seconds between two checks of a process or a file.
@@ -98,7 +98,7 @@ def run_server(
     listening: Listening,
     *,
     policy: Policy = ALL_SITES,
-    progress: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
     on_listening: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _serve(
     listening: Listening,
     ca: Path,
     policy: Policy,
-    progress: Watch,
+    progress: ProgressReporter,
     should_stop: Callable[[], bool],
     on_listening: Callable[[], None],
 ) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _serve(
 
 
 def _wait_for_sites(
-    control: Control, names: dict[int, str], policy: Policy, progress: Watch, should_stop: Callable[[], bool]
+    control: Control, names: dict[int, str], policy: Policy, progress: ProgressReporter, should_stop: Callable[[], bool]
 ) -> bool:
     """Wait until all sites are connected, or enough of them after the timeout; False if a stop was requested."""
     missing: set[str] = set()
@@ -190,7 +190,7 @@ def _follow(
     folder: Path,
     control: Control,
     run: int,
-    progress: Watch,
+    progress: ProgressReporter,
     should_stop: Callable[[], bool],
     alive: Callable[[], bool],
 ) -> str | None:
@@ -272,7 +272,7 @@ def run_site(
     options: SiteOptions = DEFAULT_OPTIONS,
     *,
     key: Path | None = None,
-    progress: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run a site: connect to the server and handle its requests until a stop is requested.
@@ -321,7 +321,7 @@ def try_federation(
     config: FederationConfig,
     *,
     overwrite: bool = False,
-    progress: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
     """Try a federation on this machine: partition a cohort, create certificates and keys, train, score, export.

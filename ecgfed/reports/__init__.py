@@ -1,1 +1,1 @@
-"""Figures (matplotlib); stands on files, not on torch."""
+"""Figures and pages of reports; no torch."""

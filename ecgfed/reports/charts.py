@@ -1,4 +1,4 @@
-"""Charts as SVG inside a page: no script, no matplotlib; told apart without colour, by dash, fill and shape.
+"""SVG charts inside a page, without script or matplotlib; series differ by dash, fill and shape, not only colour.
 
 Every text goes through ``escaped``. Looks are classes of ``ecgfed/web/run.css``, since a page's policy refuses styles
 that stand in an element.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from ecgfed.reports.markup import Markup
 from ecgfed.web.page import escaped
 
-#: Points of a line beyond which it is thinned.
+#: Lines of more points are thinned.
 _MOST_POINTS = 400
-#: Letters of a name that are written on a chart.
+#: Length of names on a chart at most.
 _LETTERS = 12
 
 
@@ -31,10 +31,10 @@ class Panel:
 
     Attributes:
         title: what it shows.
-        across: what x is.
+        across: name of the x axis.
         curves: the lines.
-        log: y grows by factors.
-        span: lowest and highest y; None: as the lines have it.
+        log: whether y is logarithmic.
+        span: lowest and highest y; None for the range of the lines.
     """
 
     title: str
@@ -55,7 +55,7 @@ def _attribute(value: object) -> str:
 
 
 def svg(width: int, height: int, description: str, parts: Sequence[str], kind: str = "chart") -> Markup:
-    """Return a drawing that is one picture to a screen reader, with the words ``description``."""
+    """Return a drawing that screen readers read as one picture described by ``description``."""
     return Markup(
         f'<svg class="{escaped(kind)}" viewBox="0 0 {width} {height}" role="img" aria-label="{escaped(description)}">'
         f"{''.join(parts)}</svg>"
@@ -63,13 +63,13 @@ def svg(width: int, height: int, description: str, parts: Sequence[str], kind: s
 
 
 def brief(name: str, max_letters: int = _LETTERS) -> str:
-    """Return a name as long as a chart has room for: its beginning, and more of its end, in which ids differ."""
+    """Return a name shortened for a chart, keeping more of its end, where ids differ."""
     begin = (max_letters - 1) // 3
     return name if len(name) <= max_letters else f"{name[:begin]}…{name[begin + 1 - max_letters :]}"
 
 
 def steps(low: float, high: float, max_steps: int = 6) -> list[float]:
-    """Return round numbers from ``low`` to ``high``, at most about so many, 0 among them where it lies between."""
+    """Return round numbers from ``low`` to ``high``, at most about ``max_steps``, with 0 if it lies between."""
     if not high - low > 1e-12 * max(abs(low), abs(high), 1e-100):
         return [low]
     raw = (high - low) / max_steps
@@ -80,7 +80,7 @@ def steps(low: float, high: float, max_steps: int = 6) -> list[float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Return powers of ten from ``low`` to ``high``, with twos and fives between where they are few."""
+    """Return powers of ten from ``low`` to ``high``, with twos and fives in between if there are few."""
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     decades = [10.0**power for power in tens if low <= 10.0**power <= high]
     if len(decades) >= 4:
@@ -89,7 +89,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return points that a chart has room for: each the mean of as many that follow one another."""
+    """Return a curve thinned for a chart: means of equally many successive points."""
     each = math.ceil(len(points) / _MOST_POINTS)
     if each <= 1:
         return list(points)
@@ -103,7 +103,7 @@ _LEGEND = 17
 
 
 def line_chart(panel: Panel) -> Markup:
-    """Return lines over an axis, above them their names, each with its dash; ``""`` where there is no point."""
+    """Return lines over an axis with a legend above; ``""`` without points."""
     curves = [(line.name, thinned([(x, y) for x, y in line.points if not panel.log or y > 0])) for line in panel.curves]
     curves = [(name, points) for name, points in curves if points]
     if not curves:

@@ -1,7 +1,7 @@
-"""Where clients lie by what they have: principal components of their class mixes.
+"""A map of clients: principal components of their class distributions.
 
-Of the square roots of the class shares, so that straight distances are Hellinger's: a client with one percent of a
-class lies apart from a client with none, which the shares themselves would hide behind the most frequent class.
+The components are of square roots of class shares, so that distances are Hellinger's: 1% of a class separates a client
+from one without it, which the shares themselves would hide behind the most frequent class.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Classes whose own corner is drawn: those with most weight in the two components.
+#: Classes whose corner is drawn at most: those with most weight in the two components.
 _CORNERS = 6
-#: A spread of mixes below this is none.
+#: Distributions that vary less than this count as equal.
 _NONE = 1e-9
 
 
@@ -32,7 +32,7 @@ class ClassMap:
 
 
 def class_map(counts: NDArray[np.int64], classes: Sequence[str]) -> ClassMap | None:
-    """Return the map of clients; None where there are fewer than three, or all have the same mix.
+    """Return the map of clients; None for fewer than three, or if all have the same class distribution.
 
     Args:
         counts: (clients, classes) beats, each client with one or more.

@@ -17,33 +17,33 @@ class Pairs:
     """Patients' macro-F1 with two runs.
 
     Attributes:
-        first: what the first run is called.
-        second: what the other one is called.
-        answer: whose model answers: ``own model``, ``everybody's``.
-        scores: patient, with the first, with the other.
+        first: name of the first run.
+        second: name of the other run.
+        model: the compared model: ``own model``, ``everybody's``.
+        scores: patient, score with the first run, with the other.
     """
 
     first: str
     second: str
-    answer: str
+    model: str
     scores: tuple[tuple[str, float, float], ...]
 
 
 @dataclass(frozen=True)
 class ComparisonParts:
-    """What the page holds.
+    """The content of the page.
 
     Attributes:
-        runs: what a run is called in tables, and which it is.
-        intended_use: what it is for.
-        notes: (code, sentence), what to keep in mind.
-        split: of which evaluation.
-        main: a row for each thing compared: its name, and what each run has.
-        settings_lines: settings that not all have, a line a run.
+        runs: name of each run in tables, and its description.
+        intended_use: what the page is for.
+        notes: (code, sentence).
+        split: the evaluated split.
+        main: rows of the main table: a name, and the value of each run.
+        settings_lines: settings that differ between runs, a line per run.
         class_head: headings of the table of classes.
         classes: its rows; empty where no run was evaluated.
-        pairs: patients' differences to the first run.
-        panels: the runs' learning curves over each other.
+        pairs: patients' scores beside those of the first run.
+        panels: learning curves of the runs in common panels.
     """
 
     runs: tuple[tuple[str, str], ...]
@@ -80,9 +80,9 @@ def comparison_page(parts: ComparisonParts) -> str:
 def _scores(parts: ComparisonParts) -> str:
     head = ("Compared", *(name for name, _ in parts.runs))
     text = (
-        "T_g: one model for everybody on everybody's examples; T_p: each patient's own answer on the patient's own; "
-        "T_r: the same on everybody's; T_l: harmonic mean of T_p and T_r. Macro-F1 over the classes in truth or "
-        "prediction. Worst tenth: mean macro-F1 of the tenth of patients served worst, at least one."
+        "T_g: the global model on all patients' examples; T_p: each personal model on its patient's examples; "
+        "T_r: the same on all patients'; T_l: harmonic mean of T_p and T_r. Macro-F1 over the classes in truth or "
+        "prediction. Worst tenth: mean macro-F1 of the tenth of patients with the lowest scores, at least one."
     )
     content = table(f"Settings that differ, and macro-F1 on {parts.split}", head, parts.main, kind="numbers")
     return section("scores", "Scores side by side", content, paragraph(text), *map(paragraph, parts.settings_lines))
@@ -99,16 +99,16 @@ def _pair(pairs: Pairs, number: int) -> str:
     ordered = sorted(pairs.scores, key=lambda row: row[1] - row[2])
     change = [after - before for _, before, after in ordered]
     better, worse = (sum(sign * value > 0 for value in change) for sign in (1, -1))
-    title = f"{pairs.second} against {pairs.first}, {pairs.answer}"
+    title = f"{pairs.second} against {pairs.first}, {pairs.model}"
     mean = sum(change) / len(change)
     text = (
-        f"Of {count_of(len(change), 'patient')}, {pairs.second} serves {better:,} better, {worse:,} worse and "
-        f"{len(change) - better - worse:,} the same; the mean difference is {mean:+.3f}."
+        f"Of {count_of(len(change), 'patient')}, {pairs.second} scores higher for {better:,}, lower for {worse:,} and "
+        f"equal for {len(change) - better - worse:,}; the mean difference is {mean:+.3f}."
     )
     drawn = bar_chart(
         [Bar(*row) for row in ordered],
-        f"Differences of {count_of(len(change), 'patient')}, {title}, sorted; the table below says the same",
-        f"Macro-F1 with {pairs.second} less that with {pairs.first}",
+        f"Differences of {count_of(len(change), 'patient')}, {title}, sorted; the table below has the values",
+        f"Macro-F1 with {pairs.second} minus that with {pairs.first}",
         f"macro-F1 with {pairs.first}",
         f"macro-F1 with {pairs.second}",
     )
@@ -127,7 +127,7 @@ def _pair(pairs: Pairs, number: int) -> str:
 def _classes(parts: ComparisonParts) -> str:
     if not parts.classes:
         return section("classes", "Classes", paragraph(f"Classes are {NOT_EVALUATED} on {parts.split}."))
-    content = table("F1 of each class, one model for everybody", parts.class_head, parts.classes, kind="numbers")
+    content = table("F1 of each class, global model", parts.class_head, parts.classes, kind="numbers")
     return section("classes", "Classes", content)
 
 

@@ -13,7 +13,7 @@ def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) 
     Args:
         history: the lines of ``history.jsonl``.
         path: the PNG to write.
-        title: what stands above the figure.
+        title: text above the figure.
     """
     require("matplotlib", "drawing learning curves")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -29,8 +29,8 @@ def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) 
     loss.set(xlabel="round", ylabel="training loss", yscale="log")
     loss.legend(frameon=False)
     for key, name, colour in (
-        ("valid_T_g", "global answer, pooled", "#1b6ca8"),
-        ("valid_T_p", "personal answers, mean", "#2e8b57"),
+        ("valid_T_g", "global model, pooled", "#1b6ca8"),
+        ("valid_T_p", "personal models, mean", "#2e8b57"),
     ):
         points = [(line["round"], line[key]) for line in history if key in line]
         if points:

@@ -1,4 +1,4 @@
-"""The headline of a recording's report in words: what is certain first, then what has to be reviewed."""
+"""The headline of a recording's report in words: certain findings first, then those to review."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ def _counts(ectopy: Ectopy) -> str:
 
 
 def certain_first(series: Iterable[Series], singular: str, plural: str = "") -> str:
-    """Return how many series are certain and how many more have to be reviewed: ``5 runs, 195 more to review``."""
+    """Return the number of certain series, and of those to review: ``5 runs, 195 more to review``."""
     every = list(series)
     review = sum(item.review for item in every)
     certain = len(every) - review
@@ -47,7 +47,7 @@ def certain_first(series: Iterable[Series], singular: str, plural: str = "") -> 
 
 
 def _candidates(ectopy: Ectopy) -> str:
-    """Return what series a withheld kind has, for the review."""
+    """Return the runs and couplets of a withheld kind, for review."""
     parts = []
     if ectopy.runs:
         beats = max(run.beats for run in ectopy.runs)
@@ -58,28 +58,28 @@ def _candidates(ectopy: Ectopy) -> str:
 
 
 def rates_text(rates: Rates) -> str | None:
-    """Return the mean heart rate with the lowest and the highest, and which of these is not confirmed."""
+    """Return the mean, lowest and highest heart rate, and which of these is not confirmed."""
     if rates.mean is None:
         return None
     mean = f"{rates.mean:.0f}/min"
     if rates.lowest is None or rates.highest is None:
         return mean
     ends = {"lowest": rates.lowest.confirmed, "highest": rates.highest.confirmed}
-    doubt = " and ".join(name for name, confirmed in ends.items() if not confirmed)
-    said = f"; {doubt} not confirmed" if doubt else ""
-    return f"{mean} ({rates.lowest.value:.0f} to {rates.highest.value:.0f}{said})"
+    unconfirmed = " and ".join(name for name, confirmed in ends.items() if not confirmed)
+    suffix = f"; {unconfirmed} not confirmed" if unconfirmed else ""
+    return f"{mean} ({rates.lowest.value:.0f} to {rates.highest.value:.0f}{suffix})"
 
 
 def longest_text(pauses: Pauses) -> str:
-    """Return how long the longest interval is; there has to be one."""
+    """Return the length of the longest interval; requires one."""
     assert pauses.longest is not None
     value = f"{pauses.longest.value:.2f} s"
     return f"longest interval {value if pauses.longest.confirmed else f'not confirmed: {value} or more'}"
 
 
 def pauses_text(pauses: Pauses) -> str:
-    """Return how many pauses there are, and how many intervals that may be one were not assessed."""
-    number = f"{len(pauses.found):,}" if pauses.found else "none found"
+    """Return the number of pauses, and of long intervals that were not assessed."""
+    number = f"{len(pauses.intervals):,}" if pauses.intervals else "none found"
     if pauses.not_confirmed:
         number += f"; {count_of(len(pauses.not_confirmed), 'interval')} not confirmed"
     if not pauses.not_assessed:

@@ -1,15 +1,15 @@
-"""Small pieces of HTML: tables with headings a screen reader can use, times one can click, numbers as they are read."""
+"""Building blocks of HTML: accessible tables, times as links, formatted numbers."""
 
 from collections.abc import Iterable, Sequence
 
 from ecgfed.web.page import escaped
 
-#: What nothing has looked for.
+#: Text of a value that was not assessed.
 NOT_ASSESSED = "not assessed"
 
 
 class Markup(str):
-    """HTML that is safe already; any other text is escaped where it is used."""
+    """Safe HTML; any other text is escaped on use."""
 
     __slots__ = ()
 
@@ -27,8 +27,7 @@ def markup(cell: Cell) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], *, kind: str = "") -> str:
-    """Return a table whose first column heads its rows; the page's script lets it be scrolled by keyboard where it is
-    too wide.
+    """Return a table whose first column heads its rows; the page's script makes wide tables scrollable by keyboard.
 
     Args:
         caption: what it shows.
@@ -92,7 +91,7 @@ def joined(*parts: Cell) -> Markup:
 
 
 def per_cent(value: float | None) -> str | None:
-    """Write a share in percent: ``12.3%``, ``0.04%``, and less than that ``<0.01%``."""
+    """Write a share in percent: ``12.3%``, ``0.04%``, and smaller shares ``<0.01%``."""
     if value is None:
         return None
     if 0 < value < 0.01:

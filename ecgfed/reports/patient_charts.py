@@ -1,4 +1,4 @@
-"""Charts of patients: bars of a gain with the two scores behind it, and a map of who has which classes."""
+"""Charts of patients: bars of a gain with both scores, and a map of clients by their classes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from ecgfed.reports.charts import brief, element, steps, svg
 from ecgfed.reports.class_map import ClassMap
 from ecgfed.reports.markup import Markup
 
-#: Bars whose names are written below them.
+#: Up to this many bars have their names below.
 NAMED = 80
 #: Columns narrower than this have thin outlines.
 _THIN = 8.0
@@ -19,10 +19,10 @@ class Bar:
     """One patient of a chart of bars.
 
     Attributes:
-        name: whose it is.
-        before: a score from 0 to 1.
-        after: the other one.
-        marked: a grey column with a triangle on top.
+        name: the patient.
+        before: the first score, from 0 to 1.
+        after: the second score.
+        marked: draw a grey column with a triangle on top.
     """
 
     name: str
@@ -32,13 +32,13 @@ class Bar:
 
     @property
     def change(self) -> float:
-        """How much higher ``after`` is."""
+        """``after`` minus ``before``."""
         return self.after - self.before
 
 
 @dataclass(frozen=True)
 class _LabelBoxes:
-    """Where things of a chart of bars stand: x of a column's start and its width, y of a change and of a score."""
+    """Geometry of a bar chart: x and width of a column, y of a change and of a score."""
 
     each: float
     low: float
@@ -55,11 +55,11 @@ class _LabelBoxes:
 
 
 def bar_chart(bars: Sequence[Bar], label: str, change: str, before: str, after: str) -> Markup:
-    """Return a bar up or down from 0 for each patient, and below it both scores.
+    """Return a chart with a bar from 0 for each patient, and both scores below.
 
     Args:
         bars: one or more, in order.
-        label: to a screen reader; a table says the rest.
+        label: description for screen readers; a table has the values.
         change: name of the bars' axis.
         before: name of the first score, an open ring.
         after: name of the second one, a full point.
@@ -117,7 +117,7 @@ def _column(bar: Bar, number: int, at: _LabelBoxes) -> list[str]:
     ]
 
 
-#: Clients on a map whose circles are of full size.
+#: Up to this many clients have circles of full size.
 _FEW = 80
 _MAP_WIDE, _MAP_HIGH, _EDGE = 760, 520, 46
 
@@ -125,9 +125,9 @@ _MAP_WIDE, _MAP_HIGH, _EDGE = 760, 520, 46
 def map_chart(
     layout: ClassMap, names: Sequence[str], beats: Sequence[int], marked: Sequence[bool], label: str
 ) -> Markup:
-    """Return clients as circles, as large as they have beats, and where a client of one class alone would lie.
+    """Return clients as circles sized by their beats, and the position of a client with one class only.
 
-    A name that would cover another one is left out; the table has them all.
+    Names that would overlap are omitted; the table has them all.
     """
     xs = [x for x, _ in [*layout.points, *layout.corners.values()]]
     ys = [y for _, y in [*layout.points, *layout.corners.values()]]
@@ -173,7 +173,7 @@ def _name_at(
     aways: Sequence[float],
     look: str,
 ) -> None:
-    """Write a name beside a spot where it covers nothing: to its right, left, above or below; else not at all."""
+    """Write a name to the right, left, above or below a point where it covers nothing; else omit it."""
     (x, y), wide = spot, 6.4 * len(text)
     for away in aways:
         middle = x - wide / 2

@@ -1,15 +1,15 @@
-"""A picture file's bytes, which a notebook shows as a picture."""
+"""The bytes of a picture file, displayed in notebooks."""
 
-#: How the two formats begin.
+#: Magic bytes of the two formats.
 _PNG, _SVG = b"\x89PNG", b"<"
 
 
 class Picture(bytes):
-    """The bytes of a PNG or SVG file, to be written to a file as they are; a notebook shows what they draw."""
+    """The bytes of a PNG or SVG file; notebooks display the picture."""
 
     @property
     def form(self) -> str:
-        """``png``, ``svg``, or ``""`` where they are neither."""
+        """``png``, ``svg``, or ``""`` for other bytes."""
         return "png" if self.startswith(_PNG) else "svg" if self.startswith(_SVG) else ""
 
     def __repr__(self) -> str:

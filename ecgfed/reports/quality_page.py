@@ -1,4 +1,4 @@
-"""One page on a recording's quality: all of it on a line for each lead, and 10 s on ECG paper, bad stretches shaded."""
+"""A page on a recording's quality: each lead as a line, and 10 s on ECG paper, with bad stretches shaded."""
 
 import io
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from ecgfed.reports.strip import (
 )
 
 FORMATS = ("png", "svg")
-#: The strip's paper reaches this far from the median; what lies beyond is cut off, and said to be.
+#: The strip's paper reaches this far from the median; values beyond are clipped, with a note.
 PAPER_MV = 4.0
-#: One colour a reason, told apart by colour-blind readers too (Okabe and Ito's palette); each is also written out.
+#: A colour per reason, from Okabe and Ito's colour-blind safe palette; each is also written out.
 COLOURS = {
     "gap": "#8c8c8c",
     "flat": "#0072b2",
@@ -41,16 +41,16 @@ COLOURS = {
 }
 _ROW_MM, _FEW_LEADS, _MANY_ROW_MM, _BETWEEN_MM, _AXIS_MM = 16.0, 3, 8.0, 12.0, 7.0
 _BINS = 2400
-#: Samples that are looked at at once.
+#: Samples per block.
 _AT_ONCE = 1 << 20
 #: A stretch is drawn at least this share of the overview wide, so that a spike in half an hour is seen.
 _LEAST_SHARE = 1 / 900
-#: Values of the overview's rows that may lie outside: the rest decides how high a row reaches.
+#: Share of an overview row's values that may lie outside its height.
 _OUTSIDE_PERCENT = 0.5
 
 
 class BadStretches(Protocol):
-    """Where a lead is bad, of which stretches can be taken: (samples,) bool, or what is made when it is asked for."""
+    """A (samples,) bool mask of a lead's bad samples that can be sliced: an array, or computed on demand."""
 
     def __len__(self) -> int: ...
 
@@ -59,7 +59,7 @@ class BadStretches(Protocol):
 
 @dataclass(frozen=True)
 class QualityPage:
-    """What is drawn.
+    """The content of the page.
 
     Attributes:
         signals_mv: of each lead (samples,) as recorded, millivolt, NaN where there is no sample.
@@ -67,8 +67,8 @@ class QualityPage:
         chosen: the lead on the strip.
         fs_hz: sampling frequency in Hz.
         stretches: lead name -> start (s), stop (s) and reason of its bad stretches.
-        title: what stands on top.
-        footer: what stands below.
+        title: text at the top.
+        footer: text at the bottom.
     """
 
     signals_mv: Sequence[Stretches] | NDArray[np.floating]
@@ -86,7 +86,7 @@ class QualityPage:
 
 
 def worst_start(bad: BadStretches, fs_hz: float) -> float:
-    """Return the start (s) of the 10 s that hold most bad samples, the bad ones in their middle as far as may be.
+    """Return the start (s) of the 10 s with the most bad samples, these centred if possible.
 
     Args:
         bad: (samples,) where the lead is bad.
@@ -157,7 +157,7 @@ def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: i
 
 
 def _piece(page: QualityPage, start_s: float) -> NDArray[np.float64]:
-    """Return the strip's samples around their median, NaN where there is none."""
+    """Return the strip's samples minus their median, NaN for missing ones."""
     first = round(start_s * page.fs_hz)
     signal = page.signals_mv[page.leads.index(page.chosen)]
     piece = np.array(signal[first : first + round(STRIP_S * page.fs_hz)], dtype=np.float64)
@@ -202,7 +202,7 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
 
 
 def _lowest_and_highest(signal: Stretches, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lowest and the highest value of every ``size`` samples, NaN where there are none."""
+    """Return the lowest and the highest value of every ``size`` samples, NaN without any."""
     extremes = []
     step = max(1, _AT_ONCE // size) * size
     for start in range(0, len(signal), step):

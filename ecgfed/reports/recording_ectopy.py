@@ -1,4 +1,4 @@
-"""The table of ectopic beats of a recording's report: certain series first, then those to be reviewed."""
+"""The table of ectopic beats of a recording's report: certain series first, then those to review."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from ecgfed.reports.recording_parts import RecordingParts
 
 
 def _longest(series: tuple[Series, ...]) -> Cell:
-    """Return how many episodes there are, and the longest."""
+    """Return the number of episodes, and the longest."""
     if not series:
         return "none"
     top = max(series, key=lambda item: (not item.review, item.beats))
@@ -25,7 +25,7 @@ def _longest(series: tuple[Series, ...]) -> Cell:
 
 
 def _first(series: tuple[Series, ...], singular: str, plural: str = "") -> Cell:
-    """Return how many series are certain, how many more have to be reviewed, and where the first is."""
+    """Return the numbers of certain series and of series to review, and the first of them."""
     if not series:
         return "none"
     first = min(series, key=lambda item: (item.review, item.start_s))
@@ -42,7 +42,7 @@ def _bound(series: Series) -> str:
 
 
 def _highest(runs: tuple[Series, ...], value: Callable[[Series], float]) -> Cell:
-    """Return the certain run of the greatest value, then the one to review where it exceeds it."""
+    """Return the certain run with the highest value, and a run to review if its value is higher."""
     certain = max((run for run in runs if not run.review), key=value, default=None)
     review = max((run for run in runs if run.review), key=value, default=None)
     if review is not None and certain is not None and value(review) <= value(certain):
@@ -109,7 +109,7 @@ def _rules(events: Events, codes: dict[Kind, str]) -> dict[str, str]:
 
 
 def ectopy_table(parts: RecordingParts) -> str:
-    """Return counts of ventricular and supraventricular ectopy; of a kind that is withheld, what is to be reviewed."""
+    """Return counts of ventricular and supraventricular ectopy; for a withheld kind those to be reviewed."""
     events = parts.events
     both = {kind: certain or events.to_review.get(kind) for kind, certain in events.ectopic.items()}
     figures: dict[str, Callable[[Ectopy], Cell]] = {
@@ -151,7 +151,7 @@ def _absent(events: Events, kind: Kind) -> Cell:
 
 
 def review_rule(rules: EventRules) -> str:
-    """Return which series are certain."""
+    """Return the rule by which series are certain."""
     return (
         "A series is certain where none of its beats is of low confidence. A ventricular one above "
         f"{rules.fast_run_per_min:g}/min is certain too where at most {rules.certain_unlike_percent:g}% of its beats "

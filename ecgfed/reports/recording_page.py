@@ -19,16 +19,16 @@ from ecgfed.reports.markup import (
     table,
 )
 from ecgfed.reports.recording_ectopy import ectopy_table, review_rule
-from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
+from ecgfed.reports.recording_parts import Drawn, ReaderComparison, RecordingParts
 from ecgfed.reports.recording_tables import (
     classes_table,
     comparison_table,
     hours_table,
+    not_assessed_list,
     quality_table,
     rate_table,
     rhythms_table,
     stretches_table,
-    unlooked_list,
     variability_table,
 )
 from ecgfed.web.page import escaped, inline_page
@@ -36,7 +36,7 @@ from ecgfed.web.page import escaped, inline_page
 STYLES = ("paper.css", "report.css")
 SCRIPTS = ("paper.js", "report.js")
 SCALE = "25 mm/s, 10 mm/mV"
-#: Scale of an average beat: twice as large, so that a second is as wide as a hand can hold.
+#: Scale of an average beat: twice that of the strips.
 LARGE = {"mm_per_s": 50, "mm_per_unit": 20}
 
 
@@ -90,7 +90,7 @@ def recording_page(parts: RecordingParts) -> str:
 def _header(parts: RecordingParts) -> str:
     return (
         f"<header>\n<h1>ECG report: record {escaped(parts.record)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.about)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.header)}\n</header>'
     )
 
 
@@ -144,7 +144,7 @@ def _short(parts: RecordingParts) -> str:
         "short",
         "In short",
         rows,
-        paragraph(f"{description}{'; provisional, nobody has read them over.' if parts.provisional else '.'}"),
+        paragraph(f"{description}{'; provisional, not reviewed by a person.' if parts.provisional else '.'}"),
     )
 
 
@@ -197,17 +197,17 @@ def _beats(events: Events) -> str:
 
 
 def _counted(parts: RecordingParts) -> str:
-    text = "Runs claim their beats first, then bigeminy, then trigeminy; couplets and single beats are what is left."
+    text = "Beats are assigned to runs first, then to bigeminy and trigeminy; the rest are couplets and single beats."
     if parts.provisional:
-        text += f" All of it rests on labels that nobody has read over. {review_rule(parts.events.rules)}"
+        text += f" All counts rest on labels that no person has reviewed. {review_rule(parts.events.rules)}"
     return paragraph(text)
 
 
 def _strip(strip: Drawn, level: int = 3) -> str:
     position = "" if strip.at_s is None else joined("from ", moment(strip.at_s), ", ")
     return (
-        f'<figure class="strip"><figcaption><h{level}>{escaped(strip.title)}</h{level}>{position}{escaped(strip.about)}'
-        f'</figcaption><div class="paper" role="group" aria-label="{escaped(strip.title)}" '
+        f'<figure class="strip"><figcaption><h{level}>{escaped(strip.title)}</h{level}>{position}'
+        f'{escaped(strip.caption)}</figcaption><div class="paper" role="group" aria-label="{escaped(strip.title)}" '
         f'data-strip="{strip.number}"></div></figure>'
     )
 
@@ -238,9 +238,9 @@ def _comparison(parts: RecordingParts) -> str:
     pair = parts.comparison
     if pair is None:
         return ""
-    share = f" ({per_cent(100 * pair.apart / pair.beats)})" if pair.beats else ""
+    share = f" ({per_cent(100 * pair.disagreements / pair.beats)})" if pair.beats else ""
     text = (
-        f"Of {count_of(pair.beats, 'beat')}, {pair.first} and {pair.second} call {pair.apart:,}{share} by "
+        f"Of {count_of(pair.beats, 'beat')}, {pair.first} and {pair.second} call {pair.disagreements:,}{share} by "
         f"different names. This report follows {pair.first}."
     )
     return section(
@@ -248,7 +248,7 @@ def _comparison(parts: RecordingParts) -> str:
     )
 
 
-def _disagreement_title(pair: Comparison) -> str:
+def _disagreement_title(pair: ReaderComparison) -> str:
     return f"{pair.first[0].upper()}{pair.first[1:]} beside {pair.second}"
 
 
@@ -258,9 +258,9 @@ def _model(parts: RecordingParts) -> str:
             "model", "The model", paragraph("No model was used: the labels are those of the file named above.")
         )
     rows: Sequence[Sequence[Cell]] = parts.model
-    return section("model", "The model", table("What the model is, and what it scored", ("What", "Said"), rows))
+    return section("model", "The model", table("The model and its scores", ("Name", "Value"), rows))
 
 
 def _reading(parts: RecordingParts) -> str:
-    text = f'Every count above stands beside its rule. What nothing has looked for reads "{NOT_ASSESSED}", never 0.'
-    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts))
+    text = f'Every count above is listed with its rule. What was not assessed reads "{NOT_ASSESSED}", never 0.'
+    return section("limits", "What this report does not assess", paragraph(text), not_assessed_list(parts))

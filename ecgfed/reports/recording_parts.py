@@ -1,4 +1,4 @@
-"""What a recording's report holds, before it is a page: plain numbers and words, nothing of the folders behind it."""
+"""The content of a recording's report before it is rendered: numbers and text, without file paths."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,16 +9,16 @@ from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 
 
 @dataclass(frozen=True)
-class ClassRow:
+class ClassSummary:
     """One class of beats.
 
     Attributes:
-        code: what is written on a strip, a WFDB symbol.
-        name: the class's name.
-        meaning: in words.
+        code: its WFDB symbol, as drawn on strips.
+        name: its name.
+        meaning: its description.
         kind: what it counts as.
-        beats: beats of it in no unusable stretch.
-        uncertain: how many of them are uncertain; None where nobody looked.
+        beats: number of its beats outside unusable stretches.
+        uncertain: how many of them are uncertain; None where not assessed.
     """
 
     code: str
@@ -45,31 +45,31 @@ class LeadRow:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Something drawn on ECG paper.
+    """A strip drawn on ECG paper.
 
     Attributes:
         title: what it shows.
-        about: one line more.
-        number: of the strip in the page's data.
-        at_s: where it begins, in seconds; None where it is an average.
+        caption: a line below the title.
+        number: its index in the page's data.
+        at_s: where it begins, in seconds; None for an average beat.
     """
 
     title: str
-    about: str
+    caption: str
     number: int
     at_s: float | None = None
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ReaderComparison:
     """Where two readers of the same beats disagree.
 
     Attributes:
-        first: who the report follows, ``the model of patient 208``.
-        second: the other one.
-        beats: how many beats both read.
-        pairs: (first's class, second's class, beats), most first.
-        strips: where they disagree.
+        first: the reader that the report follows, ``the model of patient 208``.
+        second: the second reader.
+        beats: number of beats that both labelled.
+        pairs: (first's class, second's class, beats), most frequent first.
+        strips: examples of disagreement.
     """
 
     first: str
@@ -79,41 +79,41 @@ class Comparison:
     strips: tuple[Drawn, ...]
 
     @property
-    def apart(self) -> int:
-        """On how many beats they disagree."""
+    def disagreements(self) -> int:
+        """Number of beats on which they disagree."""
         return sum(count for _, _, count in self.pairs)
 
 
 @dataclass(frozen=True)
 class RecordingParts:
-    """What a recording's report holds.
+    """The content of a recording's report.
 
     Attributes:
         record: the recording's name.
-        about: names and values of the header.
+        header: names and values of the header.
         intended_use: what the report is for.
-        labelled_by: who says what each beat is.
-        provisional: whether nobody has read the labels over.
-        warnings: (code, sentence), the gravest first.
-        notes: (code, sentence), what changes no figure of the headline.
+        labelled_by: who labelled the beats.
+        provisional: whether the labels have not been reviewed by a person.
+        warnings: (code, sentence), the most severe first.
+        notes: (code, sentence), which change no figure of the headline.
         lead: the lead that was read.
-        leads: every lead's quality.
+        leads: quality of every lead.
         duration_s: length in seconds.
-        events: what was counted.
+        events: all counts.
         classes: all classes.
         gallery: strips.
         averages: the average beat of each class.
-        comparison: with another reader, or None.
-        rhythms: detected in the signal, or marked in the labels' file.
-        model: names and values about the model; empty where none was used.
-        filter_name: through which the strips went.
-        bin_s: seconds of a stretch of the timeline.
-        data: what the page's scripts read.
-        lead_segments: which leads had a say in what is a beat, from start to end; none where nobody looked.
+        comparison: with a second reader, or None.
+        rhythms: detected in the signal, or marked in the file of labels.
+        model: names and values of the model; empty without one.
+        filter_name: the filter that the strips were passed through.
+        bin_s: seconds in a bin of the timeline.
+        data: the data of the page's scripts.
+        lead_segments: which leads the beat detection used, from start to end; empty where not assessed.
     """
 
     record: str
-    about: tuple[tuple[str, str], ...]
+    header: tuple[tuple[str, str], ...]
     intended_use: str
     labelled_by: str
     provisional: bool
@@ -123,10 +123,10 @@ class RecordingParts:
     leads: tuple[LeadRow, ...]
     duration_s: float
     events: Events
-    classes: tuple[ClassRow, ...]
+    classes: tuple[ClassSummary, ...]
     gallery: tuple[Drawn, ...]
     averages: tuple[Drawn, ...]
-    comparison: Comparison | None
+    comparison: ReaderComparison | None
     rhythms: tuple[RhythmEpisodes, ...]
     model: tuple[tuple[str, str], ...]
     filter_name: str

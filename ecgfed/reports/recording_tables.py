@@ -1,4 +1,4 @@
-"""The tables of a recording's report; each count stands beside its rule."""
+"""The tables of a recording's report; each count beside its rule."""
 
 from collections.abc import Sequence
 
@@ -7,30 +7,30 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import At
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, clock, joined, moment, paragraph, per_cent, table
-from ecgfed.reports.recording_parts import ClassRow, RecordingParts
+from ecgfed.reports.recording_parts import ClassSummary, RecordingParts
 
-#: Bad stretches and pauses that are listed.
+#: At most this many bad stretches and pauses are listed.
 LISTED = 12
-#: What no count of this report says anything of.
-UNLOOKED = (
+#: Findings that this report does not assess.
+NOT_ASSESSED_FINDINGS = (
     ("Atrial fibrillation and flutter", "no rhythm is classified, only beats"),
-    ("Ventricular flutter and fibrillation", "waves like theirs are warned of, others may be taken for beats"),
+    ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
     ("AV block, P waves and the PR interval", "no P wave is measured"),
-    ("ST segment and T wave", "the filter keeps them, and nothing measures them"),
+    ("ST segment and T wave", "kept by the filter, but not measured"),
     ("QRS duration and QT interval", "not measured"),
-    ("Pacemaker function", "capture and sensing are not looked at"),
-    ("Symptoms, activity and time of day", "the recording says nothing of them"),
+    ("Pacemaker function", "capture and sensing are not assessed"),
+    ("Symptoms, activity and time of day", "not part of the recording"),
 )
 
 
 def quality_table(parts: RecordingParts) -> str:
-    """Return the usable time of each lead and why the rest is not."""
+    """Return the usable time of each lead, and the reasons for the rest."""
     rows = [
         (
             f"{lead.name} (read)" if lead.name == parts.lead else lead.name,
             clock(lead.usable_s),
             f"{lead.percent:.2f}%",
-            ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in lead.seconds.items()) or "nothing amiss",
+            ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in lead.seconds.items()) or "none",
         )
         for lead in parts.leads
     ]
@@ -52,10 +52,10 @@ def stretches_table(parts: RecordingParts) -> str:
 def _rate(at: At | None, *, minute: bool = False) -> tuple[Cell, Cell]:
     if at is None:
         return None, ""
-    return f"{at.value:.0f}/min{_doubt(at)}", moment(at.start_s, digits=0 if minute else 1)
+    return f"{at.value:.0f}/min{_unconfirmed(at)}", moment(at.start_s, digits=0 if minute else 1)
 
 
-def _doubt(at: At) -> str:
+def _unconfirmed(at: At) -> str:
     return "" if at.confirmed else ", not confirmed"
 
 
@@ -69,11 +69,11 @@ def rate_table(parts: RecordingParts) -> str:
     longest = pauses.longest
     rr: tuple[Cell, Cell] = (None, "")
     if longest is not None:
-        rr = f"{longest.value:.2f} s{_doubt(longest)}", moment(longest.start_s)
+        rr = f"{longest.value:.2f} s{_unconfirmed(longest)}", moment(longest.start_s)
     count = None if longest is None else pauses_text(pauses)
-    first = pauses.found[:LISTED]
+    first = pauses.intervals[:LISTED]
     positions = [joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(first)]
-    more = f" and {len(pauses.found) - len(first):,} more" if len(pauses.found) > len(first) else ""
+    more = f" and {len(pauses.intervals) - len(first):,} more" if len(pauses.intervals) > len(first) else ""
     rows: list[Sequence[Cell]] = [
         (
             "Mean heart rate",
@@ -114,7 +114,7 @@ def rate_table(parts: RecordingParts) -> str:
 
 
 def rhythms_table(parts: RecordingParts) -> str:
-    """Return the rhythms that were detected in the signal or are marked in the labels' file."""
+    """Return the rhythms detected in the signal or marked in the file of labels."""
     source = {"signal": "detected in the signal", "labels": "marked in the labels' file"}
     rows = [
         (row.rhythm, len(row.episodes), clock(row.seconds, 0), source.get(row.source, row.source))
@@ -129,7 +129,7 @@ def variability_table(parts: RecordingParts) -> str:
     normal = ", ".join(row.code for row in parts.classes if row.kind is Kind.NORMAL) or "no class is"
     nn = (
         f"{count_of(hrv.intervals, 'interval')} between two normal beats ({normal}), {clock(hrv.seconds, 0)} in "
-        f"all, of {rules.nn_least_s:g} to {rules.nn_most_s:g} s, none of it unusable"
+        f"all, of {rules.nn_min_s:g} to {rules.nn_max_s:g} s, none of it unusable"
     )
 
     def ms(value: float | None) -> str | None:
@@ -147,11 +147,11 @@ def variability_table(parts: RecordingParts) -> str:
 
 
 def classes_table(parts: RecordingParts) -> str:
-    """Return every class with its meaning: the legend of the codes too."""
+    """Return every class with its meaning, as the legend of the codes."""
     counted = parts.events.counted
     has_confidence = any(item.uncertain is not None for item in parts.classes)
 
-    def row(entry: ClassRow) -> Sequence[Cell]:
+    def row(entry: ClassSummary) -> Sequence[Cell]:
         share = per_cent(100 * entry.beats / counted) if counted else "-"
         text = (
             entry.meaning
@@ -178,7 +178,7 @@ def classes_table(parts: RecordingParts) -> str:
 
 
 def hours_table(parts: RecordingParts) -> str:
-    """Return what happened hour by hour."""
+    """Return the counts of each hour."""
     withheld = parts.events.withheld
     columns = [number for number, row in enumerate(parts.classes) if row.beats and row.kind not in withheld]
     known = [
@@ -204,7 +204,7 @@ def hours_table(parts: RecordingParts) -> str:
 
 
 def comparison_table(parts: RecordingParts) -> str:
-    """Return on which classes two readers disagree."""
+    """Return the classes on which two readers disagree."""
     pair = parts.comparison
     if pair is None or not pair.pairs:
         return ""
@@ -214,9 +214,9 @@ def comparison_table(parts: RecordingParts) -> str:
     return table(f"Where they disagree{more}", head, rows, kind="numbers-late")
 
 
-def unlooked_list(parts: RecordingParts) -> Markup:
-    """Return what was not assessed."""
-    rows = list(UNLOOKED)
+def not_assessed_list(parts: RecordingParts) -> Markup:
+    """Return the list of findings that were not assessed."""
+    rows = list(NOT_ASSESSED_FINDINGS)
     if any(row.source == "labels" for row in parts.rhythms):
         rows[0] = (rows[0][0], "only as marked in the labels' file")
     why = "the labels know no such class" if parts.events.counted else "no beat was counted"

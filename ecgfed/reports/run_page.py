@@ -24,11 +24,11 @@ from ecgfed.web.page import escaped, inline_page
 STYLES = ("report.css", "run.css")
 SCRIPTS = ("run.js",)
 NOT_EVALUATED = "not evaluated"
-#: What the scenarios ask.
+#: Descriptions of the scenarios.
 _SCENARIOS = (
-    ("T_g", "one model for everybody, on everybody's {}"),
-    ("T_p", "each patient's own answer on that patient's {}, mean over patients"),
-    ("T_r", "each patient's own answer on everybody's {}, mean over patients"),
+    ("T_g", "the global model on all patients' {}"),
+    ("T_p", "each personal model on its patient's {}, mean over patients"),
+    ("T_r", "each personal model on all patients' {}, mean over patients"),
     ("T_l", "harmonic mean of T_p and T_r (GRP-FED, equation 6)"),
 )
 
@@ -60,19 +60,19 @@ def run_page(parts: RunParts) -> str:
 def _header(parts: RunParts) -> str:
     return (
         f"<header>\n<h1>Run report: {escaped(parts.run)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.about)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.header)}\n</header>'
     )
 
 
 def notes_section(notes: tuple[tuple[str, str], ...]) -> str:
-    """Return what to keep in mind, as a recording's warnings are shown."""
+    """Return the notes, in the style of a recording's warnings."""
     if not notes:
-        return section("notes", "To keep in mind", paragraph("Nothing that is checked was found amiss."))
+        return section("notes", "Notes", paragraph("None of the checks found a problem."))
     items = "".join(
         f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
         for code, text in notes
     )
-    return section("notes", f"To keep in mind ({len(notes)})", f"<ul>{items}</ul>", kind="warned")
+    return section("notes", f"Notes ({len(notes)})", f"<ul>{items}</ul>", kind="warned")
 
 
 def _scores(parts: RunParts) -> str:
@@ -106,18 +106,19 @@ def _patients(parts: RunParts) -> str:
     worst_n = sum(patient.worst for patient in scored.patients)
     tenth = [patient.personal_f1 for patient in scored.patients if patient.worst]
     text = (
-        f"{scored.title}: the own answer serves {better:,} of {count_of(len(scored.patients), 'patient')} better than "
-        f"the global model, {worse:,} worse and {len(scored.patients) - better - worse:,} the same. The tenth that it "
-        f"serves worst ({count_of(worst_n, 'patient')}) has a mean macro-F1 of {sum(tenth) / len(tenth):.3f}."
+        f"{scored.title}: personal models score higher than the global model for {better:,} of "
+        f"{count_of(len(scored.patients), 'patient')}, lower for {worse:,} and equal for "
+        f"{len(scored.patients) - better - worse:,}. The tenth of patients with the lowest scores "
+        f"({count_of(worst_n, 'patient')}) has a mean macro-F1 of {sum(tenth) / len(tenth):.3f}."
     )
     legend = "A grey column with a triangle on top: the worst tenth."
     bars = [Bar(patient.client, patient.global_f1, patient.personal_f1, patient.worst) for patient in scored.patients]
     drawn = bar_chart(
         bars,
-        f"Gain of {count_of(len(bars), 'patient')} by their own answer, sorted; the table below says the same",
-        "Gain in macro-F1 of the own answer over the global model",
+        f"Gain of {count_of(len(bars), 'patient')} by their personal models, sorted; the table below has the values",
+        "Gain in macro-F1 of the personal over the global model",
         "macro-F1 of the global model",
-        "macro-F1 of the own answer",
+        "macro-F1 of the personal model",
     )
     return section(
         "patients", "Patients", paragraph(text), paragraph(legend), drawing(drawn), patients_table(scored, what)
@@ -125,7 +126,7 @@ def _patients(parts: RunParts) -> str:
 
 
 def drawing(drawn: str) -> str:
-    """Return a chart that can be scrolled where it is wider than its place."""
+    """Return a chart that scrolls if it is wider than the page."""
     return f'<div class="wide" role="group" aria-label="Chart">{drawn}</div>' if drawn else ""
 
 
@@ -139,8 +140,8 @@ def _confusions(parts: RunParts) -> str:
     absent = [parts.classes[i] for i in range(len(every)) if i not in present]
     tables = []
     for matrix, title in (
-        (scored.confusion, f"The global model on everybody's {what}"),
-        (scored.confusion_personal, f"Each patient's own answer on that patient's {what}"),
+        (scored.confusion, f"The global model on all patients' {what}"),
+        (scored.confusion_personal, f"Each personal model on its patient's {what}"),
     ):
         if matrix is None:
             tables.append(
@@ -214,7 +215,7 @@ def _cost(parts: RunParts) -> str:
 
 def _limits() -> str:
     text = (
-        f'What nothing has looked for reads "{NOT_ASSESSED}", what was not scored "{NOT_EVALUATED}", never 0. '
-        "All of it is read from the run's folder and its cohort; nothing was trained or scored for this page."
+        f'What was not assessed reads "{NOT_ASSESSED}", what was not scored "{NOT_EVALUATED}", never 0. '
+        "All values are from the run's folder and its cohort; nothing was trained or scored for this page."
     )
     return section("limits", "How to read this", paragraph(text))

@@ -1,4 +1,4 @@
-"""What a run's page holds, before it is a page: plain numbers and words, nothing of the folders behind it."""
+"""The content of a run's page before it is rendered: numbers and text, without file paths."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ecgfed.reports.charts import Panel
 
 @dataclass(frozen=True)
 class ScoredClass:
-    """The global answer on one class; a share is None where there is nothing to divide by."""
+    """The global model's scores of one class; a share is None where its denominator is 0."""
 
     name: str
     beats: int
@@ -22,17 +22,17 @@ class ScoredClass:
 
 @dataclass(frozen=True)
 class ScoredPatient:
-    """How one patient is served, macro-F1 on the patient's own beats; None is what the evaluation does not say.
+    """Scores of one patient, macro-F1 on the patient's own beats; None where the evaluation lacks them.
 
     Attributes:
         client: the patient's id.
         beats: scored beats.
-        classes: classes among them.
-        global_f1: the global answer.
-        personal_f1: the patient's own answer.
-        everybody_f1: the patient's own answer on everybody's beats.
-        worst: among the tenth of patients that their own answer serves worst.
-        others: with other personal answers, in order of ``Scored.others``.
+        classes: number of classes among them.
+        global_f1: of the global model.
+        personal_f1: of the personal model.
+        everybody_f1: of the personal model on all patients' beats.
+        worst: among the tenth of patients with the lowest ``personal_f1``.
+        alternative_f1: of alternative personal models, in order of ``Scored.alternatives``.
     """
 
     client: str
@@ -42,11 +42,11 @@ class ScoredPatient:
     personal_f1: float
     everybody_f1: float | None
     worst: bool
-    others: tuple[float | None, ...] = ()
+    alternative_f1: tuple[float | None, ...] = ()
 
     @property
     def gain(self) -> float:
-        """What the patient's own answer adds to the global one."""
+        """``personal_f1`` minus ``global_f1``."""
         return self.personal_f1 - self.global_f1
 
 
@@ -57,17 +57,17 @@ class Scored:
     Attributes:
         title: ``test, personal answer gated``.
         split: ``test`` or ``valid``.
-        personal: how the personal answers were made; ``""`` where nobody says.
-        round: that was scored.
-        beats: scored; None where nobody says.
-        scores: T_g, T_p, T_r, T_l, T_p_global by name, macro-F1 over classes in truth or prediction.
-        scores_truth: the same over classes in truth.
+        personal: how the personal models were derived; ``""`` where not recorded.
+        round: the evaluated round.
+        beats: number of scored beats; None where not recorded.
+        scores: T_g, T_p, T_r, T_l, T_p_global by name, macro-F1 over true and predicted classes.
+        scores_truth: the same over true classes only.
         more: names and values beside the four scenarios.
-        classes: the global answer, per class.
+        classes: scores of the global model per class.
         patients: by gain, the largest first.
-        others: names of other personal answers that were scored on the same beats.
-        confusion: (classes, classes), rows truth: the global answer on everybody's beats.
-        confusion_personal: the same of each patient's own answer on that patient's beats.
+        alternatives: names of alternative personal models, scored on the same beats.
+        confusion: (classes, classes), rows truth: the global model on all patients' beats.
+        confusion_personal: the same of each personal model on its patient's beats.
     """
 
     title: str
@@ -80,14 +80,14 @@ class Scored:
     more: tuple[tuple[str, str], ...]
     classes: tuple[ScoredClass, ...]
     patients: tuple[ScoredPatient, ...]
-    others: tuple[str, ...]
+    alternatives: tuple[str, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
 class Mixes:
-    """What clients have.
+    """Examples of each client.
 
     Attributes:
         clients: their ids.
@@ -103,45 +103,45 @@ class Mixes:
 
 
 @dataclass(frozen=True)
-class Sent:
-    """Bytes of parameters that travel.
+class CommunicationCost:
+    """Bytes of parameters sent between clients and server.
 
     Attributes:
-        rows: (when, bytes down to a client, bytes up from it).
-        down: of all clients and rounds together; None where the history does not name who took part.
+        rows: (rounds, bytes to a client, bytes from a client).
+        down: total over clients and rounds; None where the history lacks the participating clients.
         up: likewise.
-        about: that the measured rounds are not all alike, so that the sums are approximate.
+        approximate: the measured rounds differ, so that the totals are approximate.
     """
 
     rows: tuple[tuple[str, int, int], ...]
     down: int | None
     up: int | None
-    about: bool
+    approximate: bool
 
 
 @dataclass(frozen=True)
 class RunParts:
-    """What a run's page holds.
+    """The content of a run's page.
 
     Attributes:
         run: its folder's name.
         method: its method.
-        about: names and values of the header.
+        header: names and values of the header.
         intended_use: what the run is for.
-        notes: (code, sentence), what to keep in mind.
+        notes: (code, sentence).
         what: ``beats`` or ``images``.
         classes: names of the classes.
-        scored: every evaluation; what follows shows the first.
+        scored: every evaluation; sections on one evaluation show the first.
         panels: learning curves.
-        mixes: what clients have, or why nobody can tell.
-        sent: what travelled, or why nobody can tell.
-        seconds: names and values about time.
+        mixes: examples of each client, or why they are unknown.
+        sent: bytes sent, or why they are unknown.
+        seconds: names and values of training time.
         settings: (title, names and values).
     """
 
     run: str
     method: str
-    about: tuple[tuple[str, str], ...]
+    header: tuple[tuple[str, str], ...]
     intended_use: str
     notes: tuple[tuple[str, str], ...]
     what: str
@@ -149,6 +149,6 @@ class RunParts:
     scored: tuple[Scored, ...]
     panels: tuple[Panel, ...]
     mixes: Mixes | str
-    sent: Sent | str
+    sent: CommunicationCost | str
     seconds: tuple[tuple[str, str | None], ...]
     settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]

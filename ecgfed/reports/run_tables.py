@@ -13,23 +13,23 @@ from ecgfed.reports.run_parts import Mixes, RunParts, Scored, ScoredPatient
 from ecgfed.web.page import escaped
 
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
-#: The two conventions of macro-F1, as a row's heading says them.
+#: The two conventions of macro-F1, as headings of rows.
 BOTH = (("scores", "classes in truth or prediction"), ("scores_truth", "classes in truth"))
-#: Rows beyond which a table is folded away: what is drawn says the most of it.
+#: Tables of more rows are folded, since a chart shows most of them.
 UNFOLDED = 60
-#: Patients served worst that are shown where the table of all is folded away.
+#: Patients with the lowest scores shown beside a folded table.
 WORST = 20
 #: Shades of a cell, from white to dark (``.shade-0`` to ``.shade-9`` of ``run.css``).
 _SHADES = 9
 
 
 def score(value: float | None, form: str = ".3f") -> str | None:
-    """Write a score; None stays what nobody assessed."""
+    """Format a score; None is not assessed."""
     return None if value is None else format(value, form)
 
 
 def folded(content: str, rows: int, what: str) -> str:
-    """Return a long table folded away behind what it is; a short one as it is."""
+    """Return a table, a long one folded behind its caption."""
     if rows <= UNFOLDED:
         return content
     return f"<details><summary>{escaped(what)} ({count_of(rows, 'row')})</summary>{content}</details>"
@@ -48,11 +48,11 @@ def scenario_table(scored: Sequence[Scored]) -> str:
 
 
 def patients_table(scored: Scored, what: str) -> str:
-    """Return every patient, by gain as the bars are."""
+    """Return every patient, ordered by gain like the bars."""
     head = [
-        *("Patient", "Global model", "Own answer", "Gain", "Worst tenth"),
-        *(f"Own answer by {name}" for name in scored.others),
-        *(f"Own answer on everybody's {what}", what.capitalize(), "Classes"),
+        *("Patient", "Global model", "Personal model", "Gain", "Worst tenth"),
+        *(f"Personal model by {name}" for name in scored.alternatives),
+        *(f"Personal model on all patients' {what}", what.capitalize(), "Classes"),
     ]
 
     def row(patient: ScoredPatient) -> Sequence[Cell]:
@@ -62,7 +62,7 @@ def patients_table(scored: Scored, what: str) -> str:
             score(patient.personal_f1),
             score(patient.gain, "+.3f") if patient.gain else "0.000",
             "worst tenth" if patient.worst else "",
-            *map(score, patient.others),
+            *map(score, patient.alternative_f1),
             score(patient.everybody_f1),
             patient.beats,
             patient.classes,
@@ -73,13 +73,13 @@ def patients_table(scored: Scored, what: str) -> str:
     if len(scored.patients) <= UNFOLDED:
         return every
     worst = sorted((patient for patient in scored.patients if patient.worst), key=lambda patient: patient.personal_f1)
-    title = f"The {min(len(worst), WORST)} patients whose own answer is worst"
+    title = f"The {min(len(worst), WORST)} patients with the worst personal models"
     first = table(title, head, map(row, worst[:WORST]), kind="numbers")
     return first + folded(every, len(scored.patients), "All patients")
 
 
 def classes_table(scored: Scored, classes: Sequence[str], what: str) -> str:
-    """Return every class: the global answer, and the personal ones where their confusions are known."""
+    """Return every class with the global model, and with the personal ones where their confusion matrix is known."""
     personal: dict[str, tuple[float | None, float | None, float | None]] = {}
     matrix = scored.confusion_personal
     if matrix is not None:
@@ -90,12 +90,12 @@ def classes_table(scored: Scored, classes: Sequence[str], what: str) -> str:
         more = map(_share, personal[entry.name]) if entry.name in personal else ()
         rows.append((entry.name, entry.beats, entry.predicted, *shares, *more))
     head = ("Class", what.capitalize(), "Predicted", "Se", "+P", "F1")
-    also = ("Se, own answers", "+P, own answers", "F1, own answers") if personal else ()
-    return table(f"Classes: the global model on everybody's {what}", (*head, *also), rows, kind="numbers")
+    also = ("Se, personal", "+P, personal", "F1, personal") if personal else ()
+    return table(f"Classes: the global model on all patients' {what}", (*head, *also), rows, kind="numbers")
 
 
 def _of_class(matrix: NDArray[np.int64], i: int) -> tuple[float | None, float | None, float | None]:
-    """Return sensitivity, positive predictivity and F1 of a class; None where there is nothing to divide by."""
+    """Return sensitivity, positive predictivity and F1 of a class; None where the denominator is 0."""
     hit, truth, predicted = int(matrix[i, i]), int(matrix[i].sum()), int(matrix[:, i].sum())
     return (
         hit / truth if truth else None,
@@ -105,7 +105,7 @@ def _of_class(matrix: NDArray[np.int64], i: int) -> tuple[float | None, float | 
 
 
 def _share(value: float | None) -> str:
-    """A share of a class; ``-`` where there is nothing to divide by, which is no lack of an assessment."""
+    """Format a share of a class; ``-`` where the denominator is 0, which is not the same as not assessed."""
     return "-" if value is None else f"{value:.3f}"
 
 
@@ -115,8 +115,8 @@ def confusion_table(matrix: NDArray[np.int64], classes: Sequence[str], caption: 
     Args:
         matrix: (classes, classes) counts.
         classes: their names.
-        caption: whose answer.
-        displayed: numbers of the classes that are shown; the others are in neither truth nor prediction.
+        caption: the caption, with the model.
+        displayed: numbers of the classes in the table; the others occur in neither truth nor prediction.
     """
     rows = []
     for i in displayed:
@@ -135,7 +135,7 @@ def shaded(
     Args:
         caption: what it shows.
         head: the columns' headings.
-        rows: heading, (count, share of its row from 0 to 1) of the shaded cells, and cells after them.
+        rows: heading, (count, share of its row from 0 to 1) of the shaded cells, and further cells.
     """
     columns = "".join(f'<th scope="col">{markup(cell)}</th>' for cell in head)
     body = []
@@ -150,12 +150,12 @@ def shaded(
 
 
 def _shade(share: float) -> int:
-    """No shade for nothing, the lightest for any, the darkest for all."""
+    """Return the shade of a share: none for 0, the lightest for any, the darkest for 1."""
     return 0 if share <= 0 else max(1, min(_SHADES, 1 + int(share * (_SHADES - 0.5))))
 
 
 def mixes_table(mixes: Mixes, order: Sequence[int], classes: Sequence[str], layout: ClassMap | None, what: str) -> str:
-    """Return what each client has: counts shaded by their share, and where it lies on the map."""
+    """Return the class counts of each client, shaded by their share, and its position on the map."""
     points = iter(layout.points if layout else ())
     at = {i: next(points) for i in range(len(mixes.clients)) if mixes.counts[i].sum()} if layout else {}
     rows = []
@@ -189,18 +189,16 @@ def curves_table(panels: Sequence[Panel]) -> str:
 
 
 def sent_table(parts: RunParts) -> str:
-    """Return what travelled."""
+    """Return the bytes sent between clients and server."""
     if isinstance(parts.sent, str):
         return paragraph(f"Bytes sent: {NOT_ASSESSED}: {parts.sent}.")
     rows: list[Sequence[Cell]] = [*parts.sent.rows]
     if parts.sent.down is not None and parts.sent.up is not None:
-        label = "All clients and rounds" + (", about" if parts.sent.about else "")
+        label = "All clients and rounds" + (", about" if parts.sent.approximate else "")
         rows.append((label, parts.sent.down, parts.sent.up))
     else:
         rows.append(("All clients and rounds", None, None))
-    return table(
-        "Bytes of parameters that travel", ("When", "Down to clients", "Up to the server"), rows, kind="numbers"
-    )
+    return table("Bytes of parameters sent", ("When", "Down to clients", "Up to the server"), rows, kind="numbers")
 
 
 def pairs_table(caption: str, pairs: Iterable[tuple[str, Cell]]) -> Markup:

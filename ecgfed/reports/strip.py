@@ -1,4 +1,4 @@
-"""A rhythm strip on ECG paper, the way a clinician reads it: 25 mm/s, 10 mm/mV, true to scale at its printed size.
+"""A rhythm strip on ECG paper, as clinicians read it: 25 mm/s, 10 mm/mV, true to scale at its printed size.
 
 Minor grid 0.04 s and 0.1 mV (1 mm), major grid 0.2 s and 0.5 mV (5 mm), a 1 mV calibration pulse of 0.2 s in front.
 """
@@ -20,14 +20,14 @@ MARGIN_MM, TITLE_MM, FOOT_MM = 6.0, 9.0, 8.0
 #: Paper in front of the strip, for the calibration pulse.
 PULSE_S = 0.6
 MM_PER_INCH = 25.4
-#: A line of remarks below the strip: its height, and how many characters of 7 points the paper has room for.
+#: A line of remarks below the strip: its height, and its length in characters of 7 points.
 REMARK_MM, REMARK_CHARACTERS = 3.5, 190
 INK, GREY = "#1a1a1a", "#444444"
 _MINOR, _MAJOR, _MARK = "#f6d5d5", "#e8a5a5", "#1b4f9c"
 
 
 class Stretches(Protocol):
-    """A signal of which stretches can be taken: an array, or what is made when it is asked for."""
+    """A signal that can be sliced: an array, or computed on demand."""
 
     def __len__(self) -> int: ...
 
@@ -36,17 +36,17 @@ class Stretches(Protocol):
 
 @dataclass(frozen=True)
 class Strip:
-    """What is drawn.
+    """The content of a strip.
 
     Attributes:
         signal_mv: (samples,) the whole recording, millivolt, finite.
         fs_hz: its sampling frequency in Hz.
         r_samples: (beats,) R positions in it.
-        label: (beats,) what is written above each beat.
-        usual: the label drawn quietly, most beats'.
-        title: what stands above the strip.
-        footer: what stands below it.
-        remarks: sentences below that, each on lines of its own.
+        label: (beats,) the label above each beat.
+        usual: the most frequent label, drawn lightly.
+        title: text above the strip.
+        footer: text below it.
+        remarks: sentences below that, each on its own lines.
     """
 
     signal_mv: Stretches
@@ -60,7 +60,7 @@ class Strip:
 
 
 def busiest_start(r_samples: NDArray[np.int64], label: list[str], usual: str, fs_hz: float, samples: int) -> float:
-    """Return the start (s) of the strip that shows most kinds of beats, then most that are not the usual kind.
+    """Return the start (s) of the strip with the most labels, then with the most beats other than the usual.
 
     Args:
         r_samples: (beats,) increasing positions.
@@ -135,16 +135,16 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
 
 
 def _lines(remarks: tuple[str, ...]) -> list[str]:
-    """Return remarks broken into lines that the paper has room for."""
+    """Return remarks wrapped to the width of the paper."""
     return [line for remark in remarks for line in textwrap.wrap(safe_text(remark), REMARK_CHARACTERS)]
 
 
 def paper_range(piece_mv: NDArray[np.float64], max_mv: float = np.inf) -> tuple[float, float]:
-    """Return the lowest and highest value (mV) of the paper for a piece around 0: whole large squares.
+    """Return the lowest and highest value (mV) of the paper for a signal around 0, in whole large squares.
 
     Args:
-        piece_mv: (samples,) millivolt; NaN where there is nothing to draw.
-        max_mv: the furthest the paper reaches up or down.
+        piece_mv: (samples,) millivolt; NaN for missing samples.
+        max_mv: limit of the paper up and down.
     """
     lowest, highest = np.nanmin(piece_mv, initial=0.0), np.nanmax(piece_mv, initial=0.0)
     low = np.floor(min(lowest - 0.3, -0.5) * 2) / 2

@@ -1,4 +1,4 @@
-"""What ``prepare`` and ``convert`` share where names leave: new ids, and the key that says who is who."""
+"""Anonymisation shared by ``prepare`` and ``convert``: new ids, and the key file that maps them to the sources."""
 
 import math
 import os
@@ -16,7 +16,7 @@ from ecgfed.domain.record.key_table import KeyRow, check_key, id_number, new_id,
 
 @dataclass(frozen=True)
 class Named:
-    """Clients as a cohort shall call them, the options that go with them, and who is who."""
+    """Clients with their ids in the cohort, the matching options, and the rows of the key."""
 
     sources: list[Source]
     options: PrepareOptions
@@ -28,34 +28,34 @@ def named(
     options: PrepareOptions,
     *,
     anonymize: bool,
-    found_in_headers: bool,
+    ids_from_headers: bool,
     key: Path | None,
     out: Path,
     overwrite: bool,
 ) -> Named:
-    """Return the clients under the ids they shall have: new ones where names leave, else their own.
+    """Return the clients with their ids in the cohort: new ones for an anonymised cohort, else their own.
 
     Args:
         sources: the clients.
-        options: how the cohort is made; ``holdout`` names clients as they were, and as they shall be comes back.
-        anonymize: records get new names too, and nothing is said of their files.
-        found_in_headers: who the patients are was read in headers, so it is not written into a cohort.
-        key: where who is who shall be written, or None.
-        out: the cohort's folder.
-        overwrite: a key that is there may be replaced.
+        options: options of the cohort; ``holdout`` has the original ids, the result the new ones.
+        anonymize: also rename the records, and omit their file names and digests.
+        ids_from_headers: patients were identified by header comments, which must not enter the cohort.
+        key: path of the key file, or None.
+        out: output folder of the cohort.
+        overwrite: replace an existing key.
 
     Raises:
-        OptionError: a key that would travel with the cohort, that is there, or that there is nothing to write into.
+        OptionError: a key inside the cohort's folder, an existing key, or a key without new ids.
     """
     if key is not None:
-        if not (anonymize or found_in_headers):
-            raise OptionError("--key", "given without --anonymize", "new ids, for it to say whose they are")
+        if not (anonymize or ids_from_headers):
+            raise OptionError("--key", "given without --anonymize", "new ids to write into it")
         check_key(key, out)
         if key.exists() and not overwrite:
-            raise OptionError("--key", f"{key} is there", "a new file", "choose another, or pass --overwrite")
+            raise OptionError("--key", f"{key} exists", "a new file", "choose another, or pass --overwrite")
         if key.exists():
-            read_key(key)  # --overwrite replaces a key, and no other file
-    if not (anonymize or found_in_headers):
+            read_key(key)  # --overwrite replaces only key files
+    if not (anonymize or ids_from_headers):
         return Named(list(sources), options, [])
     new = renumbered(sources, records=anonymize)
     changed = replace(options, holdout=new_ids(options.holdout, new), anonymous=anonymize)
@@ -64,34 +64,34 @@ def named(
 
 @contextmanager
 def reserved_id(out: Path, key: Path | None, source: Path) -> Iterator[tuple[str, list[KeyRow]]]:
-    """Yield an id that no record of a folder has, for one recording, and the key's rows with it.
+    """Yield a free id for a recording, and the rows of the key including it.
 
-    A recording that the key knows keeps its id. While the block lasts another process is not given the same one.
+    A recording in the key keeps its id. The id is reserved within the ``with`` block, also against other processes.
 
     Args:
-        out: the folder of the new record.
-        key: the key to go on with, or None.
+        out: folder of the new record.
+        key: the key to extend, or None.
         source: the recording.
     """
-    with _alone(key):
+    with _key_lock(key):
         yield from _reserved(out, [] if key is None else read_key(key), str(source.resolve()))
 
 
 @contextmanager
-def _alone(key: Path | None) -> Iterator[None]:
-    """Wait until no other process goes on with a key, so that no row of it is lost."""
+def _key_lock(key: Path | None) -> Iterator[None]:
+    """Lock a key against other processes that extend it, so that no row is lost."""
     if key is None:
         yield
         return
     real = key.resolve()
-    with locked(real.with_name(f"{real.name}.turn"), wait_s=math.inf):  # the key's own lock is for who writes it
+    with locked(real.with_name(f"{real.name}.turn"), wait_s=math.inf):  # the key's own lock is for writing
         yield
 
 
 def _reserved(out: Path, known: list[KeyRow], path: str) -> Iterator[tuple[str, list[KeyRow]]]:
-    """Yield the one id and the rows of ``reserved_id``; what a generator's ``with`` needs, and no more."""
-    if own := next((row.id for row in known if row.record == path), ""):
-        yield own, known
+    """Yield the id and the rows of ``reserved_id``, once."""
+    if known_id := next((row.id for row in known if row.record == path), ""):
+        yield known_id, known
         return
     used = [id_number(row.id) for row in known]
     if out.is_dir():
@@ -109,7 +109,7 @@ def _reserved(out: Path, known: list[KeyRow], path: str) -> Iterator[tuple[str, 
 
 
 def _reserve(folder: Path, name: str) -> bool:
-    """Take an id, unless another process has taken it or written its record since; raises StorageError."""
+    """Reserve an id; False if another process has reserved or used it. Raises StorageError."""
     mark = folder / f".{name}.taken"
     try:
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

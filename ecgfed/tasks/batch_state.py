@@ -1,7 +1,7 @@
-"""What a batch of predictions has finished, line by line, so that one that was killed can be gone on with.
+"""State file of a batch of predictions, from which an interrupted batch is resumed.
 
-The first line says what was asked, each other one what became of a recording: what was read for it and what was
-written, by SHA-256. What is not whole, or not true any more, counts as not done.
+The first line holds the call; every other line a completed recording: the SHA-256 of its inputs and outputs, and its
+summary. Incomplete lines, and recordings whose files have changed, count as not completed.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.predict import RecordingPredictions
 
-#: The file; it is gone when the batch has ended.
+#: Name of the state file; removed when the batch is complete.
 STATE = "predictions.unfinished.jsonl"
-#: Three kilobytes for each of 100,000 recordings.
-_MOST_BYTES = 300 << 20
-#: A file of predictions: 200 bytes for each of 10,000,000 beats, two months.
-_MOST_WRITTEN_BYTES = 2 << 30
-_BEGIN_AGAIN = "pass --overwrite to begin again"
-#: What is counted of every recording, by class or in all.
+#: 3 kB for each of 100,000 recordings.
+_MAX_BYTES = 300 << 20
+#: Size limit of an output file: 200 bytes for each of 10,000,000 beats, two months.
+_MAX_FILE_BYTES = 2 << 30
+_BEGIN_AGAIN = "pass --overwrite to start again"
+#: Counts of a recording, by class and in total.
 _BY_CLASS = ("counts", "uncertain_counts", "far_counts")
 _COUNTED = ("beats", "poor_quality_beats", "uncertain_beats", "far_beats")
 
@@ -48,9 +48,9 @@ def call_of(
     strip: bool,
     strip_at_s: float | None,
 ) -> dict[str, Any]:
-    """Return all that decides a recording's predictions but the recording, JSON-ready, by the words of an error."""
+    """Return all that determines the predictions except the recording, JSON-ready, by names as used in errors."""
     qrs_detector, how = options.qrs_detector, asdict(options.how)
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "ecgfed": __version__,
         "bundle": name_of(bundle.path),
         "manifest": hashlib.sha256(json.dumps(bundle.manifest, sort_keys=True).encode()).hexdigest(),
@@ -67,24 +67,24 @@ def call_of(
         "--strip": strip,
         "--strip-at": strip_at_s,
     }
-    call: dict[str, Any] = json.loads(json.dumps(said))
+    call: dict[str, Any] = json.loads(json.dumps(arguments))
     return call
 
 
 def _code_of(detector: Detector) -> str:
-    """Return the digest of the file that holds a detector's code, "" where that is in none."""
+    """Return the SHA-256 of the file with a detector's code, "" if there is no such file."""
     code = getattr(detector.find, "__code__", None)
     file = Path(getattr(code, "co_filename", ""))
     return sha256(file) if file.is_file() else ""
 
 
 class BatchState:
-    """The finished recordings of one call.
+    """The completed recordings of a batch.
 
     Args:
-        out: the folder the batch writes into.
-        call: what was asked (``call_of``).
-        classes: the bundle's.
+        out: output folder of the batch.
+        call: the call (``call_of``).
+        classes: classes of the bundle.
     """
 
     def __init__(self, out: Path, call: Mapping[str, Any], classes: Sequence[str]) -> None:
@@ -93,106 +93,106 @@ class BatchState:
         self.finished: dict[str, dict[str, Any]] = {}
 
     def refuse_unfinished(self) -> None:
-        """Raise OptionError where a batch lies here that was begun and did not end."""
+        """Raise OptionError if the folder holds an unfinished batch."""
         if self.path.exists():
-            found = f"{self.out} holds a batch that did not end ({STATE})"
-            raise OptionError("--out", found, action="go on with it by --resume, or begin again by --overwrite")
+            problem = f"{self.out} holds an unfinished batch ({STATE})"
+            raise OptionError("--out", problem, action="pass --resume to continue it, or --overwrite to start again")
 
     def begin(self) -> None:
-        """Write down what was asked, and what is finished of it; raises OptionError, StorageError."""
+        """Write the call and the completed recordings; raises OptionError, StorageError."""
         check_links(self.out, [STATE], OptionError)
-        lines = [_line(one) for one in [{"call": self.call}, *self.finished.values()]]
+        lines = [_line(entry) for entry in [{"call": self.call}, *self.finished.values()]]
         write_together({self.path: "".join(f"{line}\n" for line in lines).encode()})
 
     def resume(self) -> None:
-        """Read what was finished.
+        """Read the completed recordings.
 
         Raises:
-            OptionError: nothing was begun, it was by another call, or the file is a link out of the folder.
+            OptionError: no unfinished batch, a batch of another call, or a state file that links out of the folder.
         """
         check_links(self.out, [STATE], OptionError)
         if not self.path.is_file():
-            found = f"{self.out} holds no batch that was begun and did not end"
-            raise OptionError("--resume", found, STATE, "leave --resume out")
-        first, *others = self._lines()
-        begun = first.get("call")
-        if not isinstance(begun, dict):
-            raise OptionError("--resume", f"{self.path} is damaged", "what was asked", _BEGIN_AGAIN)
-        for name in [*self.call, *begun]:
-            if begun.get(name) != self.call.get(name):
-                raise OptionError("--resume", self._other(name, begun), "the very same call", _BEGIN_AGAIN)
-        self.finished = {str(one["file"]): one for one in others if self._is_sound(one)}
+            problem = f"{self.out} holds no unfinished batch"
+            raise OptionError("--resume", problem, STATE, "leave --resume out")
+        first, *entries = self._lines()
+        stored = first.get("call")
+        if not isinstance(stored, dict):
+            raise OptionError("--resume", f"{self.path} is damaged", "the call of the batch", _BEGIN_AGAIN)
+        for name in [*self.call, *stored]:
+            if stored.get(name) != self.call.get(name):
+                raise OptionError("--resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN)
+        self.finished = {str(entry["file"]): entry for entry in entries if self._is_valid(entry)}
 
     def _lines(self) -> list[dict[str, Any]]:
-        """Return the lines up to the first that is not whole; at least one, maybe empty."""
-        found: list[dict[str, Any]] = []
-        for line in read_bounded(self.path, _MOST_BYTES, OptionError).split(b"\n"):
+        """Return the lines before the first damaged one; an empty one if there are none."""
+        lines: list[dict[str, Any]] = []
+        for line in read_bounded(self.path, _MAX_BYTES, OptionError).split(b"\n"):
             try:
                 value = parse_json(line)
             except ValueError:
                 break
             if not isinstance(value, dict):
                 break
-            found.append(value)
-        return found or [{}]
+            lines.append(value)
+        return lines or [{}]
 
-    def _other(self, name: str, begun: Mapping[str, Any]) -> str:
+    def _difference(self, name: str, stored: Mapping[str, Any]) -> str:
         if name == "manifest":
-            return f"{self.out} was begun with another bundle of this name"
+            return f"{self.out} was started with another bundle of this name"
         if name == "ecgfed":
-            return f"{self.out} was begun by ecgfed {begun.get(name)!s:.40}, this is {__version__}"
-        return f"{self.out} was begun with {name} {_shown(begun.get(name))}, not {_shown(self.call.get(name))}"
+            return f"{self.out} was started by ecgfed {stored.get(name)!s:.40}, this is {__version__}"
+        return f"{self.out} was started with {name} {_brief(stored.get(name))}, not {_brief(self.call.get(name))}"
 
-    def _is_sound(self, one: Mapping[str, Any]) -> bool:
-        """Say whether a line holds what a summary is made of."""
-        done = one.get("done")
-        if not (isinstance(one.get("file"), str) and isinstance(one.get("read"), dict)):
+    def _is_valid(self, entry: Mapping[str, Any]) -> bool:
+        """Whether a line has all entries that the summary needs."""
+        result = entry.get("done")
+        if not (isinstance(entry.get("file"), str) and isinstance(entry.get("read"), dict)):
             return False
-        if not (isinstance(done, dict) and isinstance(one.get("written"), dict)):
+        if not (isinstance(result, dict) and isinstance(entry.get("written"), dict)):
             return False
-        by_class = [done.get(name) for name in _BY_CLASS]
+        by_class = [result.get(name) for name in _BY_CLASS]
         if not all(isinstance(counts, dict) and list(counts) == self.classes for counts in by_class):
             return False
-        numbers = [done.get(name) for name in _COUNTED] + [number for part in by_class for number in part.values()]  # type: ignore[union-attr]
-        return all(type(number) is int for number in numbers) and _says_its_doubts(done)
+        numbers = [result.get(name) for name in _COUNTED] + [number for part in by_class for number in part.values()]  # type: ignore[union-attr]
+        return all(type(number) is int for number in numbers) and _has_warnings(result)
 
-    def done(self, name: str, path: Path, targets: Sequence[Path]) -> dict[str, Any] | None:
-        """Return what the summary says of a recording that is finished, None of any other.
+    def stored_result(self, name: str, path: Path, targets: Sequence[Path]) -> dict[str, Any] | None:
+        """Return the summary of a completed recording, None of any other.
 
         Args:
-            name: what the summary calls it.
+            name: its name in the summary.
             path: the recording.
             targets: the files of its predictions.
         """
-        one = self.finished.get(name)
-        if one is None or set(one["written"]) != {file.name for file in targets}:
+        entry = self.finished.get(name)
+        if entry is None or set(entry["written"]) != {file.name for file in targets}:
             return None
-        if any(file.is_symlink() for file in targets):  # no file of ours, whatever it leads to
+        if any(file.is_symlink() for file in targets):  # not written by us, whatever the target
             return None
         with suppress(OSError, ValueError):
-            read = _read_of(path, self.call["--annotator"], [path.parent / file for file in one["read"]])
-            if read == one["read"] and all(_digest(file) == one["written"][file.name] for file in targets):
-                return dict(one["done"])
+            read = _input_digests(path, self.call["--annotator"], [path.parent / file for file in entry["read"]])
+            if read == entry["read"] and all(_digest(file) == entry["written"][file.name] for file in targets):
+                return dict(entry["done"])
         return None
 
-    def add(self, name: str, path: Path, found: RecordingPredictions, files: Sequence[Path]) -> dict[str, Any]:
-        """Write down that a recording is finished, where that can be done; return what the summary says of it."""
-        said = {key: value for key, value in found.summary([]).items() if key != "files"}
-        with suppress(OSError, StorageError):  # what cannot be written down is done again, no more than that
-            read = _read_of(path, self.call["--annotator"], found.recording.files)
+    def add(self, name: str, path: Path, predictions: RecordingPredictions, files: Sequence[Path]) -> dict[str, Any]:
+        """Append a completed recording to the state file if possible; return its summary."""
+        result = {key: value for key, value in predictions.summary([]).items() if key != "files"}
+        with suppress(OSError, StorageError):  # without its line, the recording is only predicted again
+            read = _input_digests(path, self.call["--annotator"], predictions.recording.files)
             written = {file.name: sha256(file) for file in files}
-            append_line(self.path, _line({"file": name, "read": read, "written": written, "done": said}))
-        return said
+            append_line(self.path, _line({"file": name, "read": read, "written": written, "done": result}))
+        return result
 
     def end(self) -> None:
-        """Take the file away: the summary is written."""
+        """Remove the state file: the summary is written."""
         remove(self.path)
 
 
 def _digest(file: Path) -> str:
-    """Return the SHA-256 of a file of predictions; OSError where it is a pipe, a device or larger than any of ours."""
+    """Return the SHA-256 of an output file; raises OSError for a pipe, a device, or an oversized file."""
     with open_regular(file) as stream:
-        if os.fstat(stream.fileno()).st_size > _MOST_WRITTEN_BYTES:
+        if os.fstat(stream.fileno()).st_size > _MAX_FILE_BYTES:
             raise OSError(0, "it is larger than any file of predictions", str(file))
         digest = hashlib.sha256()
         while block := stream.read(1 << 20):
@@ -200,33 +200,33 @@ def _digest(file: Path) -> str:
         return digest.hexdigest()
 
 
-def _says_its_doubts(done: Mapping[str, Any]) -> bool:
-    """Say whether the words and codes that tables and summaries show are there."""
-    grave, warnings = done.get("grave_warnings"), done.get("warnings")
-    if not (isinstance(grave, list) and all(isinstance(code, str) and code in CODES for code in grave)):
+def _has_warnings(result: Mapping[str, Any]) -> bool:
+    """Whether the texts and codes shown in tables and summaries are present."""
+    severe, warnings = result.get("grave_warnings"), result.get("warnings")
+    if not (isinstance(severe, list) and all(isinstance(code, str) and code in CODES for code in severe)):
         return False
-    if not (isinstance(warnings, list) and all(isinstance(one, dict) for one in warnings)):
+    if not (isinstance(warnings, list) and all(isinstance(warning, dict) for warning in warnings)):
         return False
-    words = [one.get(name) for one in warnings for name in ("code", "text")]
-    words += [done.get(name) for name in ("lead", "intended_use")]
-    return all(isinstance(word, str) for word in words) and type(done.get("duration_s")) in (int, float)
+    texts = [warning.get(name) for warning in warnings for name in ("code", "text")]
+    texts += [result.get(name) for name in ("lead", "intended_use")]
+    return all(isinstance(text, str) for text in texts) and type(result.get("duration_s")) in (int, float)
 
 
-def _read_of(path: Path, annotator: str, files: Iterable[Path]) -> dict[str, str | None]:
-    """Return the digest of each file that decides a recording's predictions, None of one that is not there.
+def _input_digests(path: Path, annotator: str, files: Iterable[Path]) -> dict[str, str | None]:
+    """Return the SHA-256 of each file that determines a recording's predictions, None for a missing file.
 
-    The annotation is one of them whatever the peaks are: it may say that the rhythm is paced.
+    The annotation is always included: it may say that the rhythm is paced.
     """
-    every = list(files)
+    inputs = list(files)
     for suffix in dict.fromkeys((annotator, "atr")):
         with suppress(RecordError):
-            every.append(annotation_file(path, suffix))
-    return {relpath(file, path.parent): sha256(file) if file.is_file() else None for file in sorted(set(every))}
+            inputs.append(annotation_file(path, suffix))
+    return {relpath(file, path.parent): sha256(file) if file.is_file() else None for file in sorted(set(inputs))}
 
 
 def _line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def _shown(value: object) -> str:
+def _brief(value: object) -> str:
     return "none" if value in (None, []) else f"{json.dumps(value):.60}"

@@ -1,4 +1,4 @@
-"""Beats as CSV and as JSON, a block of columns after the other: a fortnight has more than a million beats."""
+"""Write beats as CSV and JSON, block by block: recordings of two weeks have more than a million beats."""
 
 import csv
 import io
@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import safe_cell
 
-#: Name -> one value a beat: texts, truth values, whole numbers or finite ones; None where a beat has no value.
+#: Name -> one value per beat: str, bool, int or finite float; None for a missing value.
 Columns = Mapping[str, list[Any]]
 
 
 def beats_as_table(blocks: Iterable[Columns]) -> Iterator[bytes]:
-    """Yield a CSV file with a line for each beat and one for the names; nothing at all where there are none."""
+    """Yield a CSV file with a header and a line per beat; nothing without beats."""
     text = io.StringIO()
-    writer, begun = csv.writer(text, lineterminator="\n"), False
+    writer, has_header = csv.writer(text, lineterminator="\n"), False
     for block in blocks:
-        if not begun:
+        if not has_header:
             writer.writerow(block)
-            begun = True
+            has_header = True
         cells = [_cells(values) for values in block.values()]
         writer.writerows(zip(*cells, strict=True))
         yield text.getvalue().encode()
@@ -32,18 +32,18 @@ def beats_as_table(blocks: Iterable[Columns]) -> Iterator[bytes]:
         text.truncate()
 
 
-def beats_as_json(about: Mapping[str, Any], blocks: Iterable[Columns]) -> Iterator[bytes]:
-    """Yield what ``json.dumps({**about, "beats": [...]}, indent=1)`` writes, and a line's end.
+def beats_as_json(metadata: Mapping[str, Any], blocks: Iterable[Columns]) -> Iterator[bytes]:
+    """Yield ``json.dumps({**metadata, "beats": [...]}, indent=1)`` and a newline.
 
     Args:
-        about: JSON-ready, what stands before the beats.
-        blocks: the beats.
+        metadata: JSON-ready entries before the beats.
+        blocks: the beats, in blocks of columns.
 
     Raises:
         ValueError: a number that is not finite.
     """
-    whole = json.dumps({**about, "beats": []}, indent=1, allow_nan=False, ensure_ascii=False)
-    before = whole[: -len("]\n}")]
+    document = json.dumps({**metadata, "beats": []}, indent=1, allow_nan=False, ensure_ascii=False)
+    before = document[: -len("]\n}")]
     some = False
     for block in blocks:
         lines = ",\n".join(f"   {_text(name)}: %s" for name in block)
@@ -51,11 +51,11 @@ def beats_as_json(about: Mapping[str, Any], blocks: Iterable[Columns]) -> Iterat
         rows = zip(*map(_rendered, block.values()), strict=True)
         yield (f"{before if not some else ','}\n" + ",\n".join([template % row for row in rows])).encode()
         some = True
-    yield b"\n ]\n}\n" if some else (whole + "\n").encode()
+    yield b"\n ]\n}\n" if some else (document + "\n").encode()
 
 
 def _cells(values: list[Any]) -> Iterable[Any]:
-    """Return each value of a column as a table writes it: 1 and 0 for true and false, nothing for None."""
+    """Return the CSV cells of a column: 1 and 0 for true and false, empty for None."""
     if None in values:
         return ("" if value is None else next(iter(_cells([value]))) for value in values)
     if isinstance(values[0], str):
@@ -64,7 +64,7 @@ def _cells(values: list[Any]) -> Iterable[Any]:
 
 
 def _rendered(values: list[Any]) -> Iterable[str]:
-    """Return each value of a column as JSON writes it."""
+    """Return the JSON text of each value of a column."""
     if None in values:
         return ("null" if value is None else next(iter(_rendered([value]))) for value in values)
     kind = type(values[0])
@@ -82,10 +82,10 @@ def _numbers(values: list[float]) -> Iterable[str]:
 
 
 def rounded(values: NDArray[np.floating]) -> list[float]:
-    """Return what ``round(value, 4)`` gives of finite values below 2^39, all at once.
+    """Return ``round(value, 4)`` of finite values below 2^39, vectorised.
 
-    A value that is not near the middle between two decimals has one that is nearest, and the double nearest to that is
-    the quotient of two whole numbers; the few others are rounded one by one.
+    Away from the midpoint between two decimals, the double nearest to the rounded decimal is the quotient of two
+    integers; the few values near a midpoint are rounded individually.
     """
     scaled = values.astype(np.float64) * 1e4
     out: list[float] = (np.rint(scaled) / 1e4).tolist()

@@ -1,4 +1,4 @@
-"""``runs compare``: runs side by side, and as a page. No torch on this path."""
+"""``runs compare``: a comparison of runs, and its page. This path does not import torch."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,12 +15,12 @@ from ecgfed.reports.comparison_page import ComparisonParts, Pairs, comparison_pa
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.report_run_parts import USE, Lines, name_of_run, never_predicted, numbers_of
 
-#: What is drawn of every run's history: name -> title, whether y grows by factors, y from 0 to 1.
+#: Curves of every run's history: key -> title, whether y is logarithmic, whether y goes from 0 to 1.
 _CURVES = {
     "loss_mean": ("Training loss, mean over clients", True, False),
     "loss_max": ("Training loss, worst client", True, False),
-    "valid_T_g": ("Macro-F1 on the validation split, global answer (T_g)", False, True),
-    "valid_T_p": ("Macro-F1 on the validation split, personal answers (T_p)", False, True),
+    "valid_T_g": ("Macro-F1 on the validation split, global model (T_g)", False, True),
+    "valid_T_p": ("Macro-F1 on the validation split, personal models (T_p)", False, True),
 }
 
 
@@ -33,85 +33,87 @@ def compare_as_page(
     any_cohort: bool = False,
     overwrite: bool = False,
 ) -> RunComparison:
-    """Compare runs (``compare_runs``), and write it as a page where ``out`` names one.
+    """Compare runs with ``compare_runs``, and write a page to ``out`` unless it is None.
 
     Raises:
-        OptionError: a page that cannot be written, or is there; fewer than two runs, one twice, no such split.
-        RunError: one is no run, or damaged, or was trained on another cohort than the first.
-        StorageError: the page could not be written.
+        OptionError: the page exists or cannot be written; fewer than two runs, a run twice, an unknown split.
+        RunError: a folder is not a run, is damaged, or its run was trained on another cohort than the first.
+        StorageError: writing the page failed.
     """
     targets = page_targets(out, overwrite=overwrite)
-    found = compare_runs(runs, split, leave_out, any_cohort=any_cohort)
+    comparison = compare_runs(runs, split, leave_out, any_cohort=any_cohort)
     if targets:
-        write_page(targets, comparison_page(_parts(found, runs)), None)
-    return found
+        write_page(targets, comparison_page(_parts(comparison, runs)), None)
+    return comparison
 
 
-def _parts(found: RunComparison, runs: Sequence[Path]) -> ComparisonParts:
-    names = letters(len(found.runs))
+def _parts(comparison: RunComparison, runs: Sequence[Path]) -> ComparisonParts:
+    names = letters(len(comparison.runs))
     folders = [name_of_run(path) for path in runs]
-    about = [
+    run_rows = [
         (name, f"{folder} ({run.method}{f', {run.seeds} seeds: mean ± standard deviation' if run.seeds > 1 else ''})")
-        for name, folder, run in zip(names, folders, found.runs, strict=True)
+        for name, folder, run in zip(names, folders, comparison.runs, strict=True)
     ]
-    own = [
+    settings_lines = [
         f"Settings of {name} that not all have: {settings_text(of)}."
-        for name, of in zip(names, found.specific_settings, strict=True)
+        for name, of in zip(names, comparison.specific_settings, strict=True)
         if of
     ]
     return ComparisonParts(
-        tuple(about),
+        tuple(run_rows),
         USE,
-        tuple(_notes(found, runs, names, folders)),
-        found.split if found.leave_out == "nothing" else f"{found.split} without {found.leave_out}",
-        main_rows(found, "not evaluated"),
-        tuple(own),
-        class_heads(found),
-        class_rows(found),
-        tuple(_pairs(found, runs, names)),
+        tuple(_notes(comparison, runs, names, folders)),
+        comparison.split if comparison.leave_out == "nothing" else f"{comparison.split} without {comparison.leave_out}",
+        main_rows(comparison, "not evaluated"),
+        tuple(settings_lines),
+        class_heads(comparison),
+        class_rows(comparison),
+        tuple(_pairs(comparison, runs, names)),
         tuple(_panels(runs, [f"{name} {shortened(folder, 40)}" for name, folder in zip(names, folders, strict=True)])),
     )
 
 
-def _pairs(found: RunComparison, runs: Sequence[Path], names: Sequence[str]) -> list[Pairs]:
-    """Return patients' differences; where everybody's model is a patient's own with both runs, once."""
+def _pairs(comparison: RunComparison, runs: Sequence[Path], names: Sequence[str]) -> list[Pairs]:
+    """Return the scores of each patient with two runs, once where global and personal models score alike."""
     pairs: list[Pairs] = []
-    for one in pair_patients(runs, found.split, found.leave_out):
+    for compared in pair_patients(runs, comparison.split, comparison.leave_out):
         last = pairs[-1] if pairs else None
-        if last is not None and last.second == names[one.run] and last.scores == one.scores:
-            pairs[-1] = replace(last, answer=f"{last.answer} and {MODEL_LABELS[one.model]} alike")
+        if last is not None and last.second == names[compared.run] and last.scores == compared.scores:
+            pairs[-1] = replace(last, model=f"{last.model} and {MODEL_LABELS[compared.model]} alike")
         else:
-            pairs.append(Pairs(names[0], names[one.run], MODEL_LABELS[one.model], one.scores))
+            pairs.append(Pairs(names[0], names[compared.run], MODEL_LABELS[compared.model], compared.scores))
     return pairs
 
 
 def _notes(
-    found: RunComparison, runs: Sequence[Path], names: Sequence[str], folders: Sequence[str]
+    comparison: RunComparison, runs: Sequence[Path], names: Sequence[str], folders: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Return what to keep in mind; a run is named without the way to it, which may name a person."""
+    """Return the notes; runs are named without their path, which may name a person."""
     notes = []
-    if not found.same_cohort:
-        said = "Different cohorts: beats, splits or patients are not the same; differences may be theirs."
-        notes.append(("different-cohorts", said))
-    for path, name, folder, run in zip(runs, names, folders, found.runs, strict=True):
+    if not comparison.same_cohort:
+        text = "Different cohorts: beats, splits or patients are not the same; differences may be theirs."
+        notes.append(("different-cohorts", text))
+    for path, name, folder, run in zip(runs, names, folders, comparison.runs, strict=True):
         notes += [("run", f"{name} {line.replace(str(path), folder)}") for line in run.notes]
-        missed = {f"{name}: {said}" for one in run_folders(path) if (said := never_predicted(_lines(one)))}
-        notes += [("never-predicted", said) for said in sorted(missed)]
+        missed = {
+            f"{name}: {text}" for seed_folder in run_folders(path) if (text := never_predicted(_lines(seed_folder)))
+        }
+        notes += [("never-predicted", text) for text in sorted(missed)]
     return notes
 
 
 def _panels(runs: Sequence[Path], names: Sequence[str]) -> list[Panel]:
-    """Return the runs' curves over each other: over passes where every history says them, else over rounds."""
+    """Return the runs' curves in common panels, over passes where every history has them, else over rounds."""
     seeds = [[_lines(folder) for folder in run_folders(path)] for path in runs]
-    passes = all(numbers_of(line, ("passes",)) for histories in seeds for lines in histories for line in lines)
-    across = "passes" if passes else "round"
-    said = "passes over the training data" if passes else "round"
+    by_passes = all(numbers_of(line, ("passes",)) for histories in seeds for lines in histories for line in lines)
+    across = "passes" if by_passes else "round"
+    x_label = "passes over the training data" if by_passes else "round"
     panels = []
     for key, (title, log, share) in _CURVES.items():
         curves = [Curve(name, _mean(histories, key, across)) for name, histories in zip(names, seeds, strict=True)]
-        there = tuple(one for one in curves if one.points)
-        if there:
-            panels.append(Panel(title, said, there, log=log, span=(0.0, 1.0) if share else None))
+        drawn = tuple(curve for curve in curves if curve.points)
+        if drawn:
+            panels.append(Panel(title, x_label, drawn, log=log, span=(0.0, 1.0) if share else None))
     return panels
 
 
@@ -121,14 +123,14 @@ def _lines(folder: Path) -> Lines:
 
 
 def _mean(histories: Sequence[Lines], key: str, across: str) -> tuple[tuple[float, float], ...]:
-    """Return a curve, of several seeds their mean in the rounds that all of them have."""
+    """Return a curve, for several seeds their mean in their common rounds."""
     tables = [
-        {line["round"]: told for line in lines if (told := numbers_of(line, (across, key))) is not None}
+        {line["round"]: point for line in lines if (point := numbers_of(line, (across, key))) is not None}
         for lines in histories
     ]
     rounds = [number for number in tables[0] if all(number in table for table in tables)]
-    many = len(tables)
+    seeds = len(tables)
     return tuple(
-        (sum(table[number][0] for table in tables) / many, sum(table[number][1] for table in tables) / many)
+        (sum(table[number][0] for table in tables) / seeds, sum(table[number][1] for table in tables) / seeds)
         for number in rounds
     )

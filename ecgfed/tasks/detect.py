@@ -1,4 +1,4 @@
-"""``detect``: recordings in, their R peaks out; as WFDB annotation files where somebody wants them."""
+"""``detect``: find the R peaks of recordings, and optionally write WFDB annotation files."""
 
 import html
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import EcgfedError, OptionError
 from ecgfed.base.files import check_free, sha256, write_together
 from ecgfed.base.text import count_of, shortened
@@ -22,10 +23,10 @@ from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector
 from ecgfed.domain.signal.heartbeats import end_noise
 from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
-from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
+from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
+from ecgfed.tasks.records import no_ecg, record_paths, with_beat_leads, with_lead
 
-#: What a model of the default cohort is trained on; the first lead where there is neither.
+#: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")
 SUFFIX = "qrs"
 
@@ -35,14 +36,14 @@ class RecordPeaks:
     """The R peaks of one recording.
 
     Attributes:
-        record: its name.
-        lead: the lead they were put on.
+        record: name of the record.
+        lead: the lead on which the peaks are located.
         sample: (beats,) int64 increasing sample numbers.
         fs_hz: sampling frequency in Hz.
         duration_s: length of the recording in seconds.
-        file: the annotation file, where one was written.
-        notes: what the reader noted of the recording's file.
-        sha256: name of each of the recording's files -> its digest.
+        file: the annotation file, if one was written.
+        notes: notes of the file reader.
+        sha256: file name -> SHA-256.
     """
 
     record: str
@@ -59,11 +60,11 @@ class RecordPeaks:
         return f"RecordPeaks({where} in {self.duration_s:.1f} s)"
 
     def annotation(self) -> Annotation:
-        """Return the peaks as an annotation: a detector says N to all."""
+        """Return the peaks as an annotation, all with the symbol N."""
         return Annotation(self.sample, np.full(len(self.sample), "N"))
 
     def to_dict(self) -> dict[str, object]:
-        """Return counts and names, JSON-ready, without the peaks themselves."""
+        """Return a JSON-ready summary without the peaks."""
         return {
             "record": self.record,
             "sha256": dict(self.sha256),
@@ -77,14 +78,14 @@ class RecordPeaks:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Detections:
-    """What ``detect`` found.
+    """Results of ``detect``.
 
     Attributes:
-        records: the peaks of each recording, in the order they were given.
-        detector: who found them.
-        mains_hz: 50 or 60, as it was said; None where nobody did.
-        excluded: JSON-ready: the beats and channels that were read, used and excluded, by reason.
-        failed: of each recording that cannot be used, its ``file`` and the ``problem`` in one line; none of one alone.
+        records: the peaks of each recording, in input order.
+        detector: name of the detector.
+        mains_hz: mains frequency, 50 or 60 Hz; None if not specified.
+        excluded: JSON-ready: numbers of beats and channels read, used, and excluded by reason.
+        failed: ``file`` and ``problem`` of each recording that cannot be used, if there are several.
     """
 
     records: tuple[RecordPeaks, ...]
@@ -94,33 +95,34 @@ class Detections:
     failed: tuple[dict[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        beats = sum(len(one.sample) for one in self.records)
+        beats = sum(len(record.sample) for record in self.records)
         what = count_of(len(self.records), "recording")
         failed = f"; {len(self.failed)} failed" if self.failed else ""
         return f"Detections({what}: {count_of(beats, 'beat')} by {shortened(self.detector, 60)}{failed})"
 
     def to_dict(self) -> dict[str, object]:
-        """Return what ``ecgfed detect --json`` prints."""
+        """Return the output of ``ecgfed detect --json``."""
         return {
             "detector": self.detector,
             "mains_hz": self.mains_hz,
-            "records": [one.to_dict() for one in self.records],
+            "records": [record.to_dict() for record in self.records],
             "excluded": self.excluded,
             "failed": list(self.failed),
         }
 
     def _repr_html_(self) -> str:
-        """A notebook's table: beats of each recording."""
+        """Return a notebook's table: beats of each recording."""
         rows = "".join(
-            f"<tr><td>{html.escape(one.record)}</td><td>{html.escape(one.lead)}</td><td>{len(one.sample):,}</td></tr>"
-            for one in self.records
+            f"<tr><td>{html.escape(peaks.record)}</td><td>{html.escape(peaks.lead)}</td><td>{len(peaks.sample):,}</td></tr>"
+            for peaks in self.records
         )
         head = "<tr><th>record</th><th>lead</th><th>beats</th></tr>"
-        wrong = "".join(f"<li>{html.escape(one['problem'])}</li>" for one in self.failed)
-        listed = f"<ul>{wrong}</ul>" if wrong else ""
+        problems = "".join(f"<li>{html.escape(failure['problem'])}</li>" for failure in self.failed)
+        listed = f"<ul>{problems}</ul>" if problems else ""
         return f"<table><caption>R peaks by {html.escape(self.detector)}</caption>{head}{rows}</table>{listed}"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def detect(
     records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str],
     out: Path | str | None = None,
@@ -131,86 +133,95 @@ def detect(
     suffix: str = SUFFIX,
     how: ReadOptions | None = None,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Detections:
     """Find the R peaks of recordings.
 
-    Of several, one that cannot be used is listed with the reason, and the others are done; of one alone it is an error.
+    Of several recordings, those that cannot be used are listed with the reason; for a single one it is an error.
 
     Args:
-        records: recordings, their files, or folders of WFDB records; one or several.
-        out: folder for the annotation files, ``RECORD.SUFFIX``, one of each recording that can be used; None writes
-            nothing.
-        leads: the lead to put the peaks on, in order of preference; default MLII, II, the first one; of a recording
-            that has been read its own.
+        records: one or several recordings, their files, or folders of WFDB records.
+        out: output folder for annotation files, ``RECORD.SUFFIX``, of the usable recordings; None writes no files.
+        leads: the lead on which peaks are located, in order of preference; default MLII, II, the first lead; for a
+            ``Recording``, its lead in use.
         detector: a registered name (``ecgfed.domain.signal.detectors``), or a ``Detector``.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
-        suffix: of the annotation files.
-        how: what CSV and NumPy files leave open.
-        overwrite: replace files of these names, but never a recording itself.
-        watch: told of the progress.
+        mains_hz: mains frequency where the recording was made, 50 or 60 Hz; used by some detectors; default 60.
+        suffix: suffix of the annotation files.
+        how: sampling frequency, units and columns of CSV and NumPy files.
+        overwrite: replace existing files, but never a recording itself.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        OptionError: an option that cannot be, or the files are there already.
-        RecordError: the one recording cannot be read, has none of the leads, or holds no beat.
-        StorageError: the disk refuses; nothing was changed.
+        OptionError: an invalid option, or existing files.
+        RecordError: a single recording that is unreadable, has none of the leads, or has no beats.
+        StorageError: the files cannot be written; nothing was changed.
 
     Examples:
         >>> import ecgfed
-        >>> found = ecgfed.detect("cohort-records", "peaks")
-        >>> found
+        >>> detections = ecgfed.detect("cohort-records", "peaks")
+        >>> detections
         Detections(3 recordings: 247 beats by ecgfed)
-        >>> [one.file.name for one in found.records]
+        >>> [peaks.file.name for peaks in detections.records]
         ['demo01.qrs', 'demo02.qrs', 'demo03.qrs']
     """
     qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     selection = None if leads is None else lead_list(leads)
-    requested = _asked(records)
-    targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in requested]
+    requested = _sources(records)
+    targets = None if out is None else [Path(out) / f"{_name(source)}.{suffix}" for source in requested]
     if targets is not None:
         check_free(targets, overwrite=overwrite)
         if len({str(target).casefold() for target in targets}) < len(targets):
-            raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
-    found: list[RecordPeaks] = []
+            raise OptionError("RECORDS", "two records have the same name", "different names", "use two calls")
+    results: list[RecordPeaks] = []
     files: list[Path] = []
     counted: list[tuple[Exclusions, Exclusions]] = []
     failed: list[dict[str, str]] = []
-    for number, one in enumerate(requested):
+    for number, source in enumerate(requested):
         try:
-            recording = _opened(one, selection, read_options(how))
+            recording = _opened(source, selection, read_options(how))
             files += recording.files
-            before_s = sum(other.duration_s for other in found)
-            told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(requested) == 1)
-            peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, told, watch)
+            before_s = sum(result.duration_s for result in results)
+            on_samples = minutes_reporter(
+                progress, "minutes read", recording, offset_s=before_s, single=len(requested) == 1
+            )
+            peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, on_samples, progress)
         except EcgfedError as problem:
             if len(requested) == 1:
                 raise
-            failed.append({"file": str(one) if isinstance(one, Path) else one.name, "problem": problem.line})
+            failed.append({"file": str(source) if isinstance(source, Path) else source.name, "problem": problem.line})
         else:
-            found.append(peaks if targets is None else replace(peaks, file=targets[number]))
+            results.append(peaks if targets is None else replace(peaks, file=targets[number]))
             counted.append(exclusions)
-        watch.progress("records", number + 1, len(requested), _name(one))
+        progress.update("records", number + 1, len(requested), _name(source))
     if targets is not None:
         check_free(targets, files, overwrite=overwrite)
-        written = {one.file: annotation_bytes(one.annotation(), one.fs_hz) for one in found if one.file is not None}
+        written = {
+            result.file: annotation_bytes(result.annotation(), result.fs_hz)
+            for result in results
+            if result.file is not None
+        }
         write_together(written)
     beats, channels = zip(*counted, strict=True) if counted else ((), ())
     excluded = [Exclusions.summed(beats, "beat"), Exclusions.summed(channels, "channel")]
-    report_exclusions(excluded, watch)
-    return Detections(tuple(found), qrs_detector.name, mains_hz, excluded_as_json(excluded), tuple(failed))
+    report_exclusions(excluded, progress)
+    return Detections(tuple(results), qrs_detector.name, mains_hz, excluded_as_json(excluded), tuple(failed))
 
 
 def _peaks_of(
-    recording: AnyRecording, detector: Detector, mains_hz: float | None, told: OnSamples | None, watch: Watch
+    recording: AnyRecording,
+    detector: Detector,
+    mains_hz: float | None,
+    on_samples: OnSamples | None,
+    progress: ProgressReporter,
 ) -> tuple[RecordPeaks, tuple[Exclusions, Exclusions]]:
-    """Return the R peaks of a recording, and which beats and channels were excluded."""
-    if amiss := no_ecg(recording):
-        watch.warn(f"{recording.name}: {amiss}")
+    """Return the R peaks of a recording, and the excluded beats and channels."""
+    if problem := no_ecg(recording):
+        progress.warn(f"{recording.name}: {problem}")
     for note in recording.notes:
-        watch.warn(f"{recording.name}: {note}")
-    at = find_peaks(recording, detector=detector, mains_hz=mains_hz, on_samples=told)
+        progress.warn(f"{recording.name}: {note}")
+    at = find_peaks(recording, detector=detector, mains_hz=mains_hz, on_samples=on_samples)
     noise = end_noise(recording, at, detector)
     peaks = RecordPeaks(
         recording.name,
@@ -225,27 +236,27 @@ def _peaks_of(
     return peaks, (beats, channels_excluded([recording]))
 
 
-def _asked(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:
-    given = [records] if isinstance(records, AnyRecording | Path | str) else list(records)
-    if not given:
+def _sources(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:
+    sources = [records] if isinstance(records, AnyRecording | Path | str) else list(records)
+    if not sources:
         raise OptionError("RECORDS", "none given", "one or more recordings")
     requested: list[AnyRecording | Path] = []
-    for one in given:
-        requested += [one] if isinstance(one, AnyRecording) else record_paths([Path(one)])
-    each = {id(one) if isinstance(one, AnyRecording) else one: one for one in requested}
-    return list(each.values())
+    for source in sources:
+        requested += [source] if isinstance(source, AnyRecording) else record_paths([Path(source)])
+    unique = {id(source) if isinstance(source, AnyRecording) else source: source for source in requested}
+    return list(unique.values())
 
 
-def _name(one: AnyRecording | Path) -> str:
-    return one.name if isinstance(one, AnyRecording) else record_path(one).name
+def _name(source: AnyRecording | Path) -> str:
+    return source.name if isinstance(source, AnyRecording) else record_path(source).name
 
 
-def _opened(one: AnyRecording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> AnyRecording:
-    """Return a recording with every lead, one of them chosen."""
-    if isinstance(one, AnyRecording):
+def _opened(source: AnyRecording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> AnyRecording:
+    """Return a recording with all leads and the lead in use chosen."""
+    if isinstance(source, AnyRecording):
         if leads is None:
-            return ecg_alone(one)
-        return ecg_alone(looked_at(with_lead(one, leads), leads))
+            return ecg_alone(source)
+        return ecg_alone(with_beat_leads(with_lead(source, leads), leads))
     if leads is None:
-        return ecg_alone(open_every_lead(one, DEFAULT_LEADS, how=how))
-    return ecg_alone(looked_at(open_recording(one, leads, every_lead=True, how=how), leads))
+        return ecg_alone(open_every_lead(source, DEFAULT_LEADS, how=how))
+    return ecg_alone(with_beat_leads(open_recording(source, leads, every_lead=True, how=how), leads))

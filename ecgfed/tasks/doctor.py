@@ -1,4 +1,4 @@
-"""``doctor``: what is installed, what the machine has, and a short self-test against stored answers."""
+"""``doctor``: check the installation and the machine, with a short self-test against stored results."""
 
 import gc
 import platform
@@ -17,12 +17,12 @@ from ecgfed.base.errors import EcgfedError
 from ecgfed.base.extras import EXTRA_OF, is_installed
 from ecgfed.base.platform import cores
 
-#: What the base install brings.
+#: Packages of the base installation.
 BASE = ("numpy", "scipy", "onnxruntime", "typer", "rich")
-#: The mean training loss of each round of the self-test's run: FedAvg, two synthetic patients, seed 0, width 0.25.
+#: Mean training loss of each round of the self-test: FedAvg, two synthetic patients, seed 0, width 0.25.
 LOSSES = (1.76409, 0.62608)
-#: How far another machine's rounding may take them apart; a wrong kernel takes them further.
-WITHIN = 0.02
+#: Largest relative deviation due to rounding on other machines; a wrong kernel deviates more.
+TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Check:
     """One part of the self-test.
 
     Attributes:
-        name: what was tried.
-        ok: whether it gave the stored answers; None where it could not be tried.
-        says: what came out, or why it was not tried.
-        seconds: how long it took.
+        name: what was checked.
+        ok: whether the results match the stored ones; None if skipped.
+        message: the result, or the reason for skipping.
+        seconds: computing time.
     """
 
     name: str
     ok: bool | None
-    says: str
+    message: str
     seconds: float
 
 
@@ -47,9 +47,9 @@ class Extra:
     """One extra of ``pip install 'ecgfed[NAME]'``.
 
     Attributes:
-        name: as pip takes it.
+        name: name of the extra.
         installed: package -> version.
-        missing: packages that are not there.
+        missing: packages that are not installed.
     """
 
     name: str
@@ -59,15 +59,15 @@ class Extra:
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is to work with.
+    """Hardware, operating system and Python.
 
     Attributes:
-        system: operating system and processor's kind.
-        python: version and where its program lies.
-        cores: how many this process may use.
-        free_memory_bytes: None where the system does not say.
-        free_disk_bytes: in the folder where this was asked.
-        gpu: name and memory; or why there is none.
+        system: operating system and processor architecture.
+        python: version and path of the interpreter.
+        cores: number of cores available to this process.
+        free_memory_bytes: None if unknown.
+        free_disk_bytes: free space of the current folder.
+        gpu: name and memory, or the reason for none.
         locale: encoding of file names and of the terminal.
     """
 
@@ -82,15 +82,15 @@ class Machine:
 
 @dataclass(frozen=True)
 class Examination:
-    """What ``examine`` found.
+    """Results of ``examine``.
 
     Attributes:
-        ecgfed: its version.
-        folder: where it is installed.
-        base: package -> version; ``missing`` where it is not there.
-        extras: each extra.
-        machine: what there is to work with.
-        checks: the self-test; empty where it was left out.
+        ecgfed: version of ecgfed.
+        folder: folder of the installation.
+        base: package -> version, or ``missing``.
+        extras: the extras.
+        machine: the machine.
+        checks: results of the self-test; empty if skipped.
     """
 
     ecgfed: str
@@ -102,24 +102,32 @@ class Examination:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing that was tried gave another answer, and the base is whole."""
-        return all(one.ok is not False for one in self.checks) and "missing" not in self.base.values()
+        """Whether no check failed and all base packages are installed."""
+        return all(check.ok is not False for check in self.checks) and "missing" not in self.base.values()
 
     def to_dict(self) -> dict[str, object]:
-        """Return what ``ecgfed doctor --json`` prints."""
-        return {**asdict(self), "folder": str(self.folder), "healthy": self.healthy}
+        """Return the output of ``ecgfed doctor --json``."""
+        checks = [
+            {"name": check.name, "ok": check.ok, "says": check.message, "seconds": check.seconds}
+            for check in self.checks
+        ]
+        return {**asdict(self), "folder": str(self.folder), "checks": checks, "healthy": self.healthy}
 
 
 def examine(*, self_test: bool = True) -> Examination:
-    """Look at the installation and the machine, and try detection, prediction and training. Nothing is kept.
+    """Examine the installation and the machine, and test detection, prediction and training. No files remain.
 
     Args:
-        self_test: try them; about ten seconds, most of them torch's import.
+        self_test: run the tests; about ten seconds, mostly the import of torch.
     """
     extras: dict[str, list[str]] = {}
     for package, extra in EXTRA_OF.items():
         extras.setdefault(extra, []).append(package)
-    checks = (_tried("detection and prediction", _predicts), _tried("training", _trains)) if self_test else ()
+    checks = (
+        (_run_check("detection and prediction", _check_prediction), _run_check("training", _check_training))
+        if self_test
+        else ()
+    )
     return Examination(
         __version__,
         Path(__file__).parents[1],
@@ -135,14 +143,14 @@ def _version(package: str) -> str | None:
         return None
     try:
         return version(package)
-    except PackageNotFoundError:  # it can be imported, and nobody says which it is
+    except PackageNotFoundError:  # importable, but without metadata
         return "of unknown version"
 
 
 def _extra(name: str, packages: list[str]) -> Extra:
-    found = {package: _version(package) for package in packages}
-    there = {package: said for package, said in found.items() if said is not None}
-    return Extra(name, there, tuple(package for package in packages if package not in there))
+    versions = {package: _version(package) for package in packages}
+    installed = {package: text for package, text in versions.items() if text is not None}
+    return Extra(name, installed, tuple(package for package in packages if package not in installed))
 
 
 def _machine() -> Machine:
@@ -159,7 +167,7 @@ def _machine() -> Machine:
 
 
 def _free_memory() -> int | None:
-    """Return the memory that can be had without swapping, in bytes, as Linux says it."""
+    """Return the available memory without swapping in bytes (Linux only)."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
     except OSError:
@@ -170,7 +178,7 @@ def _free_memory() -> int | None:
 
 def _gpu() -> str:
     if not is_installed("torch"):
-        return "not looked for: torch is not installed"
+        return "unknown: torch is not installed"
     import torch
 
     if not torch.cuda.is_available():
@@ -179,45 +187,48 @@ def _gpu() -> str:
     return f"{name}, {memory / 1e9:.0f} GB, CUDA {torch.version.cuda}"
 
 
-def _tried(name: str, part: Callable[[], tuple[bool | None, str]]) -> Check:
-    """Run one part of the self-test; whatever it raises is what it says."""
+def _run_check(name: str, part: Callable[[], tuple[bool | None, str]]) -> Check:
+    """Run one part of the self-test; an exception becomes its message."""
     started = time.perf_counter()
     try:
-        ok, says = part()
+        ok, message = part()
     except EcgfedError as problem:
-        ok, says = False, problem.line
-    except Exception as problem:  # a broken package may raise anything: naming it is what this is for
-        ok, says = False, f"{type(problem).__name__}: {problem}"
-    return Check(name, ok, says, time.perf_counter() - started)
+        ok, message = False, problem.line
+    except Exception as problem:  # a broken package may raise anything
+        ok, message = False, f"{type(problem).__name__}: {problem}"
+    return Check(name, ok, message, time.perf_counter() - started)
 
 
-def _predicts() -> tuple[bool | None, str]:
-    """Compare every stage from a recording to labels with the packaged model's golden vectors."""
+def _check_prediction() -> tuple[bool | None, str]:
+    """Compare every stage from recording to labels with the golden vectors of the packaged model."""
     from ecgfed.exports.device.bundle import open_bundle
     from ecgfed.exports.device.golden import check_golden
     from ecgfed.exports.device.shipped import shipped_model
 
-    found = check_golden(open_bundle(shipped_model()))
-    return found.first is None, str(found)
+    report = check_golden(open_bundle(shipped_model()))
+    return report.first is None, str(report)
 
 
-def _trains() -> tuple[bool | None, str]:
+def _check_training() -> tuple[bool | None, str]:
     """Train two rounds on two synthetic patients and compare the losses."""
     missing = [package for package in ("torch", "safetensors", "wfdb") if not is_installed(package)]
     if missing:
         extras = ",".join(dict.fromkeys(EXTRA_OF[package] for package in missing))
-        return None, f"not tried: {', '.join(missing)} not installed (pip install 'ecgfed[{extras}]')"
+        return None, f"skipped: {', '.join(missing)} not installed (pip install 'ecgfed[{extras}]')"
     with tempfile.TemporaryDirectory(prefix="ecgfed-doctor-") as folder:
         losses = losses_of(Path(folder))
-        gc.collect()  # Windows removes no file that an array is still mapped to
-    apart = max(abs(found / stored - 1) for found, stored in zip(losses, LOSSES, strict=True))
-    said = ", ".join(f"{loss:.4f}" for loss in losses)
-    wanted = ", ".join(f"{loss:.4f}" for loss in LOSSES)
-    return apart < WITHIN, f"losses {said}; stored {wanted}; {apart:.1%} apart, {WITHIN:.0%} is let through"
+        gc.collect()  # Windows does not delete memory-mapped files
+    difference = max(abs(loss / stored - 1) for loss, stored in zip(losses, LOSSES, strict=True))
+    measured = ", ".join(f"{loss:.4f}" for loss in losses)
+    expected = ", ".join(f"{loss:.4f}" for loss in LOSSES)
+    return (
+        difference < TOLERANCE,
+        f"losses {measured}; stored {expected}; {difference:.1%} apart, {TOLERANCE:.0%} is allowed",
+    )
 
 
 def losses_of(folder: Path) -> list[float]:
-    """Train the self-test's run below a folder and return the mean loss of each round."""
+    """Train the run of the self-test inside a folder and return the mean loss of each round."""
     from ecgfed.core.runs.history import HISTORY, read_lines
     from ecgfed.tasks.prepare import prepare_demo
     from ecgfed.tasks.train import train

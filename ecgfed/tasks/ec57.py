@@ -1,10 +1,11 @@
-"""``score_ec57``: annotations against reference annotations, beat by beat, as WFDB's bxb scores them."""
+"""``score_ec57``: score annotations against reference annotations, beat by beat, like WFDB's bxb."""
 
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.text import count_of, shortened
 from ecgfed.core.evaluation.ec57 import (
@@ -25,10 +26,10 @@ from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.record.wfdb_files import read_annotation
 from ecgfed.domain.record.wfdb_header import read_header, record_base
 from ecgfed.tasks.excluded import annotations_excluded, excluded_as_json
+from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import record_paths, seconds_of
-from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 
-#: Columns of the table, named as bxb names them, and the scores they show.
+#: Columns of the table, named as in bxb, and their scores.
 COLUMNS = {
     "Q Se": "qrs_se",
     "Q +P": "qrs_ppv",
@@ -37,14 +38,14 @@ COLUMNS = {
     "S Se": "sveb_se",
     "S +P": "sveb_ppv",
 }
-#: Columns of the table of flutter and fibrillation, named after epicmp's, and the scores they show.
+#: Columns of the table of flutter and fibrillation, named as in epicmp, and their scores.
 FLUTTER_COLUMNS = {
     "E Se": "vf_episode_se",
     "E +P": "vf_episode_ppv",
     "D Se": "vf_duration_se",
     "D +P": "vf_duration_ppv",
 }
-#: What EC57 also knows and ``ec57`` does not score.
+#: Parts of EC57 that are not scored.
 NOT_SCORED = ("AF", "ST")
 
 Row = tuple[str, float | None, tuple[float | None, ...]]
@@ -52,17 +53,17 @@ Row = tuple[str, float | None, tuple[float | None, ...]]
 
 @dataclass(frozen=True, repr=False)
 class Ec57Scores:
-    """Beat-by-beat scores of some records, by ANSI/AAMI EC57.
+    """Beat-by-beat scores of records by ANSI/AAMI EC57.
 
     Attributes:
-        records: each record's comparison.
-        total: all of them together, gross and average.
+        records: comparison of each record.
+        total: gross and average scores of all records.
         test: suffix of the annotations under test.
         reference: suffix of the reference annotations.
-        mapping: which symbol is which class, ``aami5`` or ``aami5-bxb``.
+        mapping: mapping of symbols to classes, ``aami5`` or ``aami5-bxb``.
         start_s: end of the learning period in seconds.
         not_scored: records of a folder without annotations under test.
-        excluded: JSON-ready: records and annotations that were read, used and excluded, by reason.
+        excluded: JSON-ready: numbers of records and annotations read, used, and excluded by reason.
     """
 
     records: tuple[BeatComparison, ...]
@@ -76,46 +77,46 @@ class Ec57Scores:
 
     def __repr__(self) -> str:
         gross = self.total.gross.scores
-        told = ", ".join(f"{name} {_percent(gross[key].percent)}" for name, key in COLUMNS.items())
+        percents = ", ".join(f"{name} {_percent(gross[key].percent)}" for name, key in COLUMNS.items())
         what = f"{shortened(self.test, 20)} against {shortened(self.reference, 20)}"
-        return f"Ec57Scores({count_of(len(self.records), 'record')}, {what}, mapping {self.mapping}: {told})"
+        return f"Ec57Scores({count_of(len(self.records), 'record')}, {what}, mapping {self.mapping}: {percents})"
 
     @property
     def mapping_words(self) -> str:
-        """The mapping's name and what it does with escape beats, to stand beside every table."""
+        """Caption of tables: name of the mapping and its treatment of escape beats."""
         return f"mapping {self.mapping} ({MAPPING_WORDS[self.mapping]})"
 
     def rows(self) -> list[Row]:
-        """Return the table row by row: name, beats, and the scores of ``COLUMNS`` in percent, None where undefined.
+        """Return the rows of the table: name, beats, and the scores of ``COLUMNS`` in percent, None if undefined.
 
-        The last two rows are gross (of the summed counts) and average (of the records that define a score).
+        The last two rows are gross (of the summed counts) and average (over records with a defined score).
         """
         rows: list[Row] = []
-        for one in (*self.records, self.total.gross):
-            percents = tuple(one.scores[key].percent for key in COLUMNS.values())
-            rows.append((one.record, one.scores["qrs_se"].total, percents))
+        for comparison in (*self.records, self.total.gross):
+            percents = tuple(comparison.scores[key].percent for key in COLUMNS.values())
+            rows.append((comparison.record, comparison.scores["qrs_se"].total, percents))
         return [*rows, ("average", None, tuple(self.total.average[key] for key in COLUMNS.values()))]
 
     def flutter_rows(self) -> list[Row]:
         """Return the table of flutter and fibrillation: name, episodes of the reference, scores of ``FLUTTER_COLUMNS``.
 
-        Only of records where either file marks an episode; gross and average follow. Empty where there is none.
+        Only for records with an episode in either file, followed by gross and average; empty without any.
         """
-        marked = [one for one in self.records if one.flutter.episodes or one.flutter.called]
+        marked = [comparison for comparison in self.records if comparison.flutter.episodes or comparison.flutter.called]
         if not marked:
             return []
         rows: list[Row] = [
             (
-                one.record,
-                one.flutter.episodes,
-                tuple(one.flutter.scores[key].percent for key in FLUTTER_COLUMNS.values()),
+                comparison.record,
+                comparison.flutter.episodes,
+                tuple(comparison.flutter.scores[key].percent for key in FLUTTER_COLUMNS.values()),
             )
-            for one in (*marked, self.total.gross)
+            for comparison in (*marked, self.total.gross)
         ]
         return [*rows, ("average", None, tuple(self.total.average[key] for key in FLUTTER_COLUMNS.values()))]
 
     def shutdown_words(self) -> str:
-        """Say how long the annotator under test was shut down and what it missed by that; empty where it was not."""
+        """Return a sentence with the shutdown time and the beats missed in it; empty without shutdown."""
         gross = self.total.gross
         missed = gross.missed_in_shutdown["all"]
         if not gross.shutdown_s and not missed.part:
@@ -126,7 +127,7 @@ class Ec57Scores:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return what ``ecgfed ec57 --json`` prints."""
+        """Return the output of ``ecgfed ec57 --json``."""
         return {
             "reference": self.reference,
             "test": self.test,
@@ -135,14 +136,14 @@ class Ec57Scores:
             "start_s": self.start_s,
             "match_s": MATCH_S,
             "classes": list(CLASSES),
-            "records": [one.as_json() for one in self.records],
+            "records": [comparison.as_json() for comparison in self.records],
             **self.total.as_json(),
             "not_scored": list(self.not_scored),
             "excluded": self.excluded,
         }
 
     def _repr_html_(self) -> str:
-        """A notebook's table: sensitivity and positive predictivity in percent."""
+        """Return a notebook's table: sensitivity and positive predictivity in percent."""
         head = "".join(f"<th>{name}</th>" for name in ("record", "beats", *COLUMNS))
         rows = "".join(
             f"<tr><td>{html.escape(name)}</td><td>{'' if beats is None else f'{beats:,}'}</td>"
@@ -153,6 +154,7 @@ class Ec57Scores:
         return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def score_ec57(
     records: Path | str | Sequence[Path | str],
     test: str,
@@ -161,25 +163,25 @@ def score_ec57(
     test_folder: Path | str | None = None,
     start: float | str = START_S,
     mapping: str = "aami5",
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Ec57Scores:
     """Score beat annotations by ANSI/AAMI EC57: QRS, VEB and SVEB sensitivity and +P, gross and average.
 
     Ventricular flutter and fibrillation (``[`` to ``]``) are scored by episodes and by duration, shutdown (``~`` with
-    bits 4 and 5 of its subtype set) by what was missed in it. Atrial fibrillation and ST are not scored.
+    bits 4 and 5 of its subtype set) by the beats missed in it. Atrial fibrillation and ST are not scored.
 
     Args:
-        records: WFDB records, or folders of them; one or several.
+        records: one or several WFDB records, or folders of them.
         test: suffix of the annotations under test: ``qrs``, ``ecgfed``, ...
         reference: suffix of the reference annotations.
-        test_folder: where those under test lie, if not beside the records.
-        start: end of the learning period, in seconds or as ``5:00``, which EC57 says.
+        test_folder: folder of the annotations under test; default: that of the record.
+        start: end of the learning period, in seconds or as ``5:00``, the value of EC57.
         mapping: ``aami5`` (de Chazal) or ``aami5-bxb`` (escape beats e, j in S).
-        watch: told which records of a folder are not scored.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        OptionError: an option that cannot be.
-        RecordError: a record or an annotation that cannot be read, or no record to score.
+        OptionError: an invalid option.
+        RecordError: an unreadable record or annotation, or no record to score.
 
     Examples:
         >>> import ecgfed
@@ -190,26 +192,26 @@ def score_ec57(
     if mapping not in MAPPINGS:
         raise OptionError("--mapping", f"{mapping!r}", f"one of {', '.join(MAPPINGS)}")
     start_s = seconds_of(start, "--start", "a time such as 5:00, or seconds")
-    given = [Path(one) for one in ([records] if isinstance(records, Path | str) else records)]
-    if not given:
+    paths = [Path(path) for path in ([records] if isinstance(records, Path | str) else records)]
+    if not paths:
         raise OptionError("RECORDS", "none given", "one or more records")
     folder = None if test_folder is None else Path(test_folder)
-    named = {record_base(one) for one in given if not one.is_dir()}
+    named = {record_base(path) for path in paths if not path.is_dir()}
     compared, without, read = [], [], list[Annotation]()
-    for path in record_paths(given):
-        marks = (folder or path.parent) / f"{path.name}.{test}"
-        if not marks.is_file() and path not in named:  # of a folder those that were annotated
+    for path in record_paths(paths):
+        file = (folder or path.parent) / f"{path.name}.{test}"
+        if not file.is_file() and path not in named:  # a folder is searched for annotated records
             without.append(path.name)
             continue
-        compared.append(_compare(path, marks, reference, start_s, mapping, watch, read))
+        compared.append(_compare(path, file, reference, start_s, mapping, progress, read))
     if not compared:
-        where = folder or given[0]
+        where = folder or paths[0]
         raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", "check --test, --test-folder")
     if without:
-        watch.warn(f"not scored, without .{test}: {', '.join(without)}")
+        progress.warn(f"not scored, without .{test}: {', '.join(without)}")
     scored = Exclusions("record", len(compared) + len(without), {"not_annotated": len(without)})
     excluded = [scored, annotations_excluded(read)]
-    report_exclusions(excluded[1:], watch)  # the records are named above
+    report_exclusions(excluded[1:], progress)  # records are reported above
     return Ec57Scores(
         tuple(compared),
         aggregate(compared),
@@ -223,24 +225,45 @@ def score_ec57(
 
 
 def _compare(
-    path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch, read: list[Annotation]
+    path: Path,
+    file: Path,
+    reference: str,
+    start_s: float,
+    mapping: str,
+    progress: ProgressReporter,
+    read: list[Annotation],
 ) -> BeatComparison:
     if format_of(path) != "wfdb":
-        raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
+        raise RecordError(path, "is not a WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
     samples = int(header.sig_len) or None
     if samples is not None and start_s * header.fs >= samples:
         raise RecordError(
-            path, f"lasts {samples / header.fs:.0f} s", f"more than the {start_s:g} s that do not count", "pass --start"
+            path,
+            f"lasts {samples / header.fs:.0f} s",
+            f"more than the {start_s:g} s of the learning period",
+            "pass --start",
         )
     fs_hz = float(header.fs)
-    theirs = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by="--reference")
-    if excludes_nothing(theirs):
-        watch.warn(f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra")
+    reference_annotation = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by="--reference")
+    if excludes_nothing(reference_annotation):
+        progress.warn(
+            f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra"
+        )
     named_by = "--test, their folder with --test-folder"
-    ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by)
-    read += [theirs, ours]
-    return compare(theirs, ours, fs_hz, samples=samples, mapping=mapping, start_s=start_s, record=path.name)
+    test_annotation = read_annotation(
+        file.with_suffix(""), file.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by
+    )
+    read += [reference_annotation, test_annotation]
+    return compare(
+        reference_annotation,
+        test_annotation,
+        fs_hz,
+        samples=samples,
+        mapping=mapping,
+        start_s=start_s,
+        record=path.name,
+    )
 
 
 def _percent(value: float | None) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import MissingExtraError, OptionError, RunError
 from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.base.locks import locked
@@ -24,8 +25,8 @@ from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.seeds import check_same
 from ecgfed.domain.cohort.cohort import LEAVE_OUT, Cohort
 from ecgfed.domain.cohort.split import SPLIT_NAMES, TRAIN
-from ecgfed.tasks.opening import Passed, every_run
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.opening import Passed, all_runs
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
 def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
@@ -38,6 +39,7 @@ def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
     return run.cohort(None if cohort is None else Path(cohort))
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def evaluate(
     run: Run | Path | str,
     *,
@@ -51,7 +53,7 @@ def evaluate(
     overwrite: bool = False,
     workers: int | None = None,
     method: Passed = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Scores:
     """Score a run on one split: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and curves beside the run.
 
@@ -70,7 +72,7 @@ def evaluate(
         workers: threads; default one a core.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
             the run names it.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used.
@@ -89,7 +91,7 @@ def evaluate(
         raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
     if personal is not None:
         personal_by_name(personal)
-    runs = every_run(run, method, watch)
+    runs = all_runs(run, method, progress)
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)
@@ -109,7 +111,7 @@ def evaluate(
                 local=local_models,
                 leave_out=leave_out,
                 personal=personal_by_name(answer),
-                progress=lambda done, total: watch.progress("patients", done, total),
+                on_progress=lambda done, total: progress.update("patients", done, total),
             )
             result = {
                 "run": str(one.path),
@@ -126,8 +128,8 @@ def evaluate(
             folder = _folder(one, split, leave_out, answer) if out is None else Path(out)
             if out is not None and len(runs) > 1:
                 folder = folder / one.path.name
-            _write(folder, one, result, watch)
-            watch.note(f"Wrote {folder}.")
+            _write(folder, one, result, progress)
+            progress.note(f"Wrote {folder}.")
             results.append(result)
     return Scores(tuple(results))
 
@@ -162,7 +164,7 @@ def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
     return run.path / f"evaluation-{split}{without}{other}"
 
 
-def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> None:
+def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: ProgressReporter) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
         whose = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
         write_json(partial / "scores.json", {**whose, **result, "run": run.path.resolve().name})
@@ -175,7 +177,7 @@ def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> N
             with replacing_file(partial / "learning_curves.png") as png:
                 draw_learning_curves(history, png, f"{run.method.name}, {count_of(result['patients'], 'client')}")
         except MissingExtraError as problem:  # a figure is no reason to lose the scores
-            watch.note(f"Without learning_curves.png: {problem}")
+            progress.note(f"Without learning_curves.png: {problem}")
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

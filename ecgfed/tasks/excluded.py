@@ -1,4 +1,4 @@
-"""What of a recording and its annotations a command did not use, counted by reason."""
+"""Count the parts of recordings and annotations that a command did not use, by reason."""
 
 from collections.abc import Iterable
 
@@ -8,8 +8,10 @@ from ecgfed.tasks.records import NOT_ECG
 
 
 def channels_excluded(recordings: Iterable[AnyRecording]) -> Exclusions:
-    """Count the channels of recordings that are no ECG, and those that could not be read beside the chosen lead."""
-    read = [(len(one.leads), [entry.rpartition(": ")[2] for entry in one.skipped]) for one in recordings]
+    """Count channels that are not ECG, and those that could not be read together with the chosen lead."""
+    read = [
+        (len(recording.leads), [entry.rpartition(": ")[2] for entry in recording.skipped]) for recording in recordings
+    ]
     skipped = sum(len(reasons) for _, reasons in read)
     no_ecg = sum(reason in NOT_ECG for _, reasons in read for reason in reasons)
     excluded = {"no_ecg": no_ecg, "not_read": skipped - no_ecg}
@@ -17,12 +19,14 @@ def channels_excluded(recordings: Iterable[AnyRecording]) -> Exclusions:
 
 
 def annotations_excluded(annotations: Iterable[Annotation | None]) -> Exclusions:
-    """Count the annotations, beats or not, that lie at or after their recording's end."""
-    read = [(len(one.sample), len(one.beyond_end)) for one in annotations if one is not None]
+    """Count annotations, beats or not, at or beyond the end of their recording."""
+    read = [
+        (len(annotation.sample), len(annotation.beyond_end)) for annotation in annotations if annotation is not None
+    ]
     beyond = sum(count for _, count in read)
     return Exclusions("annotation", sum(count for count, _ in read) + beyond, {"beyond_end": beyond})
 
 
-def excluded_as_json(counted: Iterable[Exclusions]) -> dict[str, Counted]:
-    """Return what was counted by kind: ``beats``, ``annotations``, ``channels``, ``records``."""
-    return {f"{one.what}s": one.as_json() for one in counted}
+def excluded_as_json(exclusions: Iterable[Exclusions]) -> dict[str, Counted]:
+    """Return the counts by kind: ``beats``, ``annotations``, ``channels``, ``records``."""
+    return {f"{entry.what}s": entry.as_json() for entry in exclusions}

@@ -4,6 +4,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.core.evaluation.scenarios import PROTOCOLS
 from ecgfed.core.personal.registry import personal_by_name
@@ -19,10 +20,11 @@ from ecgfed.exports.device.graph import BATCH
 from ecgfed.exports.device.int8 import INT8
 from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, one_run
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def export(
     run: Run | Path | str,
     out: Path | str,
@@ -39,7 +41,7 @@ def export(
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Bundle:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model.
 
@@ -61,7 +63,7 @@ def export(
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
             the run names it.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used; BundleError where a graph answers otherwise than the model.
@@ -89,7 +91,7 @@ def export(
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     python = tflite_python() if tflite else None
     signer = None if sign is None else Signer(sign)
-    opened = one_run(run, method, watch)
+    opened = single_run(run, method, progress)
     manifest = export_bundle(
         opened,
         cohort_of(opened, cohort),
@@ -104,13 +106,13 @@ def export(
         tflite=python,
         signer=signer,
         overwrite=overwrite,
-        progress=lambda done, total: watch.progress("patients", done, total),
+        on_progress=lambda done, total: progress.update("patients", done, total),
     )
     if said := large_ensemble(manifest["files"]):
-        watch.warn(said)
+        progress.warn(said)
     bundle = open_bundle(Path(out))
     for line in [*_refused(bundle, INT8, "int8 form"), *_refused(bundle, TFLITE, "TensorFlow Lite file")]:
-        watch.note(line)
+        progress.note(line)
     return bundle
 
 

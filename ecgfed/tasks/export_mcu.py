@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import training_data
@@ -27,8 +28,8 @@ from ecgfed.exports.mcu.model import McuModel, check_spec, make_model, quantized
 from ecgfed.exports.mcu.rate import check_rate
 from ecgfed.exports.mcu.writer import check_sources_folder, write_mcu
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, one_run
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 #: What the C sources run; a kernel machine or a gate needs the exponential of every kept beat's distance.
 RUN_IN_C = ("model", "extractor", "head")
@@ -53,6 +54,7 @@ class McuExport:
         return f"McuExport({str(self.path)!r}: {self.model.metadata['model']}, {classes})"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def export_mcu(
     run: Run | Path | str,
     out: Path | str,
@@ -65,7 +67,7 @@ def export_mcu(
     fs_hz: int = 360,
     overwrite: bool = False,
     method: Passed = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> McuExport:
     """Export one model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
 
@@ -82,7 +84,7 @@ def export_mcu(
         fs_hz: the device's samples a second, a whole number; C brings them to 360.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, where it is somebody's own.
-        watch: told of the progress.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used: a net that C does not run, an int8 form that was refused.
@@ -90,7 +92,7 @@ def export_mcu(
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
     check_sources_folder(Path(out), overwrite=overwrite)
-    opened = one_run(run, method, watch)
+    opened = single_run(run, method, progress)
     check_spec(opened.net.spec)
     of = cohort_of(opened, cohort)
     if patient is not None:
@@ -98,7 +100,7 @@ def export_mcu(
     params = _params(_answer(opened, of, patient, personal))  # what cannot be is refused before the work
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
-        bundle = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule, watch)
+        bundle = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule, progress)
         classifier = bundle.classifier(patient, int8=True)
         model = make_model(
             opened.net.spec,
@@ -132,7 +134,7 @@ def _bundle(
     personal: str | None,
     accuracy: float,
     rule: Int8Rule,
-    watch: Watch,
+    progress: ProgressReporter,
 ) -> Bundle:
     """Write the bundle that ``export(..., int8=True)`` writes: temperatures are fitted for all patients together."""
     export_bundle(
@@ -144,7 +146,7 @@ def _bundle(
         global_only=patient is None,
         accuracy=accuracy,
         int8=rule,
-        progress=lambda done, total: watch.progress("patients", done, total),
+        on_progress=lambda done, total: progress.update("patients", done, total),
     )
     bundle = open_bundle(out)
     form = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]

@@ -25,8 +25,8 @@ from ecgfed.domain.signal.block_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.predictions import Predictions
 from ecgfed.tasks.predict import beats_excluded, opened_bundle
+from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter
 from ecgfed.tasks.records import recording_digests
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 
 #: Context features are those of this version of the RR features, whatever the model takes.
 _CONTEXT_VERSION = 2
@@ -102,7 +102,7 @@ def grouped_beats(
     minutes: float | None = None,
     leaves: int = LEAVES,
     seed: int = 0,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> GroupedBeats:
     """Find the beats of a recording and join alike ones to groups.
 
@@ -113,14 +113,14 @@ def grouped_beats(
         minutes: only beats of the first minutes are joined to groups.
         leaves: smallest groups.
         seed: for the choice among the beats of a long recording.
-        watch: told how far a long recording is.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: as ``predict``; and for a recording without a beat in these minutes.
     """
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
-    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, options)
     _first(beats, minutes)
     all_beats, all_answers = beats, opened.classifier(None).classify_blocks(beats.blocks())

@@ -1,4 +1,4 @@
-"""``inspect_recording``: a recording in, what of it can be used out. No torch anywhere on this path."""
+"""``inspect_recording``: signal quality and findings of a recording, without torch."""
 
 import contextlib
 import html
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.base.files import write_bytes
 from ecgfed.base.text import count_of, shortened
@@ -29,27 +30,27 @@ from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
-from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
+from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
+from ecgfed.tasks.records import no_ecg, seconds_of, with_beat_leads, with_lead
 
-#: What a model of the default cohort is trained on; the first lead present where there is neither.
+#: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")
-#: Leads that are judged at once, beside the detector.
+#: Leads analysed in parallel with the detector.
 _AT_A_TIME = 2
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Inspection:
-    """What of a recording can be used, and what is amiss.
+    """Usable parts and findings of a recording.
 
     Attributes:
-        recording: the recording with every lead.
-        quality: lead name -> its bad stretches.
-        detector: who found the R peaks.
-        heart_rate_per_min: median heart rate of the chosen lead in beats a minute, None where there is none.
-        findings: what is to be said of the whole recording; they are no errors.
-        picture: where it was drawn, or None.
-        excluded: JSON-ready: channels and annotations that were read, used and excluded, by reason.
+        recording: the recording with all leads.
+        quality: lead name -> its segments of poor quality.
+        detector: name of the detector.
+        heart_rate_per_min: median heart rate of the chosen lead in beats per minute; None if undefined.
+        findings: findings about the recording; not errors.
+        picture: path of the picture, or None.
+        excluded: JSON-ready: numbers of channels and annotations read, used, and excluded by reason.
     """
 
     recording: AnyRecording
@@ -68,7 +69,7 @@ class Inspection:
         return f"Inspection({shortened(self.recording.name, 60)!r}: {what})"
 
     def to_dict(self) -> dict[str, object]:
-        """Return what ``ecgfed inspect --json`` prints, without the seconds it took."""
+        """Return the output of ``ecgfed inspect --json``, without the computing time."""
         recording, rate = self.recording, self.heart_rate_per_min
         return {
             "record": recording.name,
@@ -78,7 +79,7 @@ class Inspection:
             "lead": recording.lead,
             "detector": self.detector,
             "heart_rate_per_min": None if rate is None else round(rate, 1),
-            "leads": [_about_lead(name, found) for name, found in self.quality.items()],
+            "leads": [_lead_summary(name, quality) for name, quality in self.quality.items()],
             "left_out": list(recording.skipped),
             "notes": list(recording.notes),
             "findings": [asdict(finding) for finding in self.findings],
@@ -87,11 +88,11 @@ class Inspection:
         }
 
     def _repr_html_(self) -> str:
-        """A notebook's table: what of each lead is usable, and the findings below it."""
+        """Return a notebook's table: usable seconds of each lead, with the findings."""
         rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{found.usable_s:.1f} s</td><td>{usable_percent(found):.2f}%</td>"
-            f"<td>{html.escape(', '.join(f'{why} {total:.1f} s' for why, total in found.seconds().items()))}</td></tr>"
-            for name, found in self.quality.items()
+            f"<tr><td>{html.escape(name)}</td><td>{quality.usable_s:.1f} s</td><td>{usable_percent(quality):.2f}%</td>"
+            f"<td>{html.escape(', '.join(f'{key} {s:.1f} s' for key, s in quality.seconds().items()))}</td></tr>"
+            for name, quality in self.quality.items()
         )
         comment_lines = "".join(f"<li>{html.escape(finding.text)}</li>" for finding in self.findings)
         caption = f"<caption>{html.escape(self.recording.name)}</caption>"
@@ -99,18 +100,18 @@ class Inspection:
         return f"<table>{caption}{head}{rows}</table>{f'<ul>{comment_lines}</ul>' if comment_lines else ''}"
 
     def draw(self, at: float | str | None = None, *, form: str = "png") -> Picture:
-        """Draw a page: all of the recording on a line for each lead, and 10 s on ECG paper.
+        """Draw a page: an overview with a line per lead, and 10 s on ECG paper.
 
         Args:
-            at: where the 10 s begin, in seconds or as ``5:07.3``; default: where most is amiss.
+            at: start of the 10 s, in seconds or as ``5:07.3``; default: where the quality is worst.
             form: ``png`` or ``svg``.
 
         Returns:
             The picture file's bytes, which a notebook shows.
 
         Raises:
-            OptionError: a time past the end, or another format.
-            MissingExtraError: what draws is not installed.
+            OptionError: a time beyond the end, or an unknown format.
+            MissingExtraError: matplotlib is not installed.
         """
         if form not in FORMATS:
             raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}")
@@ -123,8 +124,8 @@ class Inspection:
             recording.lead,
             recording.fs_hz,
             {
-                name: [(*_edges_s(part, found.fs_hz), str(part.reason)) for part in found.stretches]
-                for name, found in self.quality.items()
+                name: [(*_edges_s(part, quality.fs_hz), str(part.reason)) for part in quality.stretches]
+                for name, quality in self.quality.items()
             },
             title=f"Record {recording.name}, {clock(recording.duration_s)} at {recording.fs_hz:g} Hz; "
             f"{recording.lead} {usable_percent(chosen):g}% usable",
@@ -133,6 +134,7 @@ class Inspection:
         return Picture(draw_quality(page, start_s, form=form))
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def inspect_recording(
     recording: AnyRecording | Path | str,
     *,
@@ -144,35 +146,35 @@ def inspect_recording(
     picture: Path | str | None = None,
     at: float | str | None = None,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Inspection:
-    """Say how much of a recording can be used, what is amiss, and where. Findings are no errors.
+    """Report the usable parts of a recording, and findings with their location. Findings are not errors.
 
     Args:
-        recording: a recording with every lead of interest, or its file.
-        leads: lead names in order of preference; default MLII, II, else the first lead; of a recording that has been
-            read its own.
-        annotator: suffix of the annotation file, looked at where there is one.
-        detector: who finds the R peaks: a registered name (``ecgfed.domain.signal.detectors``), or a ``Detector``.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
-        how: what a CSV or NumPy file leaves open.
-        picture: also draw it there, as ``.png`` or ``.svg``; see ``Inspection.draw``.
-        at: where the 10 s of the picture begin, in seconds or as ``5:07.3``; default: where most is amiss.
-        overwrite: replace ``picture`` where it exists.
-        watch: told how far a long recording is.
+        recording: a recording with all leads of interest, or its file.
+        leads: lead names in order of preference; default MLII, II, else the first lead; for a ``Recording``, its
+            lead in use.
+        annotator: suffix of the annotation file, read if present.
+        detector: R peak detector: a registered name (``ecgfed.domain.signal.detectors``), or a ``Detector``.
+        mains_hz: mains frequency where the recording was made, 50 or 60 Hz; used by some detectors; default 60.
+        how: sampling frequency, units and columns of CSV and NumPy files.
+        picture: path of a picture to draw, ``.png`` or ``.svg``; see ``Inspection.draw``.
+        at: start of the 10 s of the picture, in seconds or as ``5:07.3``; default: where the quality is worst.
+        overwrite: replace an existing ``picture``.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        OptionError: an option that cannot be, or a picture that is there already.
-        RecordError: a recording that cannot be read, or has none of the leads.
+        OptionError: an invalid option, or an existing picture.
+        RecordError: an unreadable recording, or none of the leads is present.
         StorageError: the picture could not be written.
-        MissingExtraError: what reads the file or draws is not installed.
+        MissingExtraError: the package that reads the file, or matplotlib, is not installed.
 
     Examples:
         >>> import ecgfed
-        >>> found = ecgfed.inspect_recording("cohort-records/demo01")
-        >>> found
+        >>> inspection = ecgfed.inspect_recording("cohort-records/demo01")
+        >>> inspection
         Inspection('demo01': MLII 100% usable, 71/min, 0 findings)
-        >>> found.quality["V1"].seconds()
+        >>> inspection.quality["V1"].seconds()
         {}
     """
     target = None if picture is None else Path(picture)
@@ -180,30 +182,30 @@ def inspect_recording(
     qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     recording, selection = _read(recording, leads, read_options(how))
     if at is not None:
-        _moment(at, recording)  # refused before the work
-    with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # while the peaks are found
-        judging = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
-        told = minutes_told(watch, "minutes read", recording)
-        peaks = _peaks(recording, judging[recording.lead], qrs_detector, mains_hz, told)
-        quality = {name: found.result() for name, found in judging.items()}
+        _moment(at, recording)  # checked before the analysis
+    with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # in parallel with the detector
+        futures = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
+        on_samples = minutes_reporter(progress, "minutes read", recording)
+        peaks = _peaks(recording, futures[recording.lead], qrs_detector, mains_hz, on_samples)
+        quality = {name: future.result() for name, future in futures.items()}
     rate, findings, annotation = _judge(recording, selection, quality, annotator, peaks)
     excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
-    report_exclusions(excluded, watch)
-    found = Inspection(
+    report_exclusions(excluded, progress)
+    inspection = Inspection(
         recording, quality, qrs_detector.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
     )
     if target is not None:
-        write_bytes(target, found.draw(at, form=form))
-    return found
+        write_bytes(target, inspection.draw(at, form=form))
+    return inspection
 
 
 def usable_percent(quality: LeadQuality) -> float:
-    """Return the share of a lead that is without any fault, in percent with two decimals."""
+    """Return the usable share of a lead in percent, with two decimals."""
     return round(100 * quality.usable_s * quality.fs_hz / quality.samples, 2)
 
 
 def _form(target: Path, *, overwrite: bool) -> str:
-    """Return the picture's format from its name; refuse another, and a file that is there."""
+    """Return the picture's format from its name; raises OptionError for others and for an existing file."""
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise OptionError("--out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
@@ -217,19 +219,19 @@ def _form(target: Path, *, overwrite: bool) -> str:
 def _read(
     recording: AnyRecording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
 ) -> tuple[AnyRecording, tuple[str, ...]]:
-    """Return the recording with every lead, and the names of the leads that were wanted."""
+    """Return the recording with all leads, and the requested lead names."""
     selection = DEFAULT_LEADS if leads is None else lead_list(leads)
     if isinstance(recording, AnyRecording):
         if leads is None:
             return ecg_alone(recording), (recording.lead,)
-        return looked_at(with_lead(recording, selection), leads), selection
+        return with_beat_leads(with_lead(recording, selection), leads), selection
     if leads is None:
         return open_every_lead(recording, selection, how=how), selection
-    return looked_at(open_recording(recording, selection, every_lead=True, how=how), leads), selection
+    return with_beat_leads(open_recording(recording, selection, every_lead=True, how=how), leads), selection
 
 
 def _moment(at: float | str, recording: AnyRecording) -> float:
-    """Return a time in the recording in seconds; raises OptionError where it is none, or past the end."""
+    """Return a time in the recording in seconds; raises OptionError if invalid or beyond the end."""
     moment = seconds_of(at, "--at", "a time in the record, such as 5:00")
     if moment >= recording.duration_s:
         raise OptionError("--at", f"{at}", f"less than {clock(recording.duration_s)}, the record's length")
@@ -243,9 +245,9 @@ def _peaks(
     mains_hz: float | None,
     on_samples: OnSamples | None,
 ) -> NDArray[np.int64]:
-    """Return the R peaks of the chosen lead, none where there are none."""
+    """Return the R peaks of the lead in use; empty if the detector finds none."""
     known = None if isinstance(recording, LongRecording) else quality.result()
-    with contextlib.suppress(RecordError):  # no beats: a finding, said later
+    with contextlib.suppress(RecordError):  # no beats: reported as a finding
         peaks = find_peaks(
             ecg_alone(recording),
             known,
@@ -260,7 +262,7 @@ def _peaks(
 
 @dataclass(frozen=True)
 class _Lead:
-    """One lead as it was recorded, of which stretches can be taken."""
+    """One lead as recorded; slicing reads a segment."""
 
     recording: AnyRecording
     row: int
@@ -275,7 +277,7 @@ class _Lead:
 
 
 class _Bad:
-    """Where a lead is bad, of which stretches can be taken."""
+    """Mask of poor quality of a lead; slicing computes a segment."""
 
     def __init__(self, quality: LeadQuality) -> None:
         self.samples, self.spans = quality.samples, quality.spans()
@@ -295,12 +297,12 @@ def _judge(
     annotator: str,
     peaks: NDArray[np.int64],
 ) -> tuple[float | None, list[Finding], Annotation | None]:
-    """Return the median heart rate of the chosen lead, what is to be said of the recording, and its annotation."""
-    bad = {name: found.spans() for name, found in quality.items()}
+    """Return the median heart rate of the lead in use, the findings, and the annotation."""
+    bad = {name: lead_quality.spans() for name, lead_quality in quality.items()}
     findings = [Finding("file", None, f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
     findings += missing_lead(recording, selection)
-    if amiss := no_ecg(recording):
-        findings.append(Finding("no-ecg", recording.lead, f"{amiss[0].upper()}{amiss[1:]}."))
+    if problem := no_ecg(recording):
+        findings.append(Finding("no-ecg", recording.lead, f"{problem[0].upper()}{problem[1:]}."))
     annotation = None
     if has_annotation(recording, annotator):
         annotation, unreadable = _annotation(recording, annotator)
@@ -310,7 +312,7 @@ def _judge(
 
 
 def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
-    """Read the annotation; one that cannot be read is a finding, because the recording can."""
+    """Read the annotation; an unreadable one is a finding, since the recording is readable."""
     try:
         annotation = read_annotation(recording, annotator)
         beyond = end_note(annotation)
@@ -323,8 +325,8 @@ def _edges_s(part: Stretch, fs_hz: float) -> tuple[float, float]:
     return round(part.start / fs_hz, 3), round(part.stop / fs_hz, 3)
 
 
-def _about_lead(name: str, quality: LeadQuality) -> dict[str, object]:
-    """Return what the JSON output says of one lead."""
+def _lead_summary(name: str, quality: LeadQuality) -> dict[str, object]:
+    """Return the JSON output for one lead."""
     stretches = []
     for part in quality.stretches:
         start_s, stop_s = _edges_s(part, quality.fs_hz)

@@ -1,4 +1,4 @@
-"""``keys``: keys to sign bundles with. openssl makes and reads the same files."""
+"""``keys``: create keys for signing bundles, in the file format of openssl."""
 
 import os
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ __all__ = ["KeyPair", "key_of", "new_key"]
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A new key.
+    """A new key pair.
 
     Attributes:
-        private: the file to sign with, readable by its owner alone.
-        public: the file to give away.
-        key: the fingerprint, ``SHA256:`` and 64 hexadecimal digits.
+        private: file of the private key, readable by its owner only.
+        public: file of the public key.
+        key: fingerprint, ``SHA256:`` and 64 hexadecimal digits.
     """
 
     private: Path
@@ -26,12 +26,12 @@ class KeyPair:
 
 
 def new_key(name: Path | str) -> KeyPair:
-    """Make a key: ``NAME.pem`` (private, readable by its owner alone) and ``NAME.pub.pem``.
+    """Create a key pair: ``NAME.pem`` (private, readable by its owner only) and ``NAME.pub.pem``.
 
     Raises:
-        OptionError: one of the files is there already; a key is never written over.
-        StorageError: the disk refuses; nothing is left.
-        MissingExtraError: the package for it is not installed.
+        OptionError: one of the files exists; keys are never overwritten.
+        StorageError: a file cannot be written; neither file remains.
+        MissingExtraError: cryptography is not installed.
     """
     stem = Path(name)
     stem = stem.with_name(stem.name.removesuffix(".pem")) if stem.name.endswith(".pem") else stem
@@ -49,11 +49,11 @@ def new_key(name: Path | str) -> KeyPair:
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Write a file that is not there yet, and sync it: a private key that was lost cannot be made again."""
+    """Create a new file and sync it to disk: a lost private key cannot be recovered."""
     try:
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        raise OptionError("NAME", f"{path} is there already", "a new name", "a key is never written over") from None
+        raise OptionError("NAME", f"{path} exists", "a new name", "keys are never overwritten") from None
     except OSError as problem:
         raise StorageError(path, f"could not be written ({problem.strerror})", action="choose another place") from None
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
@@ -22,14 +23,14 @@ from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_optio
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
-from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page_of
 from ecgfed.tasks.label_server import Served, kept_beside, serve
 from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic
+from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 
 DEFAULT_COUNT, MOST_LABELS = 20, 1000
 
@@ -156,6 +157,7 @@ class Labelling:
         }
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def label(
     recording: AnyRecording | Path | str,
     out: Path | str | None = None,
@@ -174,7 +176,7 @@ def label(
     seed: int = 0,
     page_file: bool = True,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Labelling:
     """Choose the beats of a recording that are worth a label, and make the page to label them on.
 
@@ -195,7 +197,7 @@ def label(
         seed: for the choice among the beats of a long recording.
         page_file: write the page as a file; without it the folder is for ``serve`` alone.
         overwrite: replace the page where it is; labels are never replaced here.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used.
@@ -216,10 +218,10 @@ def label(
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
-    found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
+    found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, progress=progress)
     if found.all_beats.end_noise:  # of beats without signal there is a notice
-        report_exclusions([found.excluded], watch)
-    doubts = doubts_of(opened, found.all_beats, found.all_answers, None)
+        report_exclusions([found.excluded], progress)
+    doubts = model_warnings(opened, found.all_beats, found.all_answers, None)
     page = label_page_of(
         found,
         recording_id=recording_id(recording),

@@ -10,7 +10,7 @@ from ecgfed.domain.labels.pictures import group_pictures
 from ecgfed.domain.signal.block_quality import quality_of
 from ecgfed.tasks.grouped import GroupedBeats, shown_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
-from ecgfed.tasks.report_signal import ShownLeads
+from ecgfed.tasks.report_signal import DrawnLeads
 
 
 def label_page_of(
@@ -37,7 +37,7 @@ def label_page_of(
     beats, first = grouped.beats, grouped.grouped
     recording, names = beats.recording, tuple(shown_leads(beats.recording))
     quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
-    shown = replace(ShownLeads.of(recording, quality), names=names)
+    shown = replace(DrawnLeads.of(recording, quality), names=names)
     interval = beats.intervals_s[:first]
     return LabelPage(
         record=recording.name,

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.tasks.report_signal import ShownLeads
+from ecgfed.tasks.report_signal import DrawnLeads
 
 #: How much is shown of a recording around a beat.
 STRIP_S = 6.0
 
 
-def label_strips(leads: ShownLeads, r_samples: NDArray[np.int64], beats: Iterable[int]) -> dict[int, dict[str, Any]]:
+def label_strips(leads: DrawnLeads, r_samples: NDArray[np.int64], beats: Iterable[int]) -> dict[int, dict[str, Any]]:
     """Return the surroundings of some beats, JSON-ready.
 
     Args:
@@ -27,7 +27,7 @@ def label_strips(leads: ShownLeads, r_samples: NDArray[np.int64], beats: Iterabl
     return {int(beat): _strip(leads, r_samples, int(beat)) for beat in beats}
 
 
-def _strip(leads: ShownLeads, r_samples: NDArray[np.int64], beat: int) -> dict[str, Any]:
+def _strip(leads: DrawnLeads, r_samples: NDArray[np.int64], beat: int) -> dict[str, Any]:
     fs_hz, at = leads.recording.fs_hz, int(r_samples[beat])
     latest = max(leads.recording.samples - round(STRIP_S * fs_hz), 0)
     first = min(max(at - round(STRIP_S / 2 * fs_hz), 0), latest)

@@ -1,32 +1,30 @@
-"""Opening a run that a person named, with their own method where it has one."""
+"""Open runs, with their custom method if they have one."""
 
 from pathlib import Path
 
 from ecgfed.core.methods.base import Method
 from ecgfed.core.runs.run import Run, open_run
 from ecgfed.core.runs.seeds import open_single_run, run_folders
-from ecgfed.tasks.watch import Watch
+from ecgfed.tasks.progress import ProgressReporter
 
-#: A run's own method: as a person names it, or its class.
+#: A custom method: its name, or its class.
 Passed = str | type[Method] | None
 
 
-def one_run(run: Run | Path | str, method: Passed, watch: Watch) -> Run:
-    """Return a run; of its folder the run in it. Raises RunError, for a folder of several seeds too."""
-    return run if isinstance(run, Run) else told(open_single_run(Path(run), method), watch)
+def single_run(run: Run | Path | str, method: Passed, progress: ProgressReporter) -> Run:
+    """Return a run, opened if it is a folder; raises RunError, also for a folder of several seeds."""
+    return run if isinstance(run, Run) else warn_if_unpinned(open_single_run(Path(run), method), progress)
 
 
-def every_run(run: Run | Path | str, method: Passed, watch: Watch) -> list[Run]:
-    """Return a run, or those of the seeds in a folder; raises RunError."""
+def all_runs(run: Run | Path | str, method: Passed, progress: ProgressReporter) -> list[Run]:
+    """Return a run, or the runs of all seeds in a folder; raises RunError."""
     if isinstance(run, Run):
         return [run]
-    return [told(open_run(folder, method), watch) for folder in run_folders(Path(run))]
+    return [warn_if_unpinned(open_run(folder, method), progress) for folder in run_folders(Path(run))]
 
 
-def told(run: Run, watch: Watch) -> Run:
-    """Return the run; warn where nobody can tell whether its own method's file is the one it was made with."""
+def warn_if_unpinned(run: Run, progress: ProgressReporter) -> Run:
+    """Return the run; warn if its method's file cannot be verified."""
     if run.unpinned:
-        watch.warn(
-            f"{run.path} does not say the SHA-256 of its method's file: nobody can tell whether this is the same one"
-        )
+        progress.warn(f"{run.path} does not say the SHA-256 of its method's file: it cannot be verified")
     return run

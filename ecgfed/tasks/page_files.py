@@ -1,4 +1,4 @@
-"""Where a page goes: one HTML file, and beside it the same page printed."""
+"""Output files of a page: HTML, and optionally a PDF beside it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ _SUFFIXES = (".html", ".htm")
 
 
 def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool = False) -> list[Path]:
-    """Return the files to write; refuse what cannot be before the work."""
+    """Return the files to write; raises OptionError for unusable ones before the work begins."""
     if out is None:
         if pdf:
             raise OptionError("--pdf", "without --out", "a page to print", "name one with --out")
@@ -28,7 +28,7 @@ def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool =
 
 
 def write_page(targets: Sequence[Path], page: str, browser: Path | None) -> None:
-    """Write a page, and print it where there is a browser for it: both or none; raises StorageError."""
+    """Write a page, and its PDF if ``browser`` is given: both or none; raises StorageError."""
     contents = [page.encode()]
     if browser is not None:
         contents.append(print_pdf(page, browser))

@@ -1,4 +1,4 @@
-"""Printing a page of ours to PDF through the Chromium there is."""
+"""Printing a page to PDF with an installed Chromium."""
 
 import os
 import shutil
@@ -8,27 +8,27 @@ from pathlib import Path
 
 from ecgfed.base.errors import OptionError, StorageError
 
-#: What Chromium is called on PATH, the first one found is used.
+#: Names of Chromium on PATH, in order of preference.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-#: A page of 24 hours is printed in a few seconds; a browser that hangs is ended.
+#: Timeout of the browser; the page of a 24 h recording prints in a few seconds.
 _MOST_S = 180.0
 
 
 def find_browser() -> Path:
-    """Return the browser that prints; raises OptionError where there is none."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    """Return the path of Chromium; raises OptionError if none is installed."""
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
         names = ", ".join(BROWSERS[:3])
         action = "or print the page from any browser"
         raise OptionError("--pdf", "finds no browser that prints", f"{names} on PATH", action)
-    return Path(found)
+    return Path(browser)
 
 
 def print_pdf(page: str, browser: Path) -> bytes:
-    """Print an HTML document that needs no other file, and return the PDF.
+    """Print a self-contained HTML document and return the PDF.
 
     Raises:
-        StorageError: the browser failed, or took too long.
+        StorageError: the browser failed or timed out.
     """
     with tempfile.TemporaryDirectory(prefix="ecgfed-pdf-") as name:
         folder = Path(name)
@@ -46,14 +46,14 @@ def print_pdf(page: str, browser: Path) -> bytes:
             f"--print-to-pdf={target}",
             source.as_uri(),
         ]
-        if hasattr(os, "geteuid") and os.geteuid() == 0:  # its sandbox refuses to run for root
+        if hasattr(os, "geteuid") and os.geteuid() == 0:  # its sandbox does not run as root
             command.insert(1, "--no-sandbox")
         try:
-            done = subprocess.run(command, capture_output=True, timeout=_MOST_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            raise StorageError(browser, f"did not print ({problem})", action="leave --pdf out") from None
+            process = subprocess.run(command, capture_output=True, timeout=_MOST_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise StorageError(browser, f"did not print ({error})", action="leave --pdf out") from None
         if not target.is_file():
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            why = said[-1] if said else f"exit code {done.returncode}"
+            errors = process.stderr.decode(errors="replace").strip().splitlines()
+            why = errors[-1] if errors else f"exit code {process.returncode}"
             raise StorageError(browser, f"did not print ({why})", action="leave --pdf out")
         return target.read_bytes()

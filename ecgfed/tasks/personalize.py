@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import sha256
 from ecgfed.base.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
@@ -41,8 +42,8 @@ from ecgfed.exports.bundles.parity import PARITY_BEATS
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.opening import Passed, one_run
-from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
+from ecgfed.tasks.opening import Passed, single_run
+from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -95,6 +96,7 @@ class PersonalModel:
         }
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def personalize(
     run: Run | Path | str,
     out: Path | str,
@@ -113,7 +115,7 @@ def personalize(
     overwrite: bool = False,
     method: Passed = None,
     sign: Path | str | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> PersonalModel:
     """Make a personal model for a patient who took no part in training; score it on the rest of the recording.
 
@@ -136,7 +138,7 @@ def personalize(
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
             the run names it.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
-        watch: told what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used.
@@ -158,7 +160,7 @@ def personalize(
             raise OptionError("--personal and --class-mix", "both given", "one of them")
     check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
-    opened = one_run(run, method, watch)
+    opened = single_run(run, method, progress)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
@@ -173,10 +175,10 @@ def personalize(
     )
     if record is not None:
         options = _as_the_cohort(federation, leads, detector, annotator, how)
-        first, same, excluded = _first_beats(record, options, length, federation, opened, name, watch)
+        first, same, excluded = _first_beats(record, options, length, federation, opened, name, progress)
         known = same or known
     if known:
-        watch.warn(f"{known} took part in training: the scores are not those of a new patient")
+        progress.warn(f"{known} took part in training: the scores are not those of a new patient")
     if mix is not None:
         chain = _from_class_mix(opened, state, mix)
     else:
@@ -239,7 +241,7 @@ def _as_the_cohort(
 
 
 def _first_beats(
-    record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str, watch: Watch
+    record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str, progress: ProgressReporter
 ) -> tuple[FirstBeats, str | None, list[Exclusions]]:
     """Return the recording's labelled beats, divided by time, whose they were in training, and what was excluded."""
     cut = read_beats(record, options, annotated=True)
@@ -254,7 +256,7 @@ def _first_beats(
         leave_out=run.plan.leave_out,
     )
     excluded = cut.exclusions(labelled, labelled.empty)
-    report_exclusions(excluded, watch)
+    report_exclusions(excluded, progress)
     return first, _participant(cut.recording.files, cohort), excluded
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.safe_io import name_problem
@@ -32,7 +33,6 @@ from ecgfed.exports.bundles.weights import GlobalModel, check_weights, global_mo
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.exports.device.signatures import Signer
-from ecgfed.tasks.doubts import refuse_synthetic, took_part
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.own_files import OwnLabels, own_targets
@@ -40,13 +40,15 @@ from ecgfed.tasks.own_labels import Answered, at_beats, read_marks
 from ecgfed.tasks.own_model import OwnModel, held_dict
 from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned_beats
 from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.prediction_warnings import refuse_synthetic, took_part
+from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import open_for_model, recording_digests
-from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 
 #: How a patient's model is made where nobody says.
 DEFAULT_PERSONAL = "partway"
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def personalize_labels(
     recording: AnyRecording | Path | str,
     out: Path | str,
@@ -68,7 +70,7 @@ def personalize_labels(
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> OwnModel:
     """Make a patient's own model from a few labels of a recording, and label all its beats. Not for diagnosis.
 
@@ -95,7 +97,7 @@ def personalize_labels(
         trusted: public keys (PEM files), one of which has to have signed the given bundle; None takes any.
         force: begin from a model of synthetic patients for other recordings too.
         overwrite: replace ``out``, the files in ``beats``, and a patient of this name.
-        watch: told how far it is, and what to keep in mind.
+        progress: receives progress, notes and warnings.
 
     Raises:
         EcgfedError: in one line, what cannot be used; nothing is written.
@@ -118,22 +120,22 @@ def personalize_labels(
     refuse_synthetic(asked.bundle, asked.recording, force=force)
     signer = None if sign is None else Signer(sign)
     marks = read_marks(asked.labels, asked.recording)
-    grouped = grouped_beats(asked.recording, options, asked.bundle, minutes=minutes, seed=seed, watch=watch)
+    grouped = grouped_beats(asked.recording, options, asked.bundle, minutes=minutes, seed=seed, progress=progress)
     answered = at_beats(marks, asked.labels, grouped, minutes)
     learner = _learner(grouped, asked.start, answered, made, seed)
     excluded = [grouped.excluded, channels_excluded([asked.recording])]
-    report_exclusions(excluded, watch)
+    report_exclusions(excluded, progress)
     warnings = _doubts(grouped, answered, learner)
     for text in warnings:
-        watch.warn(text)
-    choice = _chosen(learner, grouped, answered, watch)
+        progress.warn(text)
+    choice = _chosen(learner, grouped, answered, progress)
     enough = judge(grouped.groups, answered.label)
     confirm = contested(grouped.groups, answered.label, answered.confirmed)
     for text in (suspicions := _suspicions(grouped, answered, choice)):
-        watch.warn(text)
+        progress.warn(text)
     own = _written(asked, grouped, answered, learner, choice, signer)
     if asked.bundle.signature is not None and signer is None:
-        watch.note(
+        progress.note(
             "The bundle is another one now, and not signed: the signature of the one it began from does not hold."
         )
     about = {
@@ -311,11 +313,11 @@ def _suspicions(grouped: GroupedBeats, answered: Answered, choice: _Choice) -> l
     return found
 
 
-def _chosen(learner: Learner, grouped: GroupedBeats, answered: Answered, watch: Watch) -> _Choice:
+def _chosen(learner: Learner, grouped: GroupedBeats, answered: Answered, progress: ProgressReporter) -> _Choice:
     """Make the model that answered most of the labels held back; the global one where nobody can know."""
 
     def told(done: int, total: int) -> None:
-        watch.progress("checks", done, total)
+        progress.update("checks", done, total)
 
     checked = held_back(learner, answered.label, grouped.answers.label, told)
     classes = {learner.labels.symbols[one] for one in answered.label.values() if one in learner.labels.symbols}

@@ -1,4 +1,4 @@
-"""``predict`` for many recordings: each by itself, what fails is listed, the rest is done, one summary of all."""
+"""``predict`` for many recordings: failures are listed, the others are completed, with one summary."""
 
 import html
 import json
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ecgfed.base.deprecation import renamed_fields, renamed_parameters
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
@@ -21,35 +22,45 @@ from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 
-#: The summary's file.
+#: Name of the summary file.
 SUMMARY = "predictions.summary.json"
-#: The grave warning whose recordings are named beside the totals; recordings that a line names.
-FAR_BEATS, NAMED = "far-beats", 6
+#: Code of the warning about out-of-distribution beats; largest number of recordings named in a line.
+_OUT_OF_DISTRIBUTION, _MAX_NAMED = "far-beats", 6
 
 
+@renamed_fields(
+    "0.3",
+    "0.5",
+    done="completed",
+    uncertain_counts="low_confidence_counts",
+    far_counts="out_of_distribution_counts",
+    mostly_far="mostly_out_of_distribution",
+)
 @dataclass(frozen=True, repr=False, eq=False)
 class Batch:
-    """What became of each recording.
+    """Results of a batch.
 
     Attributes:
-        done: of each that was classified, JSON-ready: what its own file says without the beats, and its ``file`` (the
-            recording, below the folder it was found in), ``beats``, ``counts``, ``poor_quality_beats``,
+        completed: JSON-ready, for each classified recording: its metadata, ``file`` (the recording, relative to its
+            folder), ``beats``, ``counts``, ``poor_quality_beats``,
             ``uncertain_beats``, ``far_beats``, ``uncertain_counts``, ``far_counts``, ``grave_warnings``, ``files``.
-        failed: of each other one, its ``file`` and the ``problem`` in one line.
-        classes: the bundle's.
-        summary: the file that says all this.
+        failed: ``file`` and ``problem`` of each other recording.
+        classes: classes of the bundle.
+        summary: path of the summary file.
     """
 
-    done: tuple[dict[str, Any], ...]
+    completed: tuple[dict[str, Any], ...]
     failed: tuple[dict[str, str], ...]
     classes: tuple[str, ...]
     summary: Path
 
     def __repr__(self) -> str:
-        beats = sum(one["beats"] for one in self.done)
-        return f"Batch({count_of(len(self.done), 'recording')}: {count_of(beats, 'beat')}; {len(self.failed)} failed)"
+        beats = sum(entry["beats"] for entry in self.completed)
+        return (
+            f"Batch({count_of(len(self.completed), 'recording')}: {count_of(beats, 'beat')}; {len(self.failed)} failed)"
+        )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -57,76 +68,78 @@ class Batch:
         return self._total("counts")
 
     @property
-    def uncertain_counts(self) -> dict[str, int]:
-        """Uncertain beats of each class over all recordings."""
+    def low_confidence_counts(self) -> dict[str, int]:
+        """Low-confidence beats of each class over all recordings."""
         return self._total("uncertain_counts")
 
     @property
-    def far_counts(self) -> dict[str, int]:
-        """Beats of each class that look like none in training, over all recordings."""
+    def out_of_distribution_counts(self) -> dict[str, int]:
+        """Out-of-distribution beats of each class over all recordings."""
         return self._total("far_counts")
 
-    def _total(self, what: str) -> dict[str, int]:
-        return {name: sum(one[what][name] for one in self.done) for name in self.classes}
+    def _total(self, key: str) -> dict[str, int]:
+        return {name: sum(entry[key][name] for entry in self.completed) for name in self.classes}
 
     @property
-    def mostly_far(self) -> tuple[str, ...]:
-        """The recordings most of whose beats look like none in training; the totals count them too."""
-        return tuple(one["file"] for one in self.done if 2 * one["far_beats"] > one["beats"])
+    def mostly_out_of_distribution(self) -> tuple[str, ...]:
+        """Recordings with more than half of their beats out of distribution; the totals include them."""
+        return tuple(entry["file"] for entry in self.completed if 2 * entry["far_beats"] > entry["beats"])
 
     @property
     def warned(self) -> dict[str, tuple[str, ...]]:
-        """Code of each grave warning -> the recordings it is of."""
-        codes = dict.fromkeys(code for one in self.done for code in one["grave_warnings"])
-        return {code: tuple(one["file"] for one in self.done if code in one["grave_warnings"]) for code in codes}
+        """Code of each severe warning -> the recordings it applies to."""
+        codes = dict.fromkeys(code for entry in self.completed for code in entry["grave_warnings"])
+        return {
+            code: tuple(entry["file"] for entry in self.completed if code in entry["grave_warnings"]) for code in codes
+        }
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to keep in mind of the totals: a sentence for each kind of grave warning, with the recordings."""
-        said = [
-            f"{code}, {CODES[code]}: {listed(names, NAMED)}" for code, names in self.warned.items() if code != FAR_BEATS
+        """Remarks about the totals: a sentence for each kind of severe warning, with the recordings."""
+        sentences = [
+            f"{code}, {CODES[code]}: {listed(names, _MAX_NAMED)}"
+            for code, names in self.warned.items()
+            if code != _OUT_OF_DISTRIBUTION
         ]
-        if self.mostly_far:
-            theirs = sum(one["beats"] for one in self.done if one["file"] in set(self.mostly_far))
-            what = (
-                f"{theirs:,} of these {count_of(sum(self.counts.values()), 'beat')} are of recordings that are mostly"
-            )
-            said.insert(0, f"{what} far, like none the model was trained on: {listed(self.mostly_far, NAMED)}")
-        return tuple(said)
+        if files := self.mostly_out_of_distribution:
+            beats = sum(entry["beats"] for entry in self.completed if entry["file"] in set(files))
+            what = f"{beats:,} of these {count_of(sum(self.counts.values()), 'beat')} are of recordings that are mostly"
+            sentences.insert(0, f"{what} far, like none the model was trained on: {listed(files, _MAX_NAMED)}")
+        return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the summary holds."""
+        """Return the contents of the summary file."""
         return {
-            "recordings": len(self.done) + len(self.failed),
-            "beats": sum(one["beats"] for one in self.done),
+            "recordings": len(self.completed) + len(self.failed),
+            "beats": sum(entry["beats"] for entry in self.completed),
             "counts": self.counts,
-            "uncertain_counts": self.uncertain_counts,
-            "far_counts": self.far_counts,
-            "unclassified_beats": sum(one.get("unclassified_beats", 0) for one in self.done),
-            "mostly_far": list(self.mostly_far),
+            "uncertain_counts": self.low_confidence_counts,
+            "far_counts": self.out_of_distribution_counts,
+            "unclassified_beats": sum(entry.get("unclassified_beats", 0) for entry in self.completed),
+            "mostly_far": list(self.mostly_out_of_distribution),
             "warned": {code: list(names) for code, names in self.warned.items()},
             "failed": list(self.failed),
-            "done": list(self.done),
+            "done": list(self.completed),
         }
 
     def _repr_html_(self) -> str:
-        """A notebook's table: the beats of each class, recording by recording, what is in doubt, and what failed."""
+        """Return a notebook's table: beats of each class by recording, warnings, and failures."""
         names = ("recording", *self.classes, "uncertain", "far", "warnings")
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        doubts = ["; ".join(said["text"] for said in one["warnings"]) for one in self.done]
+        warning_texts = ["; ".join(warning["text"] for warning in entry["warnings"]) for entry in self.completed]
         rows = [
-            [one["file"], *one["counts"].values(), one["uncertain_beats"], one["far_beats"], said]
-            for one, said in zip(self.done, doubts, strict=True)
+            [entry["file"], *entry["counts"].values(), entry["uncertain_beats"], entry["far_beats"], texts]
+            for entry, texts in zip(self.completed, warning_texts, strict=True)
         ]
         body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-        lines = [*self.remarks, *(one["problem"] for one in self.failed)]
-        wrong = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-        return f"<table><tr>{head}</tr>{body}</table><ul>{wrong}</ul>"
+        lines = [*self.remarks, *(entry["problem"] for entry in self.failed)]
+        remarks = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+        return f"<table><tr>{head}</tr>{body}</table><ul>{remarks}</ul>"
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A recording, what it is called in the summary, and the folder its predictions go to."""
+class _BatchRequest:
+    """A recording, its name in the summary, and the folder for its predictions."""
 
     path: Path
     name: str
@@ -134,21 +147,22 @@ class _Asked:
 
 
 @dataclass
-class _Listener(Watch):
-    """Passes on what a verb tells, with the recording's name before it."""
+class _RecordingReporter(ProgressReporter):
+    """Forwards notes and warnings, each with the recording's name before it."""
 
-    watch: Watch
+    reporter: ProgressReporter
     name: str = field(default="")
 
     def note(self, text: str) -> None:
-        """Pass a sentence on."""
-        self.watch.note(f"{self.name}: {text}")
+        """Forward a note."""
+        self.reporter.note(f"{self.name}: {text}")
 
     def warn(self, text: str) -> None:
-        """Pass a warning on."""
-        self.watch.warn(f"{self.name}: {text}")
+        """Forward a warning."""
+        self.reporter.warn(f"{self.name}: {text}")
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def predict_batch(
     records: Path | str | Sequence[Path | str],
     out: Path | str,
@@ -168,17 +182,17 @@ def predict_batch(
     strip_at_s: float | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Batch:
     """Classify the beats of many recordings, one after the other. Research use only, not for diagnosis.
 
-    A recording that cannot be used is listed with the reason, and the others are done. A batch that was killed goes
-    on with ``resume``, and ends the same.
+    A recording that cannot be used is listed with the reason, and the others are completed. An interrupted batch
+    continues with ``resume``, with the same result.
 
     Args:
-        records: recordings, and folders of them with all their sub-folders, whatever the format.
-        out: folder to write into, a folder's sub-folders alike: as ``RecordingPredictions.save``, and a summary of
-            all, ``predictions.summary.json``.
+        records: recordings of any format, and folders of recordings, searched recursively.
+        out: output folder, with the sub-folders of the input: files as of ``RecordingPredictions.save``, and the
+            summary, ``predictions.summary.json``.
         bundle: as in ``predict``; so are all arguments up to ``force``.
         patient: see there.
         int8: see there.
@@ -191,16 +205,15 @@ def predict_batch(
         trusted: see there.
         force: see there.
         strip: also draw 10 s of each on ECG paper.
-        strip_at_s: where each strip begins, in seconds; default: where most kinds of beats are.
-        resume: go on with the batch in ``out``: what the very same call has finished there is not done again, unless
-            a file of it has changed.
+        strip_at_s: start of each strip in seconds; default: where most kinds of beats are.
+        resume: continue the batch in ``out``: recordings completed by the same call are skipped, unless one of their
+            files has changed.
         overwrite: replace files of these names, but never a recording.
-        watch: told of the progress, and what to keep in mind of each recording.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what no recording can be read with: a bundle, a patient, an option; a folder without
-            recordings, files that are there already, a batch that was begun by another call, or that another process
-            is at work on.
+        EcgfedError: an unusable bundle, patient or option; a folder without recordings, existing files, a batch of
+            another call, or one that another process is working on.
 
     Examples:
         >>> import ecgfed
@@ -212,26 +225,26 @@ def predict_batch(
         raise OptionError("--resume and --overwrite", "both given", "one of them")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
-    wanted = None if leads is None else lead_list(leads)
-    options = BeatOptions(wanted or (), peaks, detector, annotator, read_options(how), mains_hz)
+    selection = None if leads is None else lead_list(leads)
+    options = BeatOptions(selection or (), peaks, detector, annotator, read_options(how), mains_hz)
     strip = strip or strip_at_s is not None
     call = call_of(opened, options, patient=patient, int8=int8, force=force, strip=strip, strip_at_s=strip_at_s)
-    asked = _asked([records] if isinstance(records, Path | str) else records, out, annotator)
+    requests = _requests([records] if isinstance(records, Path | str) else records, out, annotator)
 
-    def one_by_itself(one: _Asked) -> RecordingPredictions:
+    def predict_request(request: _BatchRequest) -> RecordingPredictions:
         return predict(
             bundle=opened,
-            recording=one.path,
+            recording=request.path,
             patient=patient,
             int8=int8,
-            leads=wanted,
+            leads=selection,
             peaks=peaks,
             detector=detector,
             mains_hz=mains_hz,
             annotator=annotator,
             how=how,
             force=force,
-            watch=_Listener(watch, one.name),
+            progress=_RecordingReporter(progress, request.name),
         )
 
     with locked(out):
@@ -240,83 +253,88 @@ def predict_batch(
             state.resume()
         elif not overwrite:
             state.refuse_unfinished()
-        if not resume:  # else it was asked when the batch began, and what is there since is its own
-            check_free([out / SUMMARY, *(file for one in asked for file in _targets(one, strip))], overwrite=overwrite)
+        if not resume:  # a resumed batch replaces its own files
+            check_free(
+                [out / SUMMARY, *(file for request in requests for file in _targets(request, strip))],
+                overwrite=overwrite,
+            )
         state.begin()
-        done, failed = _work(asked, state, one_by_itself, strip, strip_at_s, overwrite or resume, watch)
-        batch = Batch(tuple(done), tuple(failed), opened.classes, out / SUMMARY)
-        told = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
-        write_together({batch.summary: f"{told}\n".encode()})
+        completed, failed = _predict_all(
+            requests, state, predict_request, strip, strip_at_s, overwrite or resume, progress
+        )
+        batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
+        text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
+        write_together({batch.summary: f"{text}\n".encode()})
         state.end()
     return batch
 
 
-def _work(
-    asked: Sequence[_Asked],
+def _predict_all(
+    requests: Sequence[_BatchRequest],
     state: BatchState,
-    read: Callable[[_Asked], RecordingPredictions],
+    predict_request: Callable[[_BatchRequest], RecordingPredictions],
     strip: bool,
     strip_at_s: float | None,
     overwrite: bool,
-    watch: Watch,
+    progress: ProgressReporter,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Do what is not done yet, one recording after the other; return what was done and what failed."""
-    done: list[dict[str, Any]] = []
+    """Predict the recordings that are not completed; return the completed and the failed ones."""
+    completed: list[dict[str, Any]] = []
     failed: list[dict[str, str]] = []
-    problems, before = _in_the_way(asked), 0
-    for number, one in enumerate(asked):
+    problems, resumed = _name_clashes(requests), 0
+    for number, request in enumerate(requests):
         try:
-            if one.path in problems:
-                raise problems[one.path]
-            files = _targets(one, strip)
-            if said := state.done(one.name, one.path, files):
-                before += 1
+            if request.path in problems:
+                raise problems[request.path]
+            files = _targets(request, strip)
+            if result := state.stored_result(request.name, request.path, files):
+                resumed += 1
             else:
-                found = read(one)
-                files = found.save(one.out, strip=strip, strip_at_s=strip_at_s, overwrite=overwrite)
-                said = state.add(one.name, one.path, found, files)
-            done.append({"file": one.name, **said, "files": [str(file) for file in files]})
+                predictions = predict_request(request)
+                files = predictions.save(request.out, strip=strip, strip_at_s=strip_at_s, overwrite=overwrite)
+                result = state.add(request.name, request.path, predictions, files)
+            completed.append({"file": request.name, **result, "files": [str(file) for file in files]})
         except EcgfedError as problem:
-            failed.append({"file": one.name, "problem": problem.line})
-        watch.progress("recordings", number + 1, len(asked), one.name)
-    if before:
-        watch.note(f"{before} of {count_of(len(asked), 'recording')} were done before.")
-    return done, failed
+            failed.append({"file": request.name, "problem": problem.line})
+        progress.update("recordings", number + 1, len(requests), request.name)
+    if resumed:
+        progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were already completed.")
+    return completed, failed
 
 
-def _asked(records: Sequence[Path | str], out: Path, annotator: str) -> list[_Asked]:
-    """List the recordings, those of a folder with what it is called there; what lies in ``out`` is none."""
-    found: dict[Path, _Asked] = {}
-    for given in map(Path, records):
-        if not given.is_dir():
-            found.setdefault(given, _Asked(given, given.as_posix(), out))
+def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[_BatchRequest]:
+    """List the recordings, those of folders with their relative names; files in ``out`` are skipped."""
+    requests: dict[Path, _BatchRequest] = {}
+    for source in map(Path, records):
+        if not source.is_dir():
+            requests.setdefault(source, _BatchRequest(source, source.as_posix(), out))
             continue
-        if given.resolve() == out.resolve():
+        if source.resolve() == out.resolve():
             raise OptionError("--out", f"{out} is the folder of the recordings", "another folder")
-        for path in recordings_below(given, annotator=annotator):
+        for path in recordings_below(source, annotator=annotator):
             if not path.resolve().is_relative_to(out.resolve()):
-                relative = path.relative_to(given)
-                found.setdefault(path, _Asked(path, relative.as_posix(), out / relative.parent))
-    if not found:
+                relative = path.relative_to(source)
+                requests.setdefault(path, _BatchRequest(path, relative.as_posix(), out / relative.parent))
+    if not requests:
         where = ", ".join(map(str, records)) or "RECORDS"
         raise RecordError(where, "holds no recording", "one or more", "check the path")
-    return list(found.values())
+    return list(requests.values())
 
 
-def _targets(one: _Asked, strip: bool) -> list[Path]:
-    name = record_path(one.path).name
-    return [one.out / f"{name}.{end}" for end in (SUFFIX, "csv", "json", *["png"] * strip)]
+def _targets(request: _BatchRequest, strip: bool) -> list[Path]:
+    name = record_path(request.path).name
+    return [request.out / f"{name}.{end}" for end in (SUFFIX, "csv", "json", *["png"] * strip)]
 
 
-def _in_the_way(asked: Sequence[_Asked]) -> dict[Path, EcgfedError]:
-    """Return what is wrong with recordings whose predictions would be written over those of another one."""
-    wrong: dict[Path, EcgfedError] = dict(doubled([one.path for one in asked]))
-    taken: dict[str, Path] = {}  # by names without case: Windows and macOS tell none apart
-    for one in asked:
-        if one.path in wrong:
+def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
+    """Return an error for each recording whose predictions would replace those of another."""
+    problems: dict[Path, EcgfedError] = dict(doubled([request.path for request in requests]))
+    taken: dict[str, Path] = {}  # case-insensitive, as on Windows and macOS
+    for request in requests:
+        if request.path in problems:
             continue
-        first = taken.setdefault(str(_targets(one, False)[0]).casefold(), one.path)
-        if first != one.path:
-            found = f"has the name of {first}, whose predictions it would replace"
-            wrong[one.path] = RecordError(one.path, found, "another name, or another --out")
-    return wrong
+        first = taken.setdefault(str(_targets(request, False)[0]).casefold(), request.path)
+        if first != request.path:
+            problem = f"has the name of {first}, whose predictions it would replace"
+            problems[request.path] = RecordError(request.path, problem, "another name, or another --out")
+    return problems

@@ -1,8 +1,9 @@
-"""``prepare``: recordings in, a cohort out; of images: ``prepare_images``."""
+"""``prepare``: cohorts from recordings; ``prepare_images`` makes those from images."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import CohortError, OptionError
 from ecgfed.base.extras import require
 from ecgfed.base.files import check_new_folder, replacing_folder
@@ -20,7 +21,7 @@ from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.recording import ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.tasks.anonymous import named
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions, telling
+from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter, minutes_reporter, report_exclusions
 
 
 def _options(
@@ -42,6 +43,7 @@ def _options(
     return PrepareOptions(beats, labels, split, (holdout,) if isinstance(holdout, str) else tuple(holdout), seed)
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_mitbih(
     source: Path | str,
     out: Path | str,
@@ -63,13 +65,13 @@ def prepare_mitbih(
     key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
-    """Make a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
+    """Create a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
 
     Args:
-        source: folder with the records; with ``download``, the folder to put them in.
-        out: the cohort folder to make.
+        source: folder with the records; with ``download``, the folder to download them to.
+        out: the cohort folder to create.
         download: fetch the records from PhysioNet first, verified.
         url: a mirror to download from.
         split: ``random`` (stratified by class) or ``chronological``.
@@ -77,20 +79,20 @@ def prepare_mitbih(
         classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
         peaks: ``annotated`` or ``detected`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
-        rr_version: of the RR features: 2, which know gaps and the patient, or 1, which come one beat late.
-        holdout: client ids to keep out of training.
+        mains_hz: mains frequency where the recordings were made, 50 or 60, for detectors that use it; None is 60.
+        rr_version: version of the RR features: 2 respects gaps and patients, 1 lags by one beat.
+        holdout: client ids to exclude from training.
         leads: lead names in order of preference.
-        seed: decides the random split.
-        pack: also write the cohort as one small file there.
-        anonymize: new ids for patients and records, and nothing said of the files they came from (docs/privacy.md).
-        key: write who is who there, readable by its owner only.
-        overwrite: replace ``out`` where it exists.
-        workers: processes; default one a core. The result does not depend on it.
-        watch: told of the progress.
+        seed: seed of the random split.
+        pack: also pack the cohort into this file.
+        anonymize: new ids for patients and records, and no names of their files (docs/privacy.md).
+        key: file for the table of new and original ids, readable by its owner only.
+        overwrite: replace an existing ``out``.
+        workers: processes; default one per core. The result does not depend on it.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an input cannot be used; the message is one line.
     """
     from ecgfed.domain.cohort.download import PHYSIONET, download_mitbih
     from ecgfed.domain.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
@@ -101,12 +103,12 @@ def prepare_mitbih(
     )
     if download:
         require("wfdb", "reading the records")  # before they are fetched
-        download_mitbih(source, base_url=url or PHYSIONET, progress=telling(watch, "download"))
+        download_mitbih(source, base_url=url or PHYSIONET, on_progress=count_reporter(progress, "download"))
     sources, without = mitbih_sources(source, options, by)
-    _tell_of_the_same_person({one.id for one in sources}, options.holdout, watch)
+    _warn_of_split_patients({client.id for client in sources}, options.holdout, progress)
     check = count_check(sources, options)
     key = None if key is None else Path(key)
-    plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
+    plan = named(sources, options, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,
@@ -122,27 +124,28 @@ def prepare_mitbih(
                 "without_lead_count": len(without),
                 "counts_checked": check is not None,
             },
-            progress=telling(watch, "records"),
+            on_progress=count_reporter(progress, "records"),
         )
     cohort = open_cohort(out)
-    read = cohort.meta["records"] if not anonymize else digests(path for one in sources for path in one.records)
+    read = cohort.meta["records"] if not anonymize else digests(path for client in sources for path in client.records)
     if altered := wrong_files(read):
         which = listed(altered, 5)
         differ = count_of(len(altered), "file differs", "files differ")
-        watch.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
-    return _packed(cohort, pack, watch)
+        progress.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
+    return _packed(cohort, pack, progress)
 
 
-def _tell_of_the_same_person(clients: set[str], holdout: Sequence[str], watch: Watch) -> None:
-    """Warn of a record that is held out while another one of its person is trained on."""
+def _warn_of_split_patients(clients: set[str], holdout: Sequence[str], progress: ProgressReporter) -> None:
+    """Warn if one record of a patient is held out and another is trained on."""
     from ecgfed.domain.cohort.mitbih import SAME_PATIENT
 
-    for one, other in SAME_PATIENT.items():
-        if {one, other} <= clients and (one in holdout) != (other in holdout):
-            held, trained = (one, other) if one in holdout else (other, one)
-            watch.warn(f"{held} is held out, and {trained} is trained on: both are of the same person")
+    for first, second in SAME_PATIENT.items():
+        if {first, second} <= clients and (first in holdout) != (second in holdout):
+            excluded, trained = (first, second) if first in holdout else (second, first)
+            progress.warn(f"{excluded} is held out, and {trained} is trained on: both are of the same person")
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_folder(
     directory: Path | str,
     out: Path | str,
@@ -167,21 +170,21 @@ def prepare_folder(
     skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
-    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or of hospitals.
+    """Create a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or hospital formats.
 
-    Every recording is read once before the work begins, so that all that is wrong with them is known together.
+    All recordings are checked before the work begins, so that every unusable one is reported at once.
 
     Args:
         directory: folder of recordings, sub-folders included.
-        out: the cohort folder to make.
+        out: the cohort folder to create.
         patients: CSV with columns record and patient.
-        patient_comment: regular expression, one group, that finds the patient in a header's comments. What it finds
-            says whose a recording is and is not written down: the clients are called ``p0001``, ``p0002``, ...
+        patient_comment: regular expression with one group that matches the patient in a header's comments. The match
+            identifies the patient and is not stored: the clients are called ``p0001``, ``p0002``, ...
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which recordings
             to take; default all of them.
-        how: what CSV and NumPy files leave open.
+        how: options for CSV and NumPy files, which lack them.
         annotator: suffix of the annotation files.
         split: as in ``prepare_mitbih``; so are all arguments from here on.
         classes: see there.
@@ -195,13 +198,13 @@ def prepare_folder(
         pack: see there.
         anonymize: see there.
         key: see there.
-        skip_unusable: leave out what cannot be used, each with a warning, and go on with the rest.
+        skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
         overwrite: see there.
         workers: see there.
-        watch: see there.
+        progress: see there.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; of several recordings an ``UnusableError`` with its ``problems``.
+        EcgfedError: an input cannot be used; for several recordings an ``UnusableError`` with its ``problems``.
 
     Examples:
         >>> import ecgfed
@@ -236,13 +239,13 @@ def prepare_folder(
         ids=not (anonymize or patient_comment),
         problems=problems,
     )
-    sources = _without_unusable(sources, options, problems, skip=skip_unusable, watch=watch)
-    key, told = None if key is None else Path(key), telling(watch, "records")
+    sources = _without_unusable(sources, options, problems, skip=skip_unusable, progress=progress)
+    key, on_progress = None if key is None else Path(key), count_reporter(progress, "records")
     plan = named(
         sources,
         options,
         anonymize=anonymize,
-        found_in_headers=bool(patient_comment),
+        ids_from_headers=bool(patient_comment),
         key=key,
         out=out,
         overwrite=overwrite,
@@ -256,40 +259,41 @@ def prepare_folder(
             metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
             workers=workers,
-            progress=told,
-            watching=lambda recording: minutes_told(watch, "minutes read", recording, alone=False),
+            on_progress=on_progress,
+            on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )
     if plan.rows and key is None:
-        watch.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
-    return _packed(open_cohort(out), pack, watch)
+        progress.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
+    return _packed(open_cohort(out), pack, progress)
 
 
 def _without_unusable(
-    sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, watch: Watch
+    sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, progress: ProgressReporter
 ) -> list[Source]:
-    """Return the clients and recordings that can be used; raise what is wrong with others unless they are skipped."""
+    """Return the usable clients and recordings; raises UnusableError for others unless ``skip``."""
     from ecgfed.domain.cohort.check import usable
 
     total = sum(len(source.records) for source in sources) + len(problems)
-    kept = usable(sources, options.beats, problems, telling(watch, "files checked"))
+    usable_sources = usable(sources, options.beats, problems, count_reporter(progress, "files checked"))
     if not skip:
         problems.refuse(total)
-    if problems and not kept:
+    if problems and not usable_sources:
         first = next(iter(problems))[1]
         raise CohortError(
             problems.folder, f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
         )
     for name, problem in problems:
-        watch.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
-    return kept
+        progress.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
+    return usable_sources
 
 
 def _listed(problems: Problems, anonymous: bool) -> dict[str, object]:
-    """What ``cohort.json`` says of the recordings that were left out; no names of files where names leave."""
+    """Return the entry of ``cohort.json`` on skipped recordings, without file names where anonymous."""
     names = [] if anonymous else [problems.name_of(record) for record in sorted(problems.errors)]
     return {"count": len(problems), "recordings": names}
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_demo(
     out: Path | str,
     *,
@@ -302,25 +306,25 @@ def prepare_demo(
     pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
-    """Make up recordings of synthetic patients and a cohort from them: to see the software run, without data.
+    """Create recordings of synthetic patients and a cohort from them, to try the software without data.
 
     Args:
-        out: the cohort folder to make.
-        records: where to write the records; default ``OUT-records`` beside the cohort.
-        patients: how many patients.
-        minutes: how long to record each.
+        out: the cohort folder to create.
+        records: folder for the records; default ``OUT-records`` beside the cohort.
+        patients: number of patients.
+        minutes: length of each record in minutes.
         split: ``random`` or ``chronological``.
-        holdout: client ids to keep out of training.
-        seed: decides the recordings and the random split.
-        pack: also write the cohort as one small file there.
-        overwrite: replace ``out`` and ``records`` where they exist.
-        workers: processes; default one a core.
-        watch: told of the progress.
+        holdout: client ids to exclude from training.
+        seed: seed of the recordings and the random split.
+        pack: also pack the cohort into this file.
+        overwrite: replace existing ``out`` and ``records``.
+        workers: processes; default one per core.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an input cannot be used; the message is one line.
 
     Examples:
         >>> import ecgfed
@@ -331,14 +335,14 @@ def prepare_demo(
 
     out = Path(out)
     folder = out.parent / f"{out.name}-records" if records is None else Path(records)
-    here, there = out.resolve(), folder.resolve()
-    if here.is_relative_to(there) or there.is_relative_to(here):
+    cohort_folder, records_folder = out.resolve(), folder.resolve()
+    if cohort_folder.is_relative_to(records_folder) or records_folder.is_relative_to(cohort_folder):
         raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
     options = _options(("MLII",), "mitbih12", split, holdout, seed)
-    # Both folders or neither: the records take their name once the cohort has been made from them.
+    # Both folders or neither: the records get their final name once the cohort is complete.
     with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
         sources = write_demo_records(
-            partial, seed=seed, patients=patients, minutes=minutes, progress=telling(watch, "patients")
+            partial, seed=seed, patients=patients, minutes=minutes, on_progress=count_reporter(progress, "patients")
         )
         build_cohort(
             sources,
@@ -347,27 +351,27 @@ def prepare_demo(
             kind="demo",
             overwrite=overwrite,
             workers=workers,
-            progress=telling(watch, "records"),
+            on_progress=count_reporter(progress, "records"),
             metadata={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
         )
-    watch.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
-    return _packed(open_cohort(out), pack, watch)
+    progress.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
+    return _packed(open_cohort(out), pack, progress)
 
 
 def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False) -> Cohort:
-    """Make a cohort from a packed file, on the machine it travelled to.
+    """Create a cohort from a packed file.
 
     Args:
         file: written by ``pack``.
-        out: the cohort folder to make.
-        overwrite: replace ``out`` where it exists.
+        out: the cohort folder to create.
+        overwrite: replace an existing ``out``.
 
     Raises:
-        CohortError: it is no packed cohort.
+        CohortError: the file is not a packed cohort.
 
     Examples:
         >>> import ecgfed
-        >>> here = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
+        >>> cohort = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
         >>> ecgfed.unpack_cohort("packed.zip", "unpacked")
         Cohort('unpacked': 3 clients, 12 classes, 247 beats)
     """
@@ -377,22 +381,24 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     return open_cohort(out)
 
 
-def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
-    """Return the cohort, packed too where that is asked for; warn of units, and of what was excluded."""
-    large = {str(one["name"]): float(one["too_large_mv"]) for one in cohort.meta["records"] if "too_large_mv" in one}
+def _packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
+    """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
+    large = {
+        str(entry["name"]): float(entry["too_large_mv"]) for entry in cohort.meta["records"] if "too_large_mv" in entry
+    }
     if large:
         first = max(large, key=lambda name: large[name])
-        watch.warn(
+        progress.warn(
             f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
-    noted = [one for one in cohort.meta["records"] if one.get("notes")]
+    noted = [entry for entry in cohort.meta["records"] if entry.get("notes")]
     if noted:
         count = count_of(len(cohort.meta["records"]), "recording")
-        watch.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
-    report_exclusions(exclusions(cohort).values(), watch)
+        progress.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
+    report_exclusions(exclusions(cohort).values(), progress)
     if file is not None:
         from ecgfed.domain.cohort.pack import pack_cohort
 
-        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
+        progress.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
     return cohort

@@ -1,12 +1,14 @@
-"""``prepare cifar10``: images in, a cohort out."""
+"""``prepare cifar10``: a cohort from images."""
 
 from pathlib import Path
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.tasks.watch import NOBODY, Watch, telling
+from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def prepare_cifar10(
     source: Path | str,
     out: Path | str,
@@ -23,34 +25,34 @@ def prepare_cifar10(
     limit: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> Cohort:
-    """Make a cohort from CIFAR-10: 50 clients of long-tailed size and classes, 10,000 common test images.
+    """Create a cohort from CIFAR-10: 50 clients with long-tailed sizes and classes, 10,000 common test images.
 
     Args:
-        source: folder with the batches of either layout, or an official archive; with ``download``, where to put it.
-        out: the cohort folder to make.
+        source: folder with the batches of either layout, or an official archive; with ``download``, its destination.
+        out: the cohort folder to create.
         download: fetch the binary archive (162 MB) first.
         url: a mirror to download from.
         partition: ``longtail`` (GRP-FED) or ``dirichlet`` (Fed-RoD).
-        clients: how many; default 50 for ``longtail``, 20 else.
+        clients: number of clients; default 50 for ``longtail``, 20 otherwise.
         rho: ``longtail``: client sizes fall as rank^-rho; default 0.7.
         tau: ``longtail``: a client's class shares fall by this factor; default 0.5.
-        alpha: ``dirichlet``: concentration; less is more different clients; default 0.3.
+        alpha: ``dirichlet``: concentration; lower makes clients differ more; default 0.3.
         imbalance: ``dirichlet``: images of the most frequent class for one of the rarest; default 1.
-        valid_share: share of a client's images it does not train on.
-        limit: take so many of the 50,000 images, and a fifth of it to test.
-        seed: decides everything that is drawn.
-        overwrite: replace ``out`` where it exists.
-        watch: told of the progress.
+        valid_share: share of a client's images for validation.
+        limit: use this many of the 50,000 training images, and a fifth as many test images.
+        seed: seed of all random choices.
+        overwrite: replace an existing ``out``.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an input cannot be used; the message is one line.
     """
     from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
-    source, out, told = Path(source), Path(out), telling(watch, "images")
+    source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
     _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
     options = CifarOptions(
         partition,
@@ -66,18 +68,18 @@ def prepare_cifar10(
     if download and source.is_file():
         raise OptionError("--source", f"{source} is a file", "a folder to download into", "or leave --download out")
     if download:
-        source = download_cifar10(source, base_url=url or HOME_PAGE, progress=told)
-    data = read_cifar10(source, told)
-    build_cifar_cohort(data, out, options, overwrite=overwrite, progress=told)
+        source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=on_progress)
+    data = read_cifar10(source, on_progress)
+    build_cifar_cohort(data, out, options, overwrite=overwrite, on_progress=on_progress)
     if data.warning:
-        watch.warn(data.warning)
+        progress.warn(data.warning)
     return open_cohort(out)
 
 
-def _check_partition(partition: str, given: dict[str, float | None]) -> None:
-    """Refuse options given that are another partition's; raises OptionError."""
-    others = {"longtail": ("alpha", "imbalance"), "dirichlet": ("rho", "tau")}
-    for name in others.get(partition, ()):
-        if given[name] is not None:
-            other = next(kind for kind in others if kind != partition)
-            raise OptionError(f"--{name}", f"given for {partition}", f"--partition {other}", f"leave --{name} out")
+def _check_partition(partition: str, values: dict[str, float | None]) -> None:
+    """Raise OptionError for options of the other partition."""
+    inapplicable = {"longtail": ("alpha", "imbalance"), "dirichlet": ("rho", "tau")}
+    for name in inapplicable.get(partition, ()):
+        if values[name] is not None:
+            expected = next(kind for kind in inapplicable if kind != partition)
+            raise OptionError(f"--{name}", f"given for {partition}", f"--partition {expected}", f"leave --{name} out")

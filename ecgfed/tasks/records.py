@@ -1,4 +1,4 @@
-"""Which records a verb was given, which lead of them is meant, and times in them, as a person writes these."""
+"""Parse records, leads and times as users specify them."""
 
 import math
 import re
@@ -22,78 +22,78 @@ from ecgfed.domain.record.opening import open_recording
 from ecgfed.domain.record.recording import AnyRecording, ReadOptions
 from ecgfed.domain.record.wfdb_header import record_base, segment_names
 
-#: Why a channel that is no ECG was not read, as the readers say it.
+#: The readers' reasons for skipping channels that are not ECG.
 NOT_ECG = ("no ECG", "no voltage")
 #: ``300``, ``5:07.3`` or ``1:05:00``.
 _MOMENT = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+\.?\d*|\.\d+)")
 
 
-def record_paths(given: Sequence[Path]) -> list[Path]:
-    """Return recordings' paths, WFDB records without suffix; of a folder its WFDB records in order of name.
+def record_paths(paths: Sequence[Path]) -> list[Path]:
+    """Return paths of recordings, WFDB records without suffix; a folder yields its WFDB records in name order.
 
-    Segments are parts of the record that names them.
+    Segments of multi-segment records are not listed.
 
     Raises:
-        RecordError: a folder without a record.
+        RecordError: a folder without records.
     """
-    found: list[Path] = []
-    for path in given:
+    records: list[Path] = []
+    for path in paths:
         if not path.is_dir():
-            found.append(record_base(path))
+            records.append(record_base(path))
             continue
         headers = sorted(file for file in path.glob("*") if file.suffix.casefold() == ".hea")
         parts = {name for header in headers for name in segment_names(header)}
         inside = [record_base(header) for header in headers if header.stem not in parts]
         if not inside:
             raise RecordError(path, "holds no record", "WFDB headers (RECORD.hea)", "check the folder, or name files")
-        found += inside
-    return list(dict.fromkeys(found))
+        records += inside
+    return list(dict.fromkeys(records))
 
 
 def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
-    """Return a recording that has been read, with another lead in use.
+    """Return a recording with another lead in use.
 
     Args:
-        recording: it.
+        recording: the recording.
         leads: lead names in order of preference.
 
     Raises:
-        OptionError: a place, ``#2``, where it is not known: places count the channels of a file, and not all of them
-            were read.
-        RecordError: none of the leads is there, or two are that nothing tells apart.
+        OptionError: a channel number, ``#2``, of a recording of which some channels were not read: it counts the
+            channels of the file.
+        RecordError: none of the leads is present, or two that match are indistinguishable.
     """
-    places = [one for one in leads if position_in(one) is not None]
-    if places and recording.files and (recording.skipped or len(recording.leads) == 1):
-        read = f"{places[0]} of a recording of which not every channel was read"
+    positions = [name for name in leads if position_in(name) is not None]
+    if positions and recording.files and (recording.skipped or len(recording.leads) == 1):
+        read = f"{positions[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
-        raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
+        raise OptionError("--lead", read, names, "or pass its file: numbers count the channels of the file")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
     return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 
 
-def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:
-    """Return a recording in which beats are looked for in the leads that a person named, and in no other.
+def with_beat_leads(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:
+    """Return a recording whose beats are detected in the requested leads only.
 
     Args:
-        recording: with the lead in use chosen.
-        leads: one name, or several in order of preference: the one in use alone; a ``LeadGroup``: all of it that is
-            there; None: every ECG.
+        recording: the recording, with the lead in use chosen.
+        leads: one name, or several in order of preference: the lead in use only; a ``LeadGroup``: all of its leads;
+            None: all ECG leads.
 
     Raises:
-        RecordError: a lead of a group is not there, is no ECG, or two are that nothing tells apart.
+        RecordError: a lead of a group is missing or not an ECG, or two that match are indistinguishable.
     """
     if leads is None:
         return recording
     if not isinstance(leads, LeadGroup):
         return replace(recording, beat_leads=(recording.lead,))
     for name in leads:
-        _refuse_left_out(recording, name)
+        _check_channel(recording, name)
     rows = [choose_lead(recording.leads, recording.path, (name,)) for name in leads]
     return replace(recording, beat_leads=tuple(recording.leads[row] for row in rows))
 
 
-def _refuse_left_out(recording: AnyRecording, name: str) -> None:
-    """Raise RecordError where a lead that a person named is a channel that was not read beside the one in use."""
+def _check_channel(recording: AnyRecording, name: str) -> None:
+    """Raise RecordError if a requested lead is a channel that was skipped."""
     channels = dict(entry.rpartition(": ")[::2] for entry in recording.skipped)
     match = None if find_lead(recording.leads, (name,)) else find_lead(tuple(channels), (name,))
     if match is None:
@@ -101,8 +101,8 @@ def _refuse_left_out(recording: AnyRecording, name: str) -> None:
     channel = tuple(channels)[match.at[0]]
     reason = channels[channel]
     what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
-    found = f"channel {channel} {what}"
-    raise RecordError(recording.path, found, f"leads among {', '.join(recording.leads)}", "leave it out of --leads")
+    problem = f"channel {channel} {what}"
+    raise RecordError(recording.path, problem, f"leads among {', '.join(recording.leads)}", "leave it out of --leads")
 
 
 def open_for_model(
@@ -113,45 +113,45 @@ def open_for_model(
     every_lead: bool = True,
     how: ReadOptions | None = None,
 ) -> AnyRecording:
-    """Return a recording with the lead in use chosen for a model: as a person named it, else as the model was trained.
+    """Return a recording with the lead in use chosen: the requested lead, else a lead the model was trained on.
 
-    Where a person named none and the recording has none of the model's, but a single ECG, that one is read: there is
-    nothing to choose, and predictions warn of the other lead.
+    Without a requested lead, a recording with a single ECG lead that the model was not trained on is read all the
+    same; predictions warn of the other lead.
 
     Args:
-        recording: one that was read, or its file.
+        recording: a recording, or its file.
         trained: the model's leads in order of preference.
-        leads: as of ``looked_at``.
-        every_lead: read the other leads of a file, too.
-        how: what a CSV or NumPy file leaves open.
+        leads: as in ``with_beat_leads``.
+        every_lead: also read the other leads of a file.
+        how: sampling frequency, units and columns of CSV and NumPy files.
 
     Raises:
-        EcgfedError: it cannot be read, or none of the leads is there and there are several ECGs to choose from.
+        EcgfedError: it is unreadable, or none of the leads is present and there are several ECG leads.
     """
 
-    def opened(selection: tuple[str, ...]) -> AnyRecording:
+    def open_with(selection: tuple[str, ...]) -> AnyRecording:
         if isinstance(recording, AnyRecording):
             return with_lead(recording, selection)
         return open_recording(recording, selection, every_lead=every_lead, how=how)
 
     named = None if leads is None else lead_list(leads)
     try:
-        found = opened(trained if named is None else named)
+        result = open_with(trained if named is None else named)
     except NoLeadError as problem:
         if named is not None or len(problem.ecg) != 1:
             raise
-        found = opened(problem.ecg)
-    return looked_at(found, named)
+        result = open_with(problem.ecg)
+    return with_beat_leads(result, named)
 
 
 def recording_digests(recording: AnyRecording) -> list[str]:
-    """Return SHA-256 of a recording's files but its header, in order: it is known by them, whatever it is called."""
+    """Return sorted SHA-256 digests of a recording's files without the header: they identify it under any name."""
     files = [file for file in recording.files if file.suffix.casefold() != ".hea" and file.is_file()]
     return sorted(map(sha256, files))
 
 
 def no_ecg(recording: AnyRecording) -> str:
-    """Say that the lead in use is no ECG by its name, in one sentence, or ``""``: a place asks for any channel."""
+    """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
     at = recording.leads.index(recording.lead)
     return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
 
@@ -161,11 +161,11 @@ def seconds_of(moment: float | str, option: str, expected: str) -> float:
 
     Args:
         moment: seconds, or text such as ``5:07.3``, ``1:05:00`` or ``300``.
-        option: the option it was given with, for messages.
-        expected: what to say is expected, for messages.
+        option: the option, for messages.
+        expected: the expected value, for messages.
 
     Raises:
-        OptionError: it is no time, or lies before 0.
+        OptionError: an invalid or negative time.
     """
     if not isinstance(moment, str):
         if math.isfinite(moment) and moment >= 0:

@@ -1,23 +1,25 @@
-"""``report`` of a run: a folder that ``train`` and ``evaluate`` wrote in, a page for researchers out."""
+"""``report`` of a run: a page for researchers from the folder that ``train`` and ``evaluate`` wrote."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.text import shortened
 from ecgfed.core.runs.seeds import single_run_folder
 from ecgfed.reports.run_page import run_page
-from ecgfed.reports.run_parts import Mixes, RunParts, Scored, Sent
+from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredPatient
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.report_run_parts import run_parts
-from ecgfed.tasks.watch import NOBODY, Watch
 
 
 @runtime_checkable
 class Opened(Protocol):
-    """What has a folder: a run or a cohort that was opened. So none of their libraries is loaded for a page."""
+    """An open run or cohort, as a protocol so that their libraries are not loaded for a page."""
 
     @property
     def path(self) -> Path:
@@ -30,8 +32,8 @@ class RunReport:
 
     Attributes:
         path: the run's folder.
-        parts: what the report holds.
-        files: what was written.
+        parts: the content of the report.
+        files: the written files.
     """
 
     path: Path
@@ -39,50 +41,53 @@ class RunReport:
     files: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
-        parts, told = self.parts, "not evaluated"
+        parts, scores = self.parts, "not evaluated"
         if parts.scored:
             first = parts.scored[0]
             names = [name for name in ("T_g", "T_p", "T_r", "T_l") if name in first.scores]
-            told = f"{first.split} {', '.join(f'{name} {first.scores[name]:.3f}' for name in names)}"
-        return f"RunReport({shortened(parts.run, 50)!r}: {shortened(parts.method, 40)}, {told})"
+            scores = f"{first.split} {', '.join(f'{name} {first.scores[name]:.3f}' for name in names)}"
+        return f"RunReport({shortened(parts.run, 50)!r}: {shortened(parts.method, 40)}, {scores})"
 
     @cached_property
     def html(self) -> str:
-        """The page: one HTML document that needs no other file and no network."""
+        """The page: one self-contained HTML document."""
         return run_page(self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the page says, JSON-ready; None is what was not assessed, no evaluation is an empty list."""
+        """Return the content of the page, JSON-ready; None where not assessed, an empty list without evaluations."""
         parts = self.parts
         return {
             "run": parts.run,
             "method": parts.method,
             "intended_use": parts.intended_use,
-            "about": dict(parts.about),
+            "about": dict(parts.header),
             "notes": [{"code": code, "text": text} for code, text in parts.notes],
             "classes": list(parts.classes),
-            "evaluations": [_scored_dict(one) for one in parts.scored],
+            "evaluations": [_scored_dict(scored) for scored in parts.scored],
             "clients": _mixes_dict(parts.mixes) if isinstance(parts.mixes, Mixes) else None,
-            "bytes": _sent_dict(parts.sent) if isinstance(parts.sent, Sent) else None,
+            "bytes": _sent_dict(parts.sent) if isinstance(parts.sent, CommunicationCost) else None,
             "time": dict(parts.seconds),
             "settings": {title: dict(pairs) for title, pairs in parts.settings},
             "files": [str(file) for file in self.files],
         }
 
 
-def _scored_dict(one: Scored) -> dict[str, Any]:
+def _scored_dict(scored: Scored) -> dict[str, Any]:
     return {
-        **{name: getattr(one, name) for name in ("title", "split", "personal", "round", "beats")},
-        "scores": one.scores,
-        "scores_truth": one.scores_truth,
-        "classes": [asdict(row) for row in one.classes],
-        "patients": [
-            {**asdict(row), "gain": row.gain, "others": dict(zip(one.others, row.others, strict=True))}
-            for row in one.patients
-        ],
-        "confusion": None if one.confusion is None else one.confusion.tolist(),
-        "confusion_personal": None if one.confusion_personal is None else one.confusion_personal.tolist(),
+        **{name: getattr(scored, name) for name in ("title", "split", "personal", "round", "beats")},
+        "scores": scored.scores,
+        "scores_truth": scored.scores_truth,
+        "classes": [asdict(row) for row in scored.classes],
+        "patients": [_patient_dict(patient, scored.alternatives) for patient in scored.patients],
+        "confusion": None if scored.confusion is None else scored.confusion.tolist(),
+        "confusion_personal": None if scored.confusion_personal is None else scored.confusion_personal.tolist(),
     }
+
+
+def _patient_dict(patient: ScoredPatient, alternatives: Sequence[str]) -> dict[str, Any]:
+    values = asdict(patient)
+    values["others"] = dict(zip(alternatives, values.pop("alternative_f1"), strict=True))
+    return {**values, "gain": patient.gain}
 
 
 def _mixes_dict(mixes: Mixes) -> list[dict[str, Any]]:
@@ -92,11 +97,12 @@ def _mixes_dict(mixes: Mixes) -> list[dict[str, Any]]:
     ]
 
 
-def _sent_dict(sent: Sent) -> dict[str, Any]:
+def _sent_dict(sent: CommunicationCost) -> dict[str, Any]:
     rounds = [{"when": when, "down": down, "up": up} for when, down, up in sent.rows]
-    return {"rounds": rounds, "down": sent.down, "up": sent.up, "approximate": sent.about}
+    return {"rounds": rounds, "down": sent.down, "up": sent.up, "approximate": sent.approximate}
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def report_run(
     run: Opened | Path | str,
     out: Path | str | None = None,
@@ -104,22 +110,22 @@ def report_run(
     cohort: Opened | Path | str | None = None,
     pdf: bool = False,
     overwrite: bool = False,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
 ) -> RunReport:
-    """Make a page of what a run holds: scores, patients, classes, learning curves, clients, cost, settings.
+    """Make a report page of a run: scores, patients, classes, learning curves, clients, cost, settings.
 
-    Nothing is trained or scored for it: a run that was not evaluated has a page that says so.
+    Nothing is trained or scored: the page of a run without evaluation says so.
 
     Args:
         run: a run, or its folder.
         out: the page to write, ``.html``; None writes nothing.
-        cohort: its cohort, where it has moved.
-        pdf: also print the page beside it, through Chromium.
-        overwrite: replace the page where it exists.
-        watch: told what to keep in mind.
+        cohort: its cohort, if that has moved.
+        pdf: also print the page to a PDF beside it, with Chromium.
+        overwrite: replace an existing page.
+        progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an input cannot be used; the message is one line.
 
     Examples:
         >>> import ecgfed
@@ -131,12 +137,12 @@ def report_run(
     path = single_run_folder(_folder(run))
     parts = run_parts(path, None if cohort is None else _folder(cohort))
     if not parts.scored:
-        watch.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
-    found = RunReport(path, parts, tuple(targets))
+        progress.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
+    result = RunReport(path, parts, tuple(targets))
     if targets:
-        write_page(targets, found.html, browser)
-    return found
+        write_page(targets, result.html, browser)
+    return result
 
 
-def _folder(given: Opened | Path | str) -> Path:
-    return given.path if isinstance(given, Opened) else Path(given)
+def _folder(source: Opened | Path | str) -> Path:
+    return source.path if isinstance(source, Opened) else Path(source)

@@ -1,4 +1,4 @@
-"""What a run's page holds, gathered from the run's folder and its cohort. No torch, but where bytes are measured."""
+"""The content of a run's page, from its folder and its cohort. Imports torch only to measure the bytes sent."""
 
 import os
 import statistics
@@ -18,19 +18,19 @@ from ecgfed.core.runs.summary import RunProgress, examples_of, progress_of
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.reports.charts import Curve, Panel
-from ecgfed.reports.run_parts import Mixes, RunParts, Scored, ScoredClass, ScoredPatient, Sent
+from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredClass, ScoredPatient
 
 USE = "Research use only, not for diagnosis."
-#: A number of this size is no loss of any training, and its square no number.
+#: Larger numbers are not plotted: their squares overflow.
 _MOST = 1e100
-#: No round takes 30,000 years.
+#: Longer rounds, of 30,000 years, are refused as damaged.
 _LONGEST_S = 1e12
 _RESTORE = "restore the file"
-#: Keys of a line of the history that are no curve.
+#: Keys of a history line without a curve.
 _NO_CURVES = {"round", "passes", "loss_mean", "loss_max", "worst_client"}
-_SCORES = {"valid_T_g": "global answer, pooled (T_g)", "valid_T_p": "personal answers, mean (T_p)"}
+_SCORES = {"valid_T_g": "global model, pooled (T_g)", "valid_T_p": "personal models, mean (T_p)"}
 _ALSO = {"T_p_global": "T_p of the global model", "T_l_clients": "T_l, mean of the patients' own harmonic means"}
-#: What other numbers of a round mean, where their name does not say it.
+#: Labels of other numbers of a round.
 _MEANINGS = {
     "q": "q, the weight of high losses",
     "sigma": "sigma, spread of the clients' losses",
@@ -40,37 +40,39 @@ Lines = list[dict[str, Any]]
 
 
 def name_of_run(path: Path) -> str:
-    """Return what a run is called on a page: its folder, without the way there, which may name a person."""
+    """Return the name of a run on a page: that of its folder, since the path may name a person."""
     return path.resolve().name
 
 
 def run_parts(path: Path, cohort: Path | None) -> RunParts:
-    """Gather a run's page.
+    """Return the content of a run's page.
 
     Args:
         path: the run's folder.
-        cohort: where its cohort lies now; None: where it lay.
+        cohort: the folder of its cohort; None for the recorded one.
 
     Raises:
-        RunError: it is no run, or damaged.
-        CohortError, RunError: a cohort that was named cannot be opened, or is another one.
+        RunError: the folder is not a run, or is damaged.
+        CohortError, RunError: ``cohort`` cannot be opened, or is not the run's.
     """
     document = read_document(path)
     progress = progress_of(document)
     lines, timing = (read_lines(path / name, progress.finished_rounds) for name in (HISTORY, TIMING))
-    kept = read_evaluations(document)
+    evaluations = read_evaluations(document)
     opened = _cohort(document, cohort)
-    images = any(one.images for one in kept) or (isinstance(opened, Cohort) and opened.modality == "image")
+    images = any(evaluation.images for evaluation in evaluations) or (
+        isinstance(opened, Cohort) and opened.modality == "image"
+    )
     what = "images" if images else "beats"
     return RunParts(
         name_of_run(path),
         document.method,
-        _about(document, progress),
+        _header(document, progress),
         USE,
-        tuple(_notes(document, progress, lines, kept, opened)),
+        tuple(_notes(document, progress, lines, evaluations, opened)),
         what,
         document.classes,
-        tuple(_scored(one, kept, what) for one in kept),
+        tuple(_scored(evaluation, evaluations, what) for evaluation in evaluations),
         tuple(panels_of(lines, path / HISTORY)),
         _mixes(opened) if isinstance(opened, Cohort) else opened,
         _sent(document, lines),
@@ -80,21 +82,21 @@ def run_parts(path: Path, cohort: Path | None) -> RunParts:
 
 
 def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
-    """Return the run's cohort, or why nobody can look into it; one that was named has to be the right one."""
+    """Return the run's cohort, or why it is not available; raises for a wrong ``named`` one."""
     where = document.path / document.cohort_path if named is None else named
     if named is None and not where.is_dir():
-        return "its cohort is not where it was; say where it lies with --cohort"
+        return "its cohort is not where it was; name its folder with --cohort"
     try:
         opened = open_cohort(where)
-    except EcgfedError as problem:
+    except EcgfedError as error:
         if named is not None:
             raise
-        return f"its cohort cannot be opened ({problem.reason})"
+        return f"its cohort cannot be opened ({error.reason})"
     if opened.fingerprint != document.fingerprint:
         if named is not None:
-            found = f"was trained on another cohort than {named} is (fingerprints differ)"
-            raise RunError(document.path, found, action="name the right one with --cohort")
-        return "what lies where its cohort was is another one; say where it lies with --cohort"
+            problem = f"was trained on another cohort than {named} is (fingerprints differ)"
+            raise RunError(document.path, problem, action="name the right one with --cohort")
+        return "the folder of its cohort holds another one; name the right folder with --cohort"
     if document.classes and opened.classes != document.classes:
         return "its cohort names other classes now"
     if document.clients and tuple(client.id for client in opened.clients) != document.clients:
@@ -104,14 +106,14 @@ def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
     return opened
 
 
-def _about(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, str], ...]:
+def _header(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, str], ...]:
     plan, versions = document.plan, document.versions
     local = plan.get("local_steps")
     epochs = plan.get("local_epochs") or 0
     work = count_of(epochs, "epoch") if local is None else count_of(local, "step")
     some = plan.get("clients_per_round")
     cohort = Path(os.path.normpath(document.cohort_path)).name
-    said = [
+    rows = [
         ("Method", document.method),
         (
             "Cohort",
@@ -123,64 +125,72 @@ def _about(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, str
         ("Passes over the training data", "-" if progress.passes is None else f"{progress.passes:.1f}"),
         ("Local work a round", f"{work}, batches of {plan.get('batch_size', '-')}"),
         ("Clients a round", "all" if some is None else str(some)),
-        ("Made by", ", ".join(f"{name} {one}" for name, one in versions.items())),
+        ("Made by", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]
-    return tuple(said)
+    return tuple(rows)
 
 
 def _notes(
-    document: RunDocument, progress: RunProgress, lines: Lines, kept: Sequence[StoredEvaluation], cohort: Cohort | str
+    document: RunDocument,
+    progress: RunProgress,
+    lines: Lines,
+    evaluations: Sequence[StoredEvaluation],
+    cohort: Cohort | str,
 ) -> list[tuple[str, str]]:
-    """Return what to keep in mind: code and sentence."""
+    """Return the notes: code and sentence."""
     name, notes = name_of_run(document.path), []
     if isinstance(cohort, Cohort) and cohort.meta.get("synthetic"):
-        notes.append(("synthetic", "Its patients are made up: scores show that the software runs, and nothing more."))
-    if not kept:
+        notes.append(("synthetic", "Its patients are synthetic: the scores only show that the software runs."))
+    if not evaluations:
         notes.append(("not-evaluated", f"not evaluated: run 'ecgfed evaluate {name}'"))
-    elif all(one.split != "test" for one in kept):
-        said = f"Not evaluated on the test split: run 'ecgfed evaluate {name}'. Validation scores are shown."
-        notes.append(("not-evaluated-on-test", said))
-    for one in kept:
-        if one.round != progress.finished_rounds:
-            again = f"run 'ecgfed evaluate {name} {one.command}' again"
-            said = f"{one.folder} is of round {one.round:,}, and the run has {progress.finished_rounds:,}: {again}"
-            notes.append(("old-evaluation", said))
+    elif all(evaluation.split != "test" for evaluation in evaluations):
+        text = f"Not evaluated on the test split: run 'ecgfed evaluate {name}'. Validation scores are shown."
+        notes.append(("not-evaluated-on-test", text))
+    for evaluation in evaluations:
+        if evaluation.round != progress.finished_rounds:
+            again = f"run 'ecgfed evaluate {name} {evaluation.command}' again"
+            rounds = f"is of round {evaluation.round:,}, and the run has {progress.finished_rounds:,}"
+            text = f"{evaluation.folder} {rounds}: {again}"
+            notes.append(("old-evaluation", text))
     if progress.finished_rounds < progress.rounds:
-        said = f"The run is not finished: {progress.finished_rounds:,} of {count_of(progress.rounds, 'round')}."
-        notes.append(("not-finished", said))
-    if said := never_predicted(lines):
-        notes.append(("never-predicted", said))
+        text = f"The run is not finished: {progress.finished_rounds:,} of {count_of(progress.rounds, 'round')}."
+        notes.append(("not-finished", text))
+    if text := never_predicted(lines):
+        notes.append(("never-predicted", text))
     return notes
 
 
 def never_predicted(lines: Lines) -> str:
-    """Say which classes the global model never predicted when it was last asked; empty where it predicts them all."""
-    told = [line for line in lines if isinstance(line.get("never_predicted"), list)]
-    if not (told and told[-1]["never_predicted"]):
+    """Return the classes that the global model never predicted at its last validation, as a sentence, or ``""``."""
+    recorded = [line for line in lines if isinstance(line.get("never_predicted"), list)]
+    if not (recorded and recorded[-1]["never_predicted"]):
         return ""
-    never = ", ".join(map(str, told[-1]["never_predicted"]))
-    return f"On validation beats of round {told[-1]['round']:,} the global model never predicts: {never}."
+    never = ", ".join(map(str, recorded[-1]["never_predicted"]))
+    return f"On validation beats of round {recorded[-1]['round']:,} the global model never predicts: {never}."
 
 
-def _title(one: StoredEvaluation) -> str:
-    said = "Test split" if one.split == "test" else "Validation split"
-    if one.personal:
-        said += f", personal answers {'of the method' if one.personal == 'method' else f'by {one.personal}'}"
-    if one.leave_out != "nothing":
-        said += f", without {one.leave_out}"
-    return said
+def _title(evaluation: StoredEvaluation) -> str:
+    title = "Test split" if evaluation.split == "test" else "Validation split"
+    if evaluation.personal:
+        source = "of the method" if evaluation.personal == "method" else f"by {evaluation.personal}"
+        title += f", personal answers {source}"
+    if evaluation.leave_out != "nothing":
+        title += f", without {evaluation.leave_out}"
+    return title
 
 
-def _scored(one: StoredEvaluation, every: Sequence[StoredEvaluation], what: str) -> Scored:
-    """Return one evaluation, beside it what other personal answers score on the same beats."""
+def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation], what: str) -> Scored:
+    """Return one evaluation, with scores of alternative personal models on the same beats."""
     same = ("split", "leave_out", "protocol", "round")
-    others = [
-        other
-        for other in every
-        if other is not one and other.personal and all(getattr(other, name) == getattr(one, name) for name in same)
+    alternatives = [
+        candidate
+        for candidate in evaluations
+        if candidate is not evaluation
+        and candidate.personal
+        and all(getattr(candidate, name) == getattr(evaluation, name) for name in same)
     ]
-    worst = {patient.client for patient in one.worst_tenth()}
-    by_client = [{patient.client: patient.personal_f1 for patient in other.patients} for other in others]
+    worst = {patient.client for patient in evaluation.worst_tenth()}
+    by_client = [{patient.client: patient.personal_f1 for patient in candidate.patients} for candidate in alternatives]
     patients = [
         ScoredPatient(
             patient.client,
@@ -192,68 +202,70 @@ def _scored(one: StoredEvaluation, every: Sequence[StoredEvaluation], what: str)
             patient.client in worst,
             tuple(table.get(patient.client) for table in by_client),
         )
-        for patient in sorted(one.patients, key=lambda patient: -patient.gain)
+        for patient in sorted(evaluation.patients, key=lambda patient: -patient.gain)
     ]
-    more = [(said, f"{one.scores[name]:.3f}") for name, said in _ALSO.items() if name in one.scores]
-    more += [(f"T_p with the {name}", f"{value:.3f}") for name, value in one.variants.items()]
-    more += [(f"{name} of the local models", f"{value:.3f}") for name, value in one.local.items()]
-    if one.protocol:
-        more.append(("Without a global model, a method answers globally by its", one.protocol))
+    more = [(label, f"{evaluation.scores[name]:.3f}") for name, label in _ALSO.items() if name in evaluation.scores]
+    more += [(f"T_p with the {name}", f"{value:.3f}") for name, value in evaluation.variants.items()]
+    more += [(f"{name} of the local models", f"{value:.3f}") for name, value in evaluation.local.items()]
+    if evaluation.protocol:
+        more.append(("Global model, for a method without one", evaluation.protocol))
     classes = [
         ScoredClass(row.name, row.beats, row.predicted, row.sensitivity, row.positive_predictivity, row.f1)
-        for row in one.classes
+        for row in evaluation.classes
         if row.beats or row.predicted
     ]
     return Scored(
-        _title(one),
-        one.split,
-        one.personal,
-        one.round,
-        one.beats,
-        one.scores,
-        one.scores_truth,
+        _title(evaluation),
+        evaluation.split,
+        evaluation.personal,
+        evaluation.round,
+        evaluation.beats,
+        evaluation.scores,
+        evaluation.scores_truth,
         tuple(more),
         tuple(classes),
         tuple(patients),
-        tuple(other.personal for other in others),
-        one.confusion,
-        one.confusion_personal,
+        tuple(candidate.personal for candidate in alternatives),
+        evaluation.confusion,
+        evaluation.confusion_personal,
     )
 
 
 def numbers_of(line: dict[str, Any], names: Sequence[str]) -> tuple[float, ...] | None:
-    """Return what stands under some names of a line of a history; None where one is no number that can be drawn."""
+    """Return some values of a history line; None unless all are numbers that can be plotted."""
     values = [line.get(name) for name in names]
-    found = [
-        float(one) for one in values if isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < _MOST
+    numbers = [
+        float(value)
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
     ]
-    return tuple(found) if len(found) == len(values) else None
+    return tuple(numbers) if len(numbers) == len(values) else None
 
 
-def _curve(lines: Lines, name: str, said: str) -> Curve:
-    """Return a curve over rounds: the finite numbers that stand under a name."""
-    told = [found for line in lines if (found := numbers_of(line, ("round", name))) is not None]
-    return Curve(said, tuple((number, value) for number, value in told))
+def _curve(lines: Lines, name: str, label: str) -> Curve:
+    """Return a curve over rounds of the finite values of a key."""
+    points = [numbers for line in lines if (numbers := numbers_of(line, ("round", name))) is not None]
+    return Curve(label, tuple((number, value) for number, value in points))
 
 
 def panels_of(lines: Lines, where: Path) -> list[Panel]:
-    """Return the learning curves of a history; raises RunError where a round lacks its loss."""
+    """Return the learning curves of a history; raises RunError if a round lacks its loss."""
     if not lines:
         return []
     for line in lines:
         for name in ("loss_mean", "loss_max"):
             typed(line, name, float, where, _RESTORE)
     losses = (_curve(lines, "loss_mean", "mean over clients"), _curve(lines, "loss_max", "worst client"))
-    found = [Panel("Training loss", "round", losses, log=True)]
-    scores = [one for name, said in _SCORES.items() if (one := _curve(lines, name, said)).points]
+    panels = [Panel("Training loss", "round", losses, log=True)]
+    scores = [curve for name, label in _SCORES.items() if (curve := _curve(lines, name, label)).points]
     if scores:
-        found.append(Panel("Macro-F1 on the validation split", "round", tuple(scores), span=(0.0, 1.0)))
+        panels.append(Panel("Macro-F1 on the validation split", "round", tuple(scores), span=(0.0, 1.0)))
     rest = dict.fromkeys(name for line in lines for name in line if name not in (*_NO_CURVES, *_SCORES))
     for name in rest:
-        one = _curve(lines, name, _MEANINGS.get(name, name))
-        if one.points:
-            found.append(Panel(_MEANINGS.get(name, name), "round", (one,)))
-    return found
+        curve = _curve(lines, name, _MEANINGS.get(name, name))
+        if curve.points:
+            panels.append(Panel(_MEANINGS.get(name, name), "round", (curve,)))
+    return panels
 
 
 def _mixes(cohort: Cohort) -> Mixes:
@@ -263,10 +275,10 @@ def _mixes(cohort: Cohort) -> Mixes:
     return Mixes(tuple(client.id for client in clients), counts.astype(np.int64), valid, test)
 
 
-def _sent(document: RunDocument, lines: Lines) -> Sent | str:
-    """Return what travelled, or why nobody can tell."""
+def _sent(document: RunDocument, lines: Lines) -> CommunicationCost | str:
+    """Return the bytes sent, or why they are unknown."""
     if names_code(document.method):
-        return "its method is somebody's own code, which is not run for a page"
+        return "its method is custom code, which is not run for a page"
     try:
         from ecgfed.core.federation.cost import round_bytes
         from ecgfed.core.runs.run import open_run
@@ -274,39 +286,42 @@ def _sent(document: RunDocument, lines: Lines) -> Sent | str:
         return "it is measured with torch, which is not installed (pip install 'ecgfed[train]')"
     try:
         run = open_run(document.path)
-        found = round_bytes(run.method, run.plan, len(document.clients))
-    except (EcgfedError, ValueError, RuntimeError) as problem:
-        return f"it could not be measured ({problem.reason if isinstance(problem, EcgfedError) else problem})"
-    numbers = sorted(found)
-    rows = [(f"Round {number:,}, one client", *found[number]) for number in numbers]
+        bytes_by_round = round_bytes(run.method, run.plan, len(document.clients))
+    except (EcgfedError, ValueError, RuntimeError) as error:
+        return f"it could not be measured ({error.reason if isinstance(error, EcgfedError) else error})"
+    numbers = sorted(bytes_by_round)
+    rows = [(f"Round {number:,}, one client", *bytes_by_round[number]) for number in numbers]
     rows = [row for i, row in enumerate(rows) if i == 0 or row[1:] != rows[i - 1][1:]]
     if len(rows) == 1:
         rows = [("Each round, one client", *rows[0][1:])]
     else:
         rows = [(f"{row[0]}{', and from then on' if i else ''}", *row[1:]) for i, row in enumerate(rows)]
-    took = [len(line["clients"]) if isinstance(line.get("clients"), list) else None for line in lines]
-    if not took or None in took:
-        return Sent(tuple(rows), None, None, False)
+    participants = [len(line["clients"]) if isinstance(line.get("clients"), list) else None for line in lines]
+    if not participants or None in participants:
+        return CommunicationCost(tuple(rows), None, None, False)
     down = up = 0
-    for line, many in zip(lines, took, strict=True):
+    for line, clients in zip(lines, participants, strict=True):
         after = next((number for number in numbers if number >= line["round"]), numbers[-1])
-        down, up = down + (many or 0) * found[after][0], up + (many or 0) * found[after][1]
-    later, whole = {found[number] for number in numbers[1:]}, document.plan.get("clients_per_round") is None
-    return Sent(tuple(rows), down, up, len(later) > 1 or (len(rows) > 1 and not whole))
+        down, up = down + (clients or 0) * bytes_by_round[after][0], up + (clients or 0) * bytes_by_round[after][1]
+    bytes_after_first = {bytes_by_round[number] for number in numbers[1:]}
+    all_clients = document.plan.get("clients_per_round") is None
+    return CommunicationCost(tuple(rows), down, up, len(bytes_after_first) > 1 or (len(rows) > 1 and not all_clients))
 
 
-def _seconds(timing: Lines, where: Path, done: int) -> tuple[tuple[str, str | None], ...]:
+def _seconds(timing: Lines, where: Path, finished_rounds: int) -> tuple[tuple[str, str | None], ...]:
     seconds = [typed(line, "seconds", float, where, _RESTORE) for line in timing]
     for took in seconds:
-        if not 0 <= took < _LONGEST_S:  # and what is no number
+        if not 0 <= took < _LONGEST_S:  # NaN too
             raise RunError(where, f"seconds is {took:g}", "the time of a round", _RESTORE)
     names = ("Training time", "A round, median", "Examples a second")
     if not seconds:
         return tuple((name, None) for name in names)
-    told = [(many, took) for line, took in zip(timing, seconds, strict=True) if (many := examples_of(line, where))]
-    total = sum(took for _, took in told)
-    part = "" if len(seconds) == done else f" of {len(seconds):,} of {count_of(done, 'round')}"
-    rate = f"{sum(many for many, _ in told) / total:,.0f}" if total > 0 else None
+    timed = [
+        (examples, took) for line, took in zip(timing, seconds, strict=True) if (examples := examples_of(line, where))
+    ]
+    total = sum(took for _, took in timed)
+    part = "" if len(seconds) == finished_rounds else f" of {len(seconds):,} of {count_of(finished_rounds, 'round')}"
+    rate = f"{sum(examples for examples, _ in timed) / total:,.0f}" if total > 0 else None
     return (
         (names[0], f"{duration(sum(seconds))}{part}"),
         (names[1], f"{statistics.median(seconds):.2f} s"),
@@ -315,7 +330,7 @@ def _seconds(timing: Lines, where: Path, done: int) -> tuple[tuple[str, str | No
 
 
 def duration(seconds: float) -> str:
-    """Write a time: ``41.3 s``, ``26 min 5 s``, ``3 h 12 min``."""
+    """Format a time: ``41.3 s``, ``26 min 5 s``, ``3 h 12 min``."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -325,6 +340,6 @@ def duration(seconds: float) -> str:
 def _settings(document: RunDocument) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     parts = (("The method", document.settings), ("The plan", document.plan), ("The net", document.net))
     return tuple(
-        (title, tuple((name, "-" if one is None else str(one)) for name, one in values.items()))
+        (title, tuple((name, "-" if value is None else str(value)) for name, value in values.items()))
         for title, values in parts
     )

@@ -1,4 +1,4 @@
-"""The samples a report shows: stretches of the leads through the band-pass, in short form; average beats."""
+"""The signals of a report: band-passed parts of the leads in compact form, and average beats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,30 +15,30 @@ from ecgfed.domain.signal.long_filter import Bridged
 from ecgfed.domain.signal.quality import LeadQuality, Reason
 from ecgfed.web.samples import packed
 
-#: Leads on a strip.
+#: Leads on a strip at most.
 MOST_LEADS = 3
-#: After the band-pass, which ends at 40 Hz, samples are thinned to no fewer than this.
+#: After the band-pass, which ends at 40 Hz, samples are decimated to at least this rate.
 _LEAST_HZ = 250.0
-#: Beats that are averaged of each class, spread over the recording.
+#: Beats averaged per class at most, spread over the recording.
 AVERAGED = 150
 BEFORE_S, AFTER_S = 0.3, 0.5
-#: A lead moves in a long interval when it goes so far of the way it goes in a beat, past the T wave of the beat before.
+#: A lead moves in a long interval, after the T wave of the beat before, if its range is this share of a beat's range.
 _MOVES, _AFTER_T_S, _BEFORE_QRS_S, _QRS_S, _NEIGHBOURS = 0.6, 0.45, 0.12, 0.1, 10
-#: Fewer beats have no band.
+#: Averages of fewer beats have no band.
 _BAND_FROM = 10
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ShownLeads:
-    """The leads of a recording that are shown, the one in use first.
+class DrawnLeads:
+    """The drawn leads of a recording, the lead in use first.
 
     Attributes:
-        recording: it.
+        recording: the recording.
         names: the leads.
-        quality: of each.
-        step: every so many samples one is kept.
+        quality: quality of each lead.
+        step: decimation factor.
     """
 
     recording: AnyRecording
@@ -47,21 +47,21 @@ class ShownLeads:
     step: int
 
     @classmethod
-    def of(cls, recording: AnyRecording, quality: Mapping[str, LeadQuality]) -> "ShownLeads":
-        """Return the lead in use and as many others as a strip has room for."""
-        others = [name for name in recording.leads if name != recording.lead]
-        names = (recording.lead, *others)[:MOST_LEADS]
+    def of(cls, recording: AnyRecording, quality: Mapping[str, LeadQuality]) -> "DrawnLeads":
+        """Return the lead in use and as many others as fit on a strip."""
+        remaining_leads = [name for name in recording.leads if name != recording.lead]
+        names = (recording.lead, *remaining_leads)[:MOST_LEADS]
         return cls(recording, names, quality, max(1, int(recording.fs_hz // _LEAST_HZ)))
 
     @property
     def fs_hz(self) -> float:
-        """Sampling frequency of what is shown."""
+        """Sampling frequency of the drawn samples."""
         return self.recording.fs_hz / self.step
 
     def read(self, name: str, start: int, stop: int) -> Floats:
-        """Return samples ``start`` to ``stop`` of a lead through the band-pass, millivolt, NaN where none was recorded.
+        """Return band-passed samples ``start`` to ``stop`` of a lead in millivolt, NaN in gaps.
 
-        Each value is what the filter makes of the 2 s on both sides, as in the whole recording.
+        The filter sees 2 s on both sides, so that values equal those of the filtered recording.
         """
         from scipy.signal import fftconvolve
 
@@ -79,36 +79,36 @@ class ShownLeads:
         return filtered
 
     def strip(self, start_s: float, seconds: float) -> list[dict[str, Any]]:
-        """Return the leads from a moment on, as ``paper.js`` takes them, their names left out."""
+        """Return the leads from a moment on in the format of ``paper.js``, without their names."""
         first = round(start_s * self.recording.fs_hz)
         stop = first + round(seconds * self.recording.fs_hz)
         return [{"samples": packed(self.read(name, first, stop)[:: self.step])} for name in self.names]
 
 
-def average_beats(leads: ShownLeads, beats: Beats) -> dict[int, tuple[list[dict[str, Any]], int]]:
-    """Return for each class with beats the leads of its average beat, and how many beats were averaged.
+def average_beats(leads: DrawnLeads, beats: Beats) -> dict[int, tuple[list[dict[str, Any]], int]]:
+    """Return for each class with beats the leads of its average beat, and the number of averaged beats.
 
-    At most ``AVERAGED`` beats of a class, evenly spread, none within 0.5 s of an end, none whose stretch is unusable.
+    At most ``AVERAGED`` beats of a class are averaged, evenly spread, without those near an end or in unusable parts.
     """
     fs_hz = leads.recording.fs_hz
     before, after = round(BEFORE_S * fs_hz), round(AFTER_S * fs_hz)
     room = (beats.sample >= before) & (beats.sample + after < leads.recording.samples)
     clean = ~leads.quality[leads.names[0]].spans().overlap(beats.sample - before, beats.sample + after)
-    found = {}
+    averages = {}
     for number in range(len(beats.classes)):
         of_class = np.flatnonzero((beats.label == number) & room & clean & beats.assessed)
         if not len(of_class):
             continue
         spread = of_class[np.unique(np.linspace(0, len(of_class) - 1, min(len(of_class), AVERAGED)).astype(np.int64))]
-        found[number] = (
+        averages[number] = (
             [_averaged(leads, name, beats.sample[spread], before, after) for name in leads.names],
             len(spread),
         )
-    return found
+    return averages
 
 
-def _averaged(leads: ShownLeads, name: str, samples: NDArray[np.int64], before: int, after: int) -> dict[str, Any]:
-    """Return the mean of a lead around some samples, and the band of its middle 80% where there are enough of them."""
+def _averaged(leads: DrawnLeads, name: str, samples: NDArray[np.int64], before: int, after: int) -> dict[str, Any]:
+    """Return the mean of a lead around some samples, and with enough of them the band of the middle 80%."""
     pieces = np.stack([leads.read(name, at - before, at + after + 1)[:: leads.step] for at in samples.tolist()])
     pieces = pieces[np.isfinite(pieces).all(axis=1)]
     if not len(pieces):
@@ -120,40 +120,40 @@ def _averaged(leads: ShownLeads, name: str, samples: NDArray[np.int64], before: 
     return lead
 
 
-def moving_leads(leads: ShownLeads, r_samples: NDArray[np.int64], interval: At) -> list[str]:
-    """Name the other leads that move within an interval between two beats as they do in the beats around it.
+def moving_leads(leads: DrawnLeads, r_samples: NDArray[np.int64], interval: At) -> list[str]:
+    """Return the other leads whose signal moves in an interval as it does in the beats around it.
 
-    A lead that falls off looks like a pause; what another one shows meanwhile tells. Its own noise does too.
+    A lead that came off looks like a pause; beats on other leads reveal it, though noise on them looks the same.
 
     Args:
-        leads: those that are shown, the one that was read first.
+        leads: the drawn leads, the lead in use first.
         r_samples: (beats,) int64 R peaks.
-        interval: from one beat to the next.
+        interval: an interval between two beats.
     """
     fs_hz = leads.recording.fs_hz
     start, stop = round((interval.start_s + _AFTER_T_S) * fs_hz), round((interval.stop_s - _BEFORE_QRS_S) * fs_hz)
     at = int(np.searchsorted(r_samples, round(interval.start_s * fs_hz)))
     around = r_samples[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS].tolist()
     half = round(_QRS_S * fs_hz)
-    found = []
+    moving = []
     for name in leads.names[1:]:
-        heights = [_height(leads.read(name, one - half, one + half)) for one in around]
+        heights = [_height(leads.read(name, r_sample - half, r_sample + half)) for r_sample in around]
         if stop > start and _height(leads.read(name, start, stop)) >= _MOVES * float(np.median(heights)) > 0:
-            found.append(name)
-    return found
+            moving.append(name)
+    return moving
 
 
 def _height(signal_mv: Floats) -> float:
-    """Return from the lowest to the highest value, 0 where there is none."""
-    there = signal_mv[np.isfinite(signal_mv)]
-    return float(np.ptp(there)) if len(there) else 0.0
+    """Return the range of the finite values, 0 without any."""
+    finite = signal_mv[np.isfinite(signal_mv)]
+    return float(np.ptp(finite)) if len(finite) else 0.0
 
 
-def strip_bytes(leads: ShownLeads, seconds: float) -> float:
-    """Return about how many bytes a strip takes in the page."""
+def strip_bytes(leads: DrawnLeads, seconds: float) -> float:
+    """Return the approximate size of a strip in the page."""
     return len(leads.names) * leads.fs_hz * seconds * 2 * 4 / 3 + 400
 
 
-def bin_width(duration_s: float, widths: Sequence[float], most: int) -> float:
-    """Return the smallest width by which a recording has at most so many stretches, the largest where none does."""
-    return next((width for width in widths if duration_s / width <= most), widths[-1])
+def bin_width(duration_s: float, widths: Sequence[float], max_bins: int) -> float:
+    """Return the smallest width that gives at most ``max_bins`` bins, else the largest width."""
+    return next((width for width in widths if duration_s / width <= max_bins), widths[-1])

@@ -21,8 +21,8 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.tasks.progress import ProgressReporter, report_exclusions
 from ecgfed.tasks.train_options import Wish
-from ecgfed.tasks.watch import Watch, report_exclusions
 
 #: The run's time is told after so many rounds of a session and so many seconds.
 TIMED_ROUNDS, TIMED_S = 3, 5.0
@@ -36,7 +36,7 @@ def run_session(
     workers: int | None,
     checkpoint_every: int | None,
     tensorboard: Path | None,
-    watch: Watch,
+    progress: ProgressReporter,
     should_stop: Callable[[], bool],
 ) -> None:
     """Train the rounds that are left; say before what it costs, and after what there is to know.
@@ -48,7 +48,7 @@ def run_session(
         workers: as in ``ecgfed.tasks.train.train``.
         checkpoint_every: as there.
         tensorboard: as there.
-        watch: as there.
+        progress: as there.
         should_stop: as there.
 
     Raises:
@@ -67,7 +67,7 @@ def run_session(
             run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
         )
     secret = noise_key(run.path, run.plan)
-    _say_cost(run, data, state.round, watch, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out))
+    _say_cost(run, data, state.round, progress, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out))
     compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
         data,
@@ -82,7 +82,7 @@ def run_session(
             ValidationScores(run.method, cohort, data, every, threads),
             WriteHistory(run.path),  # before the checkpoint, so that it is never behind it
             SaveCheckpoint(store, checkpoint_every),
-            ProgressCallback(rounds, _Teller(run, data, state.round, watch)),
+            ProgressCallback(rounds, _Teller(run, data, state.round, progress)),
         ]
         if tensorboard is not None:
             from ecgfed.core.runs.tensorboard import WriteTensorBoard
@@ -92,7 +92,7 @@ def run_session(
         train(run.method, data, run.plan, clients, state, watching, should_stop, secret)
     if state.round >= rounds:
         for line in lessons(run):
-            watch.note(line)
+            progress.note(line)
 
 
 def _who_trains(cohort: Cohort, data: TrainingData) -> str:
@@ -105,34 +105,38 @@ def _who_trains(cohort: Cohort, data: TrainingData) -> str:
     return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({', '.join(why)})"
 
 
-def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch, who_trains: str, excluded: Exclusions) -> None:
+def _say_cost(
+    run: Run, data: TrainingData, done: int, progress: ProgressReporter, who_trains: str, excluded: Exclusions
+) -> None:
     plan = run.plan
     if done >= plan.rounds:
-        watch.note(f"{run.path} has all its {count_of(plan.rounds, 'round')}.")
+        progress.note(f"{run.path} has all its {count_of(plan.rounds, 'round')}.")
         return
     if done:
-        watch.note(f"Going on after round {done} of {plan.rounds}.")
+        progress.note(f"Going on after round {done} of {plan.rounds}.")
     if getattr(run.method.settings, "risk", "") == "meta-bsm":
-        watch.warn("risk=meta-bsm pools validation beats of the patients at the server and sends them to every client")
+        progress.warn(
+            "risk=meta-bsm pools validation beats of the patients at the server and sends them to every client"
+        )
     for line in describe_aggregation(plan):
-        watch.note(line)
-    report_exclusions([excluded], watch)
+        progress.note(line)
+    report_exclusions([excluded], progress)
     who = plan.clients_per_round or len(data.clients)
     epochs, steps = plan.local_epochs, plan.local_steps
     local = count_of(epochs or 0, "local epoch") if steps is None else count_of(steps, "local step")
     per_round = sum(plan.examples_for(int(count)) for count in data.train_examples) * who / len(data.clients)
     passes = plan.rounds * per_round / data.train_examples.sum()
-    watch.note(
+    progress.note(
         f"{run.method.name} on {who_trains}: {count_of(plan.rounds, 'round')} of {local}, {passes:.3g} passes over "
         f"{count_of(int(data.train_examples.sum()), 'training example')}. The first rounds tell how long it takes."
     )
 
 
 class _Teller:
-    """Tells a watch of each round, and once how long the run will take."""
+    """Reports the progress after each round, and once how long the run will take."""
 
-    def __init__(self, run: Run, data: TrainingData, begun: int, watch: Watch) -> None:
-        self.run, self.begun, self.watch = run, begun, watch
+    def __init__(self, run: Run, data: TrainingData, begun: int, progress: ProgressReporter) -> None:
+        self.run, self.begun, self.reporter = run, begun, progress
         self.arithmetic = step_arithmetic(with_meta_set(run.method, data, run.plan.seed), data, run.plan)
         self.told = False
 
@@ -148,17 +152,17 @@ class _Teller:
         )
         if not self.told and done >= TIMED_ROUNDS and done / speed >= TIMED_S:
             self.told = True
-            self.watch.note(
+            self.reporter.note(
                 f"About {_minutes(left_s)} from here, at {1 / speed:.2g} s a round now. Ctrl-C saves and stops."
             )
-        self.watch.progress(
+        self.reporter.update(
             self.run.method.name,
             progress.round,
             progress.rounds,
             f"{progress.samples_per_s:,.0f} samples/s, "
             f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
             rate=f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round",
-            left_s=left_s,
+            remaining_s=left_s,
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RunError
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import excluded_beats, training_data
@@ -19,13 +20,14 @@ from ecgfed.core.privacy.noise import SITE
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.tasks.opening import told
+from ecgfed.tasks.opening import warn_if_unpinned
+from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, Wish, default_out, wish_of
-from ecgfed.tasks.watch import NOBODY, Watch
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def train(
     cohort: Cohort | Path | str,
     out: Path | str | None = None,
@@ -59,7 +61,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Train one method on a cohort; with nothing else, GRP-FED by its published recipe.
@@ -100,7 +102,7 @@ def train(
         resume: go on with the run in ``out``.
         overwrite: replace the run in ``out``.
         workers: threads; default one a core.
-        watch: told of rounds, cost and result.
+        progress: receives progress, notes and warnings.
         should_stop: asked after every round; True saves and ends the session there.
 
     Returns:
@@ -149,7 +151,7 @@ def train(
     folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
     with run_folder(folder, resume=resume, overwrite=overwrite) as place:
         if resume:
-            run, opened = _resume(folder, opened, wish, asked, watch)
+            run, opened = _resume(folder, opened, wish, asked, progress)
         else:
             run = _create(place, opened, {**DEFAULTS, **wish}, asked)
         run_session(
@@ -159,18 +161,19 @@ def train(
             workers=workers,
             checkpoint_every=checkpoint_every,
             tensorboard=None if tensorboard is None else Path(tensorboard),
-            watch=watch,
+            progress=progress,
             should_stop=should_stop,
         )
     return run
 
 
+@renamed_parameters("0.3", "0.5", watch="progress")
 def train_seeds(
     cohort: Cohort | Path | str,
     seeds: Sequence[int],
     out: Path | str,
     *,
-    watch: Watch = NOBODY,
+    progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
     **options: object,
 ) -> list[Run]:
@@ -180,7 +183,7 @@ def train_seeds(
         cohort: an opened cohort, or its folder.
         seeds: the seeds, none twice.
         out: the folder of the runs. With ``resume``, finished seeds are passed by and missing ones begun.
-        watch: as in ``train``.
+        progress: as in ``train``.
         should_stop: as in ``train``.
         options: as in ``train``.
 
@@ -199,9 +202,9 @@ def train_seeds(
     runs: list[Run] = []
     for seed in seeds:
         folder = seed_folder(out, seed)
-        watch.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
+        progress.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
         resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
-        given = {**options, "resume": resume, "seed": seed, "watch": watch, "should_stop": should_stop}
+        given = {**options, "resume": resume, "seed": seed, "progress": progress, "should_stop": should_stop}
         runs.append(train(opened, folder, **given))  # type: ignore[arg-type]  # train's own options, checked there
         if should_stop():
             break
@@ -286,10 +289,10 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
 
 
 def _resume(
-    out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], watch: Watch
+    out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], progress: ProgressReporter
 ) -> tuple[Run, Cohort]:
     """Open a run that shall go on; refuse a wish that is not what it was begun with."""
-    run = told(open_run(out, wish.get("method")), watch)
+    run = warn_if_unpinned(open_run(out, wish.get("method")), progress)
     given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {
@@ -326,7 +329,7 @@ def _resume(
     over = min(1.0, done / min(*lengths, rounds))
     planned = made.planned_by_length(over) if isinstance(made, Settings) else ()
     if planned:
-        watch.warn(
+        progress.warn(
             f"{out} was begun for {count_of(begun_for, 'round')} and goes on to {rounds}; {', '.join(planned)}"
             f" went by {begun_for} until now, so it ends elsewhere than a run begun for {rounds}"
         )

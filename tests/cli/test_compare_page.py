@@ -45,7 +45,7 @@ def test_the_page_says_what_the_command_says(ecgfed: Command, two: tuple[Path, P
         ["p2", "0.500", "0.500", "0.000"],
         ["p3", "0.750", "0.500", "-0.250"],
     ]
-    assert "Of 3 patients, B serves 1 better, 1 worse and 1 the same; the mean difference is +0.083." in text
+    assert "Of 3 patients, B scores higher for 1, lower for 1 and equal for 1; the mean difference is +0.083." in text
     assert "B against A, everybody&#x27;s" in text
     assert str(tmp_path) not in text
 

@@ -38,7 +38,7 @@ def test_another_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = doctor.examine()
     assert not found.healthy
     assert [one.ok for one in found.checks] == [True, False]
-    assert "5.0% apart" in found.checks[1].says
+    assert "5.0% apart" in found.checks[1].message
 
 
 def test_what_a_broken_package_raises_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_what_a_broken_package_raises_is_said(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(doctor, "losses_of", broken)
     found = doctor.examine().checks[1]
-    assert (found.ok, found.says) == (False, "ImportError: libtorch.so: cannot open shared object file")
+    assert (found.ok, found.message) == (False, "ImportError: libtorch.so: cannot open shared object file")
 
 
 def test_training_is_left_out_where_its_packages_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,8 +55,8 @@ def test_training_is_left_out_where_its_packages_are_missing(monkeypatch: pytest
     found = doctor.examine()
     assert found.healthy
     assert found.checks[1].ok is None
-    assert "pip install 'ecgfed[train]'" in found.checks[1].says
-    assert found.machine.gpu == "not looked for: torch is not installed"
+    assert "pip install 'ecgfed[train]'" in found.checks[1].message
+    assert found.machine.gpu == "unknown: torch is not installed"
     assert found.ecgfed == ecgfed.__version__
 
 

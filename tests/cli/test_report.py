@@ -124,7 +124,7 @@ def test_a_models_labels_and_what_it_is(ecgfed: Command, fedavg_run: Path, recor
     text = out.read_text()
     assert "provisional" in text
     assert "fedavg" in text
-    assert "not scored: it is nobody&#x27;s own model" in text
+    assert "not scored: it is not a personal model" in text
     first = out.read_bytes()
     assert_refused(ecgfed("report", records / "p1", "--bundle", bundle, "--out", out), "--out", "page.html")
     reported(ecgfed, records / "p1", "--bundle", bundle, "--out", out, "--overwrite")

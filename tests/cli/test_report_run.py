@@ -73,7 +73,7 @@ def evaluated(local_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A run of Local, evaluated on both splits."""
     run = copied(local_run, tmp_path_factory.mktemp("evaluated") / "local")
     for split in ("test", "valid"):
-        front.evaluate(run, split=split, watch=front.Watch())
+        front.evaluate(run, split=split, progress=front.ProgressReporter())
     return run
 
 
@@ -128,8 +128,8 @@ def test_confusions_and_classes(ecgfed: Command, evaluated: Path, tmp_path: Path
     both = np.array(scores["confusion"]) + np.array(scores["confusion_personal"])
     shown = [i for i in range(len(names)) if both[i].sum() + both[:, i].sum()]
     for caption, key in (
-        ("The global model on everybody's beats: rows truth", "confusion"),
-        ("Each patient's own answer on that patient's beats", "confusion_personal"),
+        ("The global model on all patients' beats: rows truth", "confusion"),
+        ("Each personal model on its patient's beats", "confusion_personal"),
     ):
         matrix = np.array(scores[key])[np.ix_(shown, shown)]
         head, *rows = page.starting(caption)
@@ -229,7 +229,7 @@ def test_other_personal_answers_stand_beside(ecgfed: Command, tmp_path: Path) ->
     told, text = page_of(ecgfed, run, tmp_path / "page.html")
     assert [one["personal"] for one in told["evaluations"]] == ["gated", "masked"]
     head, *rows = Tables(text).starting("Patients by gain")
-    at = head.index("Own answer by masked")
+    at = head.index("Personal model by masked")
     assert {row[0]: row[at] for row in rows} == {"p1": "not assessed", "p2": "0.250"}
 
 
@@ -398,7 +398,7 @@ def test_a_method_of_ones_own_is_not_run(ecgfed: Command, tmp_path: Path) -> Non
     run = write_run(tmp_path / "run", method=f"{tmp_path}/mine.py:Mine")
     told, text = page_of(ecgfed, run, tmp_path / "page.html")
     assert told["bytes"] is None
-    assert "Bytes sent: not assessed: its method is somebody&#x27;s own code" in text
+    assert "Bytes sent: not assessed: its method is custom code" in text
     assert not (tmp_path / "ran").exists()
 
 

@@ -204,7 +204,7 @@ def test_a_build_stopped_half_way_leaves_nothing(records: Path, tmp_path: Path, 
             raise error
 
     with pytest.raises(error):
-        build_cohort(folder_sources(records), tmp_path / "c", DEFAULT, kind="folder", workers=1, progress=stop)
+        build_cohort(folder_sources(records), tmp_path / "c", DEFAULT, kind="folder", workers=1, on_progress=stop)
     assert list(tmp_path.iterdir()) == []
 
 

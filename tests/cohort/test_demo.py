@@ -203,6 +203,6 @@ def test_a_stop_in_the_middle_leaves_nothing_and_progress_counts(tmp_path: Path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_demo_records(tmp_path / "records", patients=3, minutes=0.5, progress=stop)
+        write_demo_records(tmp_path / "records", patients=3, minutes=0.5, on_progress=stop)
     assert said == [("demo01", 1, 3), ("demo02", 2, 3)]
     assert list(tmp_path.iterdir()) == []

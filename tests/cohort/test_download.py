@@ -85,7 +85,7 @@ def fails(server: Server, folder: Path, url: str | None = None) -> str:
 def test_every_file_is_fetched_whole_and_progress_is_told(server: Server, tmp_path: Path, slash: str) -> None:
     told: list[tuple[str, int, int]] = []
     fetched = download.download_mitbih(
-        tmp_path / "new" / "mitdb", base_url=server.url + slash, progress=lambda *about: told.append(about)
+        tmp_path / "new" / "mitdb", base_url=server.url + slash, on_progress=lambda *about: told.append(about)
     )
     assert fetched == 3
     assert held(tmp_path / "new" / "mitdb") == FILES
@@ -202,7 +202,7 @@ def test_the_cifar_archive_is_resumed_and_compared_with_its_md5(
     with pytest.raises(StorageError, match="closed after 70000 of 200000"):
         cifar_files.download_cifar10(tmp_path / "new", base_url=server.url)
     server.break_off_after = None
-    found = cifar_files.download_cifar10(tmp_path / "new", base_url=server.url, progress=lambda *a: told.append(a))
+    found = cifar_files.download_cifar10(tmp_path / "new", base_url=server.url, on_progress=lambda *a: told.append(a))
     assert found.read_bytes() == body
     assert server.asked[-1] == (name, "bytes=70000-")
     assert told[-1] == (name, 200_000, 200_000)

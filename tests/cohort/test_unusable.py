@@ -13,7 +13,7 @@ from support import assert_refused
 import ecgfed as front
 from ecgfed.base.errors import CohortError, RecordError
 from ecgfed.domain.cohort.problems import UnusableError
-from ecgfed.tasks.watch import EcgfedWarning
+from ecgfed.tasks.progress import EcgfedWarning
 
 
 @pytest.fixture

@@ -54,10 +54,10 @@ def test_a_new_key_is_its_owners_alone_and_never_written_over(tmp_path: Path) ->
     assert key_of(pair.private) == key_of(pair.public) == pair.key
     before = snapshot(tmp_path)
     for again in ("mine", "mine.pem"):
-        with pytest.raises(OptionError, match="is there already"):
+        with pytest.raises(OptionError, match="exists"):
             new_key(tmp_path / again)
     pair.private.unlink()
-    with pytest.raises(OptionError, match=r"mine\.pub\.pem is there already"):
+    with pytest.raises(OptionError, match=r"mine\.pub\.pem exists"):
         new_key(tmp_path / "mine")
     assert snapshot(tmp_path) == {name: data for name, data in before.items() if name != "mine.pem"}
     assert new_key(tmp_path / "other").key != pair.key
@@ -266,7 +266,7 @@ def test_python_asks_of_an_opened_bundle_too(signed: Path, pair: KeyPair, tmp_pa
     with pytest.raises(BundleError, match=r"of trusted"):
         predict(opened, RECORD, peaks="annotated", trusted=other.public)
     found = predict(opened, RECORD, peaks="annotated", trusted=pair.public)
-    assert found.about["signature"]["trusted"] is True
+    assert found.metadata["signature"]["trusted"] is True
 
 
 @pytest.mark.usefixtures("traced_once")

@@ -139,7 +139,7 @@ def test_the_personal_confusion_is_each_patients_beats_by_its_own_model(local_ru
 
 def test_progress_counts_every_patient(fedavg_run: Path) -> None:
     seen: list[tuple[int, int]] = []
-    _evaluated(fedavg_run, progress=lambda done, total: seen.append((done, total)))
+    _evaluated(fedavg_run, on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 

@@ -51,7 +51,7 @@ def beats_of(
         merged(unusable),
         low,
         probability=probability,
-        far=np.isin(np.arange(len(labels)), far),
+        out_of_distribution=np.isin(np.arange(len(labels)), far),
         provisional=True,
     )
 

@@ -9,7 +9,7 @@ from ecgfed.base.errors import OptionError
 from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.ectopy import ectopy
 from ecgfed.domain.events.find import find_events
-from ecgfed.domain.events.hours import busiest, stretches
+from ecgfed.domain.events.hours import busiest, time_bins
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.domain.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
 from ecgfed.domain.events.rules import EventRules
@@ -102,17 +102,17 @@ def test_no_rate_goes_across_an_unusable_stretch() -> None:
 
 def test_pauses() -> None:
     found = pauses(beats_of("NNNNN", [1.0, 3.0, 2.99, 4.0]), RULES)
-    assert [(one.value, one.start_s, one.stop_s) for one in found.found] == [(3.0, 2.0, 5.0), (4.0, 7.99, 11.99)]
+    assert [(one.value, one.start_s, one.stop_s) for one in found.intervals] == [(3.0, 2.0, 5.0), (4.0, 7.99, 11.99)]
     assert found.longest is not None
     assert found.longest.value == 4.0
     assert found.not_assessed == 0
     lost = pauses(beats_of("NNNNN", [1.0, 3.0, 2.99, 4.0], unusable=((900, 1000),)), RULES)
-    assert len(lost.found) == 1
+    assert len(lost.intervals) == 1
     assert lost.longest is not None
     assert lost.longest.value == 3.0
     assert lost.not_assessed == 1
     short = pauses(beats_of("NNN", 2.0), EventRules(pause_s=2.0))
-    assert len(short.found) == 2
+    assert len(short.intervals) == 2
     assert pauses(beats_of("N"), RULES).longest is None
 
 
@@ -221,7 +221,7 @@ def test_hours() -> None:
     for at in (4000, 4001, 5000):
         labels[at] = "V"
     beats = beats_of("".join(labels), [1.0] * 3599 + [0.5] * 3600, unusable=((1000, 2000),))
-    first, second = stretches(beats)
+    first, second = time_bins(beats)
     assert (first.start_s, first.stop_s, second.start_s) == (0.0, 3600.0, 3600.0)
     assert second.stop_s == beats.duration_s
     assert first.usable_s == pytest.approx(3590)
@@ -265,7 +265,8 @@ def test_rules_are_settings() -> None:
         ("pause_s=nan", "1 to 60"),
         ("run_beats=3.5", "a whole number"),
         ("run_beats=2", "3 to 100"),
-        ("nn_least_s=2", "less than that"),
+        ("nn_min_s=2", "less than that"),
+        ("nn_least_s=2", "less than that"),  # its name before 0.3
     ):
         with pytest.raises(OptionError) as refused:
             RULES.changed((wrong,))
@@ -276,7 +277,7 @@ def test_ends_without_a_beat() -> None:
     """First beat at 1 s, the last one 5 s before the end, of which 3 s are usable: one end, no pause."""
     found = pauses(beats_of("NNN", last_s=5.0, unusable=((500, 700),)), RULES)
     assert [(one.value, one.start_s, one.stop_s) for one in found.ends] == [(5.0, 3.0, 8.0)]
-    assert found.found == ()
+    assert found.intervals == ()
     assert pauses(beats_of("NNN", last_s=5.0, unusable=((500, 701),)), RULES).ends == ()
     assert pauses(beats_of("NNN", last_s=2.9), RULES).ends == ()
 
@@ -312,9 +313,9 @@ def unconfirmed(rr_s: list[float], *which: int) -> Beats:
 def test_an_unconfirmed_interval_is_in_no_pause_and_no_rate() -> None:
     """Twenty intervals of 1 s with one of 5 s among them, number 10, which was not confirmed."""
     rr_s = [1.0] * 10 + [5.0] + [1.0] * 10
-    assert [one.value for one in pauses(unconfirmed(rr_s), RULES).found] == [5.0]
+    assert [one.value for one in pauses(unconfirmed(rr_s), RULES).intervals] == [5.0]
     found = pauses(unconfirmed(rr_s, 10), RULES)
-    assert (found.found, found.not_assessed) == ((), 0)
+    assert (found.intervals, found.not_assessed) == ((), 0)
     assert found.longest is not None
     assert found.longest.value == pytest.approx(1.0)
     assert [(one.value, one.start_s, one.stop_s) for one in found.not_confirmed] == [(5.0, 11.0, 16.0)]
@@ -413,7 +414,7 @@ def test_beats_that_a_second_analysis_takes_for_none() -> None:
     assert [(one.value, one.start_s, one.stop_s) for one in found.not_confirmed] == [(3.0, 21.0, 24.0)]
     assert found.longest is not None
     assert rates.lowest is not None
-    assert (found.found, found.longest.confirmed, rates.lowest.confirmed) == ((), False, False)
+    assert (found.intervals, found.longest.confirmed, rates.lowest.confirmed) == ((), False, False)
     assert rates.lowest.value == pytest.approx(60.0)
     across = dataclasses.replace(beats, unusable=merged([(2250, 2260)]))  # nothing is measured across it
     assert pauses(across, RULES).not_confirmed == ()

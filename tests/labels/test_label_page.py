@@ -20,7 +20,7 @@ from ecgfed.domain.labels.pictures import AVERAGED, ODD, group_pictures
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.block_quality import lead_quality
 from ecgfed.tasks.label_strips import STRIP_S, label_strips
-from ecgfed.tasks.report_signal import ShownLeads
+from ecgfed.tasks.report_signal import DrawnLeads
 from ecgfed.web.page import DATA_ID, asset
 
 BEATS = 150
@@ -103,7 +103,7 @@ def made_recording(fs_hz: float = 360.0, seconds: float = 20.0) -> Recording:
 def test_a_strip_shows_its_beat_even_at_an_end(fs_hz: float) -> None:
     recording = made_recording(fs_hz)
     quality = {name: lead_quality(recording.signals_mv[i], fs_hz) for i, name in enumerate(recording.leads)}
-    leads = ShownLeads.of(recording, quality)
+    leads = DrawnLeads.of(recording, quality)
     r_samples = np.round(np.arange(0.2, 20, 0.8) * fs_hz).astype(np.int64)
     found = label_strips(leads, r_samples, range(len(r_samples)))
     for beat, strip in found.items():

@@ -198,7 +198,7 @@ def test_a_patient_that_a_header_names_is_a_number_in_the_cohort(ecgfed: Command
     [
         (("--key", "key.csv"), ("--key", "without --anonymize")),
         (("--key", "c/key.csv", "--anonymize"), ("--key", "keep it apart")),
-        (("--key", "mine.txt", "--anonymize"), ("--key", "mine.txt is there", "--overwrite")),
+        (("--key", "mine.txt", "--anonymize"), ("--key", "mine.txt exists", "--overwrite")),
         (("--key", "mine.txt", "--anonymize", "--overwrite"), ("--key", "is no key")),
         (("--anonymize", "--holdout", "nobody"), ("--holdout", "no client nobody")),
     ],

@@ -153,7 +153,7 @@ def test_a_respiration_is_converted_with_the_leads_and_stays_none(tmp_path: Path
     with pytest.warns(ecgfed.EcgfedWarning, match="no annotation") as said:
         made = ecgfed.convert(path, tmp_path / "out", how=how)
     assert len(said) == 1
-    assert ([one.name for one in made.leads], made.left_out) == (["RESP", "MLII", "V1"], ())
+    assert ([one.name for one in made.leads], made.skipped) == (["RESP", "MLII", "V1"], ())
     stored = wfdb.rdrecord(str(tmp_path / "out" / "r"))
     assert stored.sig_name == ["RESP", "MLII", "V1"]
     np.testing.assert_allclose(stored.p_signal.T, (np.array(RAMP) - 1024) / 200, atol=1e-6)

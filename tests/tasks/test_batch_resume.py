@@ -17,7 +17,7 @@ from ecgfed.base.errors import OptionError
 from ecgfed.base.locks import locked
 from ecgfed.tasks import predict_batch as module
 from ecgfed.tasks.batch_state import STATE
-from ecgfed.tasks.watch import Watch
+from ecgfed.tasks.progress import ProgressReporter
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +52,21 @@ def predicted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-class StopsAfter(Watch):
+class StopsAfter(ProgressReporter):
     """Somebody presses Ctrl-C after so many recordings."""
 
     def __init__(self, many: int) -> None:
         self.many = many
 
-    def progress(self, what: str, done: int, *more: object, **others: object) -> None:
-        if what == "recordings" and done == self.many:
+    def update(self, what: str, completed: int, *more: object, **others: object) -> None:
+        if what == "recordings" and completed == self.many:
             raise KeyboardInterrupt
 
 
 def stopped(batch: dict[str, Any], after: int = 3, **more: Any) -> None:
     """Begin a batch, and stop it: the broken recording comes first, p2 second, p1 third."""
     with pytest.raises(KeyboardInterrupt):
-        front.predict_batch(**batch, **more, watch=StopsAfter(after))
+        front.predict_batch(**batch, **more, progress=StopsAfter(after))
 
 
 def test_a_batch_goes_on_where_it_was_stopped(batch: dict[str, Any], predicted: list[str]) -> None:
@@ -179,34 +179,34 @@ def test_what_cannot_be_gone_on_with_is_one_line(
 ) -> None:
     out = Path(batch["out"])
     call = ("predict", batch["records"], "--bundle", batch["bundle"], "--out", out)
-    assert_refused(ecgfed(*call, "--resume"), "--resume: ", "holds no batch that was begun", "leave --resume out")
+    assert_refused(ecgfed(*call, "--resume"), "--resume: ", "holds no unfinished batch", "leave --resume out")
     assert not out.exists()
     assert_refused(ecgfed("predict", f"{batch['records']}/p1", *call[2:], "--resume"), "--resume: ", "is one recording")
     stopped(batch)
     before = snapshot(out)
-    assert_refused(ecgfed(*call), "--out: ", "holds a batch that did not end", "--resume", "--overwrite")
+    assert_refused(ecgfed(*call), "--out: ", "holds an unfinished batch", "--resume", "--overwrite")
     assert_refused(ecgfed(*call, "--resume", "--overwrite"), "--resume and --overwrite: both given")
     for option, said in (
-        (("--lead", "V1"), 'was begun with --lead none, not ["V1"]'),
-        (("--patient", "p1"), 'was begun with --patient none, not "p1"'),
-        (("--peaks", "annotated"), 'was begun with --peaks "detected", not "annotated"'),
-        (("--detector", "xqrs"), "was begun with --detector "),
-        (("--strip-at", "3"), "was begun with --strip false, not true"),
-        (("--fs", "360"), "was begun with --fs none, not 360.0"),
-        (("--force",), "was begun with --force false, not true"),
+        (("--lead", "V1"), 'was started with --lead none, not ["V1"]'),
+        (("--patient", "p1"), 'was started with --patient none, not "p1"'),
+        (("--peaks", "annotated"), 'was started with --peaks "detected", not "annotated"'),
+        (("--detector", "xqrs"), "was started with --detector "),
+        (("--strip-at", "3"), "was started with --strip false, not true"),
+        (("--fs", "360"), "was started with --fs none, not 360.0"),
+        (("--force",), "was started with --force false, not true"),
     ):
-        assert_refused(ecgfed(*call, *option, "--resume"), f"--resume: {out} {said}", "pass --overwrite to begin again")
+        assert_refused(ecgfed(*call, *option, "--resume"), f"--resume: {out} {said}", "pass --overwrite to start again")
     moved = copied(Path(batch["bundle"]), tmp_path / "moved" / Path(batch["bundle"]).name)
     change_manifest(moved, settings={})
     assert_refused(
-        ecgfed(*call[:2], "--bundle", moved, *call[4:], "--resume"), "was begun with another bundle of this name"
+        ecgfed(*call[:2], "--bundle", moved, *call[4:], "--resume"), "was started with another bundle of this name"
     )
     with locked(out):
         for option in (("--resume",), ("--overwrite",)):
             assert_refused(ecgfed(*call, *option), f"{out}: is in use by process")
     assert snapshot(out) == before
     (out / STATE).write_bytes(b"{}\n")
-    with pytest.raises(OptionError, match=r"is damaged; .* pass overwrite=True to begin again"):
+    with pytest.raises(OptionError, match=r"is damaged; .* pass overwrite=True to start again"):
         front.predict_batch(**batch, resume=True)
     said = ecgfed(*call, "--overwrite", "--quiet")
     assert said.code == 1

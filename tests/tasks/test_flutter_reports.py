@@ -15,7 +15,7 @@ from ecgfed.tasks.report import RecordingReport
 FS = 360.0
 
 
-class Listening(ecgfed.Watch):
+class Listening(ecgfed.ProgressReporter):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
@@ -41,7 +41,7 @@ def between() -> Recording:
 
 
 def reported(of: Recording) -> tuple[RecordingReport, dict[str, Any]]:
-    report = ecgfed.report(of, watch=Listening())
+    report = ecgfed.report(of, progress=Listening())
     return report, report.to_dict()
 
 
@@ -60,10 +60,10 @@ def test_report_warns_and_counts_nothing_there(between: Recording) -> None:
 
 
 def test_predict_warns(between: Recording) -> None:
-    watch = Listening()
-    found = ecgfed.predict(between, watch=watch)
+    reporter = Listening()
+    found = ecgfed.predict(between, progress=reporter)
     assert "flutter" in {one.code for one in found.warnings}
-    assert any("ventricular flutter or fibrillation" in text for text in watch.warnings)
+    assert any("ventricular flutter or fibrillation" in text for text in reporter.warnings)
 
 
 def test_a_report_of_nothing_else() -> None:

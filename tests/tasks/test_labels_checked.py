@@ -85,7 +85,7 @@ def test_labels_that_stop_are_said(record: Path, tmp_path: Path) -> None:
     assert "no-beat-at-an-end" in codes(page)
     (end,) = page.parts.events.pauses.ends
     assert end.start_s == pytest.approx(float(marks.sample[9]) / 360)
-    assert page.parts.events.pauses.found == ()
+    assert page.parts.events.pauses.intervals == ()
     assert "no beat for" in page.html
 
 

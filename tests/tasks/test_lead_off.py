@@ -14,7 +14,7 @@ from ecgfed.domain.beats.extract import without_qrs, without_signal
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.spans import Spans
 
-pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.progress.EcgfedWarning")
 
 FS = 360.0
 SYMBOLS = "N" * 60
@@ -68,7 +68,7 @@ def test_predict_report_and_label_exclude_the_same_beats(off: tuple[Path, np.nda
     assert len(silent) - len(inside) in (0, 1, 2), "one at each edge may be either"
     counted = {"read": len(found), "used": len(found) - len(silent), "excluded": {"no_signal": len(silent)}}
     report = package.report(path, peaks="annotated").to_dict()
-    assert report["excluded"]["beats"] == found.about["excluded"]["beats"] == counted
+    assert report["excluded"]["beats"] == found.metadata["excluded"]["beats"] == counted
     assert summed(report["excluded"])
     page = package.label(path, peaks="annotated")
     assert page.to_dict()["excluded"]["beats"] == counted
@@ -109,7 +109,7 @@ def test_noise_before_the_first_beat_is_no_beat(ecgfed: Callable[..., Said], tmp
     found = package.predict(path)
     assert near(found.sample, true) == [True] * len(true)
     assert len(found) == len(true)
-    noisy = found.about["excluded"]["beats"]["excluded"]["end_noise"]
+    noisy = found.metadata["excluded"]["beats"]["excluded"]["end_noise"]
     assert noisy > 3, "the detector, a stream, takes some for beats"
     told = json.loads(ecgfed("detect", path, "--out", tmp_path / "peaks", "--json").out)
     assert told["records"][0]["beats"] == len(true)
@@ -213,8 +213,8 @@ def test_a_single_ecg_needs_no_lead(ecgfed: Callable[..., Said], tmp_path: Path)
     one = write(tmp_path, "one", {"V5": signal, "RESP": breath})
     found = package.predict(one)
     assert found.recording.lead == "V5"
-    assert "other-lead" in {warning["code"] for warning in found.about["warnings"]}
-    assert found.about["excluded"]["channels"] == {"read": 2, "used": 1, "excluded": {"no_ecg": 1}}
+    assert "other-lead" in {warning["code"] for warning in found.metadata["warnings"]}
+    assert found.metadata["excluded"]["channels"] == {"read": 2, "used": 1, "excluded": {"no_ecg": 1}}
     assert package.report(one).to_dict()["lead"] == "V5"
     assert package.label(one).to_dict()["lead"] == "V5"
     two = write(tmp_path, "two", {"signal 0": signal, "signal 1": 0.5 * signal})

@@ -227,11 +227,11 @@ def test_a_recording_without_beats_is_said_in_the_same_line(
 def test_progress_of_a_long_recording_is_told(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told: dict[str, list[tuple[int, int | None]]] = {}
 
-    class Listening(ecgfed.Watch):
-        def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:  # type: ignore[override]
-            told.setdefault(what, []).append((done, total))
+    class Listening(ecgfed.ProgressReporter):
+        def update(self, what: str, completed: int, total: int | None, item: str = "", **more: object) -> None:  # type: ignore[override]
+            told.setdefault(what, []).append((completed, total))
 
-    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), force=True, watch=Listening())
+    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), force=True, progress=Listening())
     assert [done for done, _ in told["minutes read"]] == sorted(done for done, _ in told["minutes read"])
     assert told["minutes read"][-1][0] == told["minutes read"][-1][1] == 3
     assert told["beats"][-1] == (len(found), len(found))

@@ -75,7 +75,7 @@ def bad_recording() -> ecgfed.Recording:
     return ecgfed.Recording(HOSTILE, Path("nowhere"), HOSTILE, leads, 360.0, signals, (f"Paced, {HOSTILE}",))
 
 
-class Silent(ecgfed.Watch):
+class Silent(ecgfed.ProgressReporter):
     def warn(self, text: str) -> None:
         pass
 
@@ -101,7 +101,10 @@ def objects(
         "Bundle": [bundle],
         "Classifier": [bundle.classifier(), bundle.classifier("p1")],
         "Cohort": [ecgfed.open_cohort(cohort_path)],
-        "Conversion": [ecgfed.convert(records / "p1", place), ecgfed.convert(bad_recording(), place, watch=Silent())],
+        "Conversion": [
+            ecgfed.convert(records / "p1", place),
+            ecgfed.convert(bad_recording(), place, progress=Silent()),
+        ],
         "Detections": [ecgfed.detect(records / "p1"), ecgfed.detect([recording, bad_recording()], place)],
         "Ec57Scores": [ecgfed.score_ec57(records / "p1", "atr", start=10)],
         "EcgfedError": [ecgfed.EcgfedError("here", "is one\nthing", "another", "do\nthat")],
@@ -113,7 +116,7 @@ def objects(
         "LongRecording": [opened, replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40)],
         "OwnModel": [
             ecgfed.personalize_labels(
-                records / "p1", place / "own", labels=records / "p1.atr", patient="own", watch=Silent()
+                records / "p1", place / "own", labels=records / "p1.atr", patient="own", progress=Silent()
             )
         ],
         "PersonalModel": [ecgfed.PersonalModel(*model), ecgfed.PersonalModel(*model[:3], {"beats": 0}, *model[4:])],
@@ -127,7 +130,7 @@ def objects(
         "Run": [ecgfed.open_run(fedavg_run)],
         "RunReport": [ecgfed.report_run(fedavg_run), hostile_run(place)],
         "Scores": [ecgfed.Scores((result(0),)), ecgfed.Scores((result(0), result(1)))],
-        "Watch": [ecgfed.Watch()],
+        "ProgressReporter": [ecgfed.ProgressReporter()],
     }
 
 

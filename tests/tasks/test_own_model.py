@@ -43,7 +43,7 @@ from ecgfed.tasks.own_models import (
     parts_of,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.progress.EcgfedWarning")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -395,7 +395,7 @@ def test_a_bundle_of_twelve_classes_and_old_rr_features(fedavg_run: Path, record
 def test_symbols_without_a_class_stay_and_are_not_learned(
     record: Path, grouped: GroupedBeats, label: dict[int, str], tmp_path: Path
 ) -> None:
-    from ecgfed.tasks.watch import EcgfedWarning
+    from ecgfed.tasks.progress import EcgfedWarning
 
     strange = {beat: "B" if symbol == "F" else symbol for beat, symbol in label.items()}
     (tmp_path / "b.csv").write_bytes(table_of(grouped, strange))

@@ -18,17 +18,17 @@ from ecgfed.tasks.predict import RecordingPredictions
 from ecgfed.tasks.report import RecordingReport
 
 
-class Deaf(ecgfed.Watch):
+class Deaf(ecgfed.ProgressReporter):
     def warn(self, text: str) -> None:
         pass
 
 
 def predicted(recording: Recording | Path) -> RecordingPredictions:
-    return ecgfed.predict(recording, watch=Deaf())
+    return ecgfed.predict(recording, progress=Deaf())
 
 
 def reported(recording: Recording | Path, **options: Any) -> RecordingReport:
-    return ecgfed.report(recording, watch=Deaf(), **options)
+    return ecgfed.report(recording, progress=Deaf(), **options)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_label_map_without_paced_beats(whole: Recording) -> None:
 
 def test_nothing_changes_without_pacing(unpaced: Recording) -> None:
     found = predicted(unpaced)
-    assert "pacing" not in found.about
+    assert "pacing" not in found.metadata
     assert "paced" not in {one.code for one in found.warnings}
     assert found.to_dict() == replace(found, pacing=None).to_dict()
     np.testing.assert_array_equal(found.label, found.probability.argmax(1))
@@ -107,7 +107,7 @@ def test_a_report_of_an_episode_counts_the_rest(episode: Recording) -> None:
     assert not any("paced" in reason for reason in report["withheld"].values())
     [rhythm] = report["rhythms"]
     assert rhythm["seconds"] == pytest.approx(22, abs=4)
-    assert report["by_class"]["/"] == predicted(episode).about["pacing"]["paced_beats"]
+    assert report["by_class"]["/"] == predicted(episode).metadata["pacing"]["paced_beats"]
     assert "paced" in {one["code"] for one in report["warnings"]}
     assert "paced" in found.html
 

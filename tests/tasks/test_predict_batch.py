@@ -113,17 +113,17 @@ def test_two_recordings_of_one_name(fedavg_run: Path, records: Path, tmp_path: P
     """Named one by one they would share their files: the second is not done, and the first is not lost."""
     other = write_record(tmp_path / "b", name, "NV" * 15, seed=5)
     batch = front.predict_batch([records / "p1", other], tmp_path / "out", bundle=exported(fedavg_run))
-    assert [one["file"] for one in batch.done] == [(records / "p1").as_posix()]
+    assert [one["file"] for one in batch.completed] == [(records / "p1").as_posix()]
     assert "whose predictions it would replace" in batch.failed[0]["problem"]
-    assert repr(batch) == f"Batch(1 recording: {batch.done[0]['beats']:,} beats; 1 failed)"
+    assert repr(batch) == f"Batch(1 recording: {batch.completed[0]['beats']:,} beats; 1 failed)"
     assert "p1" in batch._repr_html_()
 
 
 def test_a_batch_in_python_of_one_patients_model(fedavg_run: Path, records: Path, tmp_path: Path) -> None:
     opened = front.open_bundle(exported(fedavg_run))
     batch = front.predict_batch(records, tmp_path / "out", bundle=opened, patient="p1")
-    assert len(batch.done) == 4
-    assert {one["patient"] for one in batch.done} == {"p1"}
+    assert len(batch.completed) == 4
+    assert {one["patient"] for one in batch.completed} == {"p1"}
 
 
 def of_noise(folder: Path, name: str, leads: list[str]) -> None:

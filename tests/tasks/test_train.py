@@ -17,7 +17,7 @@ from ecgfed.tasks.train_options import RECIPES
 SHORT = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 1}
 
 
-class Heard(ecgfed.Watch):
+class Heard(ecgfed.ProgressReporter):
     """Keeps what is said."""
 
     def __init__(self) -> None:
@@ -31,10 +31,17 @@ class Heard(ecgfed.Watch):
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def progress(
-        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
     ) -> None:
-        self.rounds.append((done, total))
+        self.rounds.append((completed, total))
 
 
 def test_with_nothing_else_it_is_the_published_recipe(
@@ -54,7 +61,7 @@ def test_with_nothing_else_it_is_the_published_recipe(
 
 def test_it_says_its_cost_first_and_what_there_is_to_know_last(cohort_path: Path, tmp_path: Path) -> None:
     heard = Heard()
-    ecgfed.train(cohort_path, tmp_path / "run", watch=heard, **SHORT)  # type: ignore[arg-type]
+    ecgfed.train(cohort_path, tmp_path / "run", progress=heard, **SHORT)  # type: ignore[arg-type]
     assert heard.notes[0].startswith("fedavg on 4 clients: 2 rounds of 1 local step")
     assert heard.rounds == [(1, 2), (2, 2)]
     *_, last, never, tries = heard.notes
@@ -101,10 +108,10 @@ def test_a_run_of_another_length_is_told_what_went_by_the_first(
     cohort_path: Path, tmp_path: Path, method: str, settings: dict[str, float | str], named: str | None
 ) -> None:
     heard, plan = Heard(), {**SHORT, "method": method, "settings": settings, "eval_every": 0}
-    ecgfed.train(cohort_path, tmp_path / "run", watch=heard, **plan)  # type: ignore[arg-type]
-    ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **plan)  # type: ignore[arg-type]
+    ecgfed.train(cohort_path, tmp_path / "run", progress=heard, **plan)  # type: ignore[arg-type]
+    ecgfed.train(cohort_path, tmp_path / "run", resume=True, progress=heard, **plan)  # type: ignore[arg-type]
     assert not any("was begun for" in text for text in heard.warnings), "the same length"
-    longer = ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
+    longer = ecgfed.train(cohort_path, tmp_path / "run", resume=True, progress=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
     said = [text for text in heard.warnings if "was begun for 2 rounds and goes on to 3" in text]
     assert longer.store.rounds() == 3
     assert len(said) == (0 if named is None else 1)
@@ -120,7 +127,7 @@ def test_a_length_that_no_round_went_by_is_not_kept(cohort_path: Path, tmp_path:
     assert twice.meta["earlier_lengths"] == [{"rounds": 2, "until": 2}]
     assert lengths_of(twice) == (2, 10)
     heard = Heard()
-    ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
+    ecgfed.train(cohort_path, tmp_path / "run", resume=True, progress=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
     assert any("begun for 2 rounds and goes on to 3; warm_start=0.6 went by 2" in text for text in heard.warnings)
     meta = json.loads((tmp_path / "run" / "run.json").read_text())
     for wrong in (["x"], [{"rounds": 0, "until": 1}], [{"rounds": 2}], "x"):
@@ -135,7 +142,7 @@ def test_a_run_that_is_made_shorter_has_more_of_it_behind(cohort_path: Path, tmp
     change_plan = json.loads((tmp_path / "run" / "run.json").read_text())
     change_plan["plan"]["rounds"] = 10  # as if begun for 10 and stopped: 2 are all warm start; of 3 they are not
     (tmp_path / "run" / "run.json").write_text(json.dumps(change_plan))
-    ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
+    ecgfed.train(cohort_path, tmp_path / "run", resume=True, progress=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
     assert any("begun for 10 rounds and goes on to 3; warm_start=0.5" in text for text in heard.warnings)
 
 
@@ -264,6 +271,6 @@ def test_an_interrupted_overwrite_brings_back_the_old_run(cohort_path: Path, tmp
 
     ecgfed.train(cohort_path, tmp_path / "run", **SHORT)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, watch=Stop(), **SHORT)  # type: ignore[arg-type]
+        ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, progress=Stop(), **SHORT)  # type: ignore[arg-type]
     assert open_run(tmp_path / "run").store.rounds() == 2
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -125,7 +125,7 @@ def test_a_saved_table_names_model_patient_and_lead(told: dict[str, Any], person
         assert [row["class"] for row in rows] == list(python.names)
         assert {row["model"] for row in rows} == {bundle.manifest["digest"]}
         assert {row["patient"] for row in rows} == {patient or "global model"}
-        assert {row["lead"] for row in rows} == {python.about["lead"]}
+        assert {row["lead"] for row in rows} == {python.metadata["lead"]}
 
 
 def test_what_a_device_sends_is_drawn_on_its_own_strip(told: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def evaluate(
     local: bool = True,
     leave_out: str = "nothing",
     personal: Personal | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Score a run on one split of its cohort.
 
@@ -102,7 +102,7 @@ def evaluate(
         workers: threads.
         local: also score each client's model after local training, for methods with a single global model; takes the
             time of one round.
-        progress: called with the numbers of finished and all patients.
+        on_progress: called with the numbers of finished and all patients.
         leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
         personal: how personal models are derived from the global model; None: those of the method.
 
@@ -127,8 +127,8 @@ def evaluate(
         client_state = None if personal else run.client_state(state, client.index)
         model = models.of(client.index, client_state)
         scores = pool.scores(client, model)
-        if progress:
-            progress(i + 1, len(cohort.federation))
+        if on_progress:
+            on_progress(i + 1, len(cohort.federation))
         if not scores.personal.sum():
             continue
         patients.append(scores)

@@ -41,8 +41,8 @@ from ecgfed.domain.signal.pacing import Pacing, detect_pacing
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 
-#: Says whom to tell how many samples of a recording have been looked at.
-Watching = Callable[[AnyRecording], OnSamples | None] | None
+#: Returns a recording's progress callback, or None for none.
+OnSamplesFactory = Callable[[AnyRecording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -232,7 +232,7 @@ class RecordingBeats:
 
 
 def read_beats(
-    path: Path | str, options: BeatOptions, *, annotated: bool = False, watching: Watching = None
+    path: Path | str, options: BeatOptions, *, annotated: bool = False, on_samples_for: OnSamplesFactory = None
 ) -> RecordingBeats:
     """Open a recording and find its beats.
 
@@ -240,13 +240,13 @@ def read_beats(
         path: of the recording, as ``open_recording`` takes it.
         options: how.
         annotated: read the annotation although the peaks are detected.
-        watching: asked whom to tell how far a long recording is.
+        on_samples_for: returns the progress callback of a recording.
 
     Raises:
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
     recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    on_samples = watching(recording) if watching else None
+    on_samples = on_samples_for(recording) if on_samples_for else None
     return cut_beats(recording, options, annotated=annotated, on_samples=on_samples)
 
 

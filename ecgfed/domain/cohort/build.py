@@ -21,7 +21,7 @@ from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
-from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
+from ecgfed.domain.beats.path import BeatOptions, OnSamplesFactory, RecordingBeats, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.cohort.split import SPLIT_KINDS, SplitKind, split_beats
@@ -35,7 +35,7 @@ from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.domain.signal.size import too_large
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 #: Beats of a long recording that are written at once.
 _AT_ONCE = 4096
 
@@ -123,8 +123,10 @@ class _Read:
         self.window_mv.unlink()
 
 
-def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, watching: Watching = None) -> _Read:
-    cut = read_beats(path, options.beats, annotated=True, watching=watching)
+def _read_record(
+    path: Path, name: str, options: PrepareOptions, folder: Path, on_samples_for: OnSamplesFactory = None
+) -> _Read:
+    cut = read_beats(path, options.beats, annotated=True, on_samples_for=on_samples_for)
     recording, quality, labelled = cut.recording, cut.quality, cut.labels(options.labels)
     windows, used = _with_signal(cut, labelled.keep, folder)
     at, flags = cut.r_samples[labelled.keep][used], windows.flags
@@ -203,14 +205,14 @@ def _removed(cut: RecordingBeats) -> tuple[str, ...]:
 
 
 def _read_all(
-    sources: Sequence[Source], options: PrepareOptions, folder: Path, workers: int, watching: Watching
+    sources: Sequence[Source], options: PrepareOptions, folder: Path, workers: int, on_samples_for: OnSamplesFactory
 ) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
     names = [name for source in sources for name in source.called]
     # a detector that was made in place is nowhere to be found by another process
     if workers <= 1 or len(paths) < 4 or not options.beats.qrs_detector.origin:
         for path, name in zip(paths, names, strict=True):
-            yield _read_record(path, name, options, folder, watching)
+            yield _read_record(path, name, options, folder, on_samples_for)
         return
     pool = worker_pool(workers)
     try:
@@ -256,9 +258,9 @@ def build_cohort(
     metadata: dict[str, Any] | None = None,
     overwrite: bool = False,
     workers: int | None = None,
-    progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     check: Callable[[dict[str, int]], None] | None = None,
-    watching: Watching = None,
+    on_samples_for: OnSamplesFactory = None,
 ) -> None:
     """Read all recordings and write the cohort folder ``out``.
 
@@ -270,8 +272,8 @@ def build_cohort(
         metadata: more to say in ``cohort.json``.
         overwrite: replace ``out`` where it exists.
         workers: processes; one a core by default. The result does not depend on it.
-        progress: called after each record with its name, the number done and the number of all.
-        watching: asked for whom to tell how far a long recording is; of recordings that are read one after the other.
+        on_progress: called after each record with its name, the number done and the number of all.
+        on_samples_for: returns the progress callback of a recording; unused where several processes read.
         check: called with the beats of each class before anything is kept; raises where they cannot be right.
 
     Raises:
@@ -284,13 +286,13 @@ def build_cohort(
     version = options.beats.rr_version
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
         build = _Build(options, writer)
-        read = _read_all(sources, options, folder, workers or platform.cores(), watching)
+        read = _read_all(sources, options, folder, workers or platform.cores(), on_samples_for)
         for source in sources:
             parts = []
             for _ in source.records:
                 parts.append(next(read))
-                if progress:
-                    progress(parts[-1].metadata["name"], len(build.records) + len(parts), total)
+                if on_progress:
+                    on_progress(parts[-1].metadata["name"], len(build.records) + len(parts), total)
             build.add(source, parts)
         by_class = {name: int(n) for name, n in zip(options.labels.classes, build.counts, strict=True)}
         if all(entry["holdout"] for entry in build.clients):

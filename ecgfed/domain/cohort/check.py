@@ -28,7 +28,7 @@ def usable(
     sources: Sequence[Source],
     options: BeatOptions,
     problems: Problems,
-    progress: Callable[[str, int, int], None] | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Source]:
     """Return clients with the recordings that can be used, without those who have none.
 
@@ -36,7 +36,7 @@ def usable(
         sources: clients and their recordings.
         options: how the beats are to be found.
         problems: is given the recordings that cannot be used.
-        progress: called after each recording with its name, the number done and the number of all.
+        on_progress: called after each recording with its name, the number done and the number of all.
     """
     total, count, sources_used = sum(len(source.records) for source in sources), 0, []
     first_by_digest: dict[bytes, tuple[str, Path]] = {}
@@ -53,8 +53,8 @@ def usable(
             else:
                 problems.add(path, wrong)
             count += 1
-            if progress:
-                progress(path.name, count, total)
+            if on_progress:
+                on_progress(path.name, count, total)
         if good:
             sources_used.append(replace(source, records=tuple(good)))
     return sources_used

@@ -192,7 +192,7 @@ def build_cifar_cohort(
     options: CifarOptions,
     *,
     overwrite: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> None:
     """Divide the images among clients and write the cohort folder ``out``.
 
@@ -201,7 +201,7 @@ def build_cifar_cohort(
         out: folder to make.
         options: how.
         overwrite: replace ``out`` where it exists.
-        progress: called after each client with its id, the number done and the number of all.
+        on_progress: called after each client with its id, the number done and the number of all.
 
     Raises:
         OptionError: more clients than there are images for; see also ``replacing_folder``.
@@ -228,8 +228,8 @@ def build_cifar_cohort(
         for i, mix in enumerate(counts):
             drawn = _Dealer(np.arange(len(pool)), pool_label, _rng(options, _TEST, i)).deal(drawn_counts(mix, stock))
             writer.draw(test_client=np.full(len(drawn), i), test_row=drawn)
-            if progress:
-                progress(clients[i]["id"], i + 1, len(clients))
+            if on_progress:
+                on_progress(clients[i]["id"], i + 1, len(clients))
         writer.finish(_meta(data, options, clients, counts, len(rows)))
 
 

@@ -83,7 +83,7 @@ class CifarImages:
     warning: str
 
 
-def download_cifar10(folder: Path, *, base_url: str = HOME_PAGE, progress: ByteProgress | None = None) -> Path:
+def download_cifar10(folder: Path, *, base_url: str = HOME_PAGE, on_progress: ByteProgress | None = None) -> Path:
     """Fetch the binary archive (162 MB) into ``folder`` unless it is there, and return its path.
 
     Raises:
@@ -93,17 +93,17 @@ def download_cifar10(folder: Path, *, base_url: str = HOME_PAGE, progress: ByteP
     target = folder / BINARY_ARCHIVE
     digest = ARCHIVE_MD5[BINARY_ARCHIVE]
     if not target.is_file() or md5(target) != digest:
-        fetch(base_url.rstrip("/") + "/" + BINARY_ARCHIVE, target, digest, kind="MD5", progress=progress)
+        fetch(base_url.rstrip("/") + "/" + BINARY_ARCHIVE, target, digest, kind="MD5", on_progress=on_progress)
     return target
 
 
-def read_cifar10(source: Path, progress: Callable[[str, int, int], None] | None = None) -> CifarImages:
+def read_cifar10(source: Path, on_progress: Callable[[str, int, int], None] | None = None) -> CifarImages:
     """Read all 60,000 images.
 
     Args:
         source: a folder with the batches or an archive in it, a folder that holds ``cifar-10-batches-bin`` or
             ``cifar-10-batches-py``, or an archive.
-        progress: called after each file with its name, the number done and the number of all.
+        on_progress: called after each file with its name, the number done and the number of all.
 
     Raises:
         OptionError: no such file or folder.
@@ -117,8 +117,8 @@ def read_cifar10(source: Path, progress: Callable[[str, int, int], None] | None 
         images.append(pixels.reshape(-1, *IMAGE_SHAPE))
         labels.append(label.astype(np.int64))
         digests[name + layout.suffix] = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        if progress:
-            progress(name, number, len(names))
+        if on_progress:
+            on_progress(name, number, len(names))
     metadata, warning = _provenance(layout, where, digests)
     train = sum(len(part) for part in labels[:-1])
     return CifarImages(np.concatenate(images), np.concatenate(labels), train, metadata, warning)

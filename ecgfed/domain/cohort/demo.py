@@ -32,7 +32,7 @@ MIN_MINUTES, MAX_MINUTES, MAX_PATIENTS = 0.5, 60.0, 1000
 OWN_RECORDS = ("demo*.hea",)
 
 Array = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 
 #: The five waves in the order of the rows below.
 P, Q, R, S, T = range(5)
@@ -364,7 +364,7 @@ def write_demo_records(
     patients: int = 12,
     minutes: float = 6.0,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Source]:
     """Write synthetic patients as annotated WFDB records: ``demo01.hea``, ``.dat`` and ``.atr``, and so on.
 
@@ -377,7 +377,7 @@ def write_demo_records(
         patients: how many; the thirteenth has the first one's mixture of classes and a heart of its own.
         minutes: length of each recording.
         overwrite: replace what is in ``folder``.
-        progress: called after each patient with the record's name, the number done and the number of all.
+        on_progress: called after each patient with the record's name, the number done and the number of all.
 
     Returns:
         One client a patient, for ``build_cohort``.
@@ -391,6 +391,6 @@ def write_demo_records(
     with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
         for number in range(patients):
             names.append(_write_patient(partial, seed, number, minutes * 60))
-            if progress:
-                progress(names[-1], number + 1, patients)
+            if on_progress:
+                on_progress(names[-1], number + 1, patients)
     return [Source(name, name, (folder / name,)) for name in names]

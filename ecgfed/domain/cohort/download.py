@@ -21,7 +21,7 @@ ByteProgress = Callable[[str, int, int], None]
 
 
 def download_mitbih(
-    folder: Path, *, base_url: str = PHYSIONET, progress: Callable[[str, int, int], None] | None = None
+    folder: Path, *, base_url: str = PHYSIONET, on_progress: Callable[[str, int, int], None] | None = None
 ) -> int:
     """Fetch the 48 records into ``folder``; files that are there and right are left alone.
 
@@ -31,7 +31,7 @@ def download_mitbih(
     Args:
         folder: where to put the files; made when absent.
         base_url: the database's folder on PhysioNet or on a mirror.
-        progress: called after each file with its name, the number done and the number of all.
+        on_progress: called after each file with its name, the number done and the number of all.
 
     Returns:
         The number of files fetched now.
@@ -47,8 +47,8 @@ def download_mitbih(
         if not target.is_file() or sha256(target) != digest:
             fetch(base_url.rstrip("/") + "/" + name, target, digest)
             fetched += 1
-        if progress:
-            progress(name, number, len(expected))
+        if on_progress:
+            on_progress(name, number, len(expected))
     return fetched
 
 
@@ -60,7 +60,9 @@ def make_folder(folder: Path) -> None:
         raise StorageError(folder, f"cannot be made ({error.strerror})", action="choose another folder") from error
 
 
-def fetch(url: str, target: Path, digest: str, *, kind: str = "SHA-256", progress: ByteProgress | None = None) -> None:
+def fetch(
+    url: str, target: Path, digest: str, *, kind: str = "SHA-256", on_progress: ByteProgress | None = None
+) -> None:
     """Fetch one file by way of ``NAME.part``, going on where a part is there; kept only when its digest agrees.
 
     Args:
@@ -68,23 +70,23 @@ def fetch(url: str, target: Path, digest: str, *, kind: str = "SHA-256", progres
         target: where it shall be.
         digest: the published one, hexadecimal.
         kind: ``SHA-256`` or ``MD5``.
-        progress: called while bytes come.
+        on_progress: called while bytes come.
 
     Raises:
         StorageError: no connection, no such file, another digest, or a disk that refuses to write.
     """
     with locked(target):  # two that add to one part would spoil it
-        _fetch(url, target, digest, kind, progress)
+        _fetch(url, target, digest, kind, on_progress)
 
 
-def _fetch(url: str, target: Path, digest: str, kind: str, progress: ByteProgress | None) -> None:
+def _fetch(url: str, target: Path, digest: str, kind: str, on_progress: ByteProgress | None) -> None:
     part, of = target.with_name(target.name + ".part"), _DIGESTS[kind]
     try:
-        resumed = _transfer(url, part, progress)
+        resumed = _transfer(url, part, on_progress)
         if resumed and of(part) != digest:
             # A stale part may have been continued from another file: once more from the start.
             part.unlink()
-            _transfer(url, part, progress)
+            _transfer(url, part, on_progress)
         if of(part) != digest:
             part.unlink()
             raise StorageError(url, f"is not the published file ({kind} differs)", action="try again or use a mirror")
@@ -102,7 +104,7 @@ def _fetch(url: str, target: Path, digest: str, kind: str, progress: ByteProgres
         raise StorageError(target, f"cannot be fetched ({error.strerror or error})", action="run it again") from error
 
 
-def _transfer(url: str, part: Path, progress: ByteProgress | None) -> bool:
+def _transfer(url: str, part: Path, on_progress: ByteProgress | None) -> bool:
     """Fetch ``url`` into ``part``, the rest only where some of it is there; return whether some was."""
     start = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
@@ -119,8 +121,8 @@ def _transfer(url: str, part: Path, progress: ByteProgress | None) -> bool:
         while block := response.read(_BLOCK):
             stream.write(block)
             received += len(block)
-            if progress:
-                progress(part.stem, before + received, before + int(promised or 0))
+            if on_progress:
+                on_progress(part.stem, before + received, before + int(promised or 0))
     if promised is not None and received < int(promised):  # http.client reads a broken connection as an end
         raise ConnectionError(f"the connection closed after {received} of {promised} bytes")
     return resumed

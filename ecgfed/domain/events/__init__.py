@@ -1,1 +1,1 @@
-"""What a recording's beats add up to: rate, pauses, ectopy, burden, variability; each by a stated rule."""
+"""Counts of a recording by stated rules: rate, pauses, ectopy, burden, variability."""

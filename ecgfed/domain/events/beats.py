@@ -1,4 +1,4 @@
-"""Beats in time, and which of them, and of the intervals between them, can be used."""
+"""The beats of a recording, and which beats and RR intervals can be used."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 
 
 def merged(edges: Iterable[tuple[int, int]]) -> Ints:
-    """Return stretches (start, stop) in order, those that overlap or touch joined: (stretches, 2) int64."""
+    """Return stretches (start, stop) sorted, overlapping and adjacent ones joined: (stretches, 2) int64."""
     pairs = np.array(sorted((start, stop) for start, stop in edges if stop > start), np.int64).reshape(-1, 2)
     if not len(pairs):
         return pairs
@@ -36,16 +36,16 @@ class Beats:
         kinds: the kind of each class.
         fs_hz: sampling frequency in Hz.
         samples: length of the recording in samples.
-        unusable: (stretches, 2) int64 start and stop (not included) of what cannot be used, as ``merged`` returns it.
-        uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
+        unusable: (stretches, 2) int64 start and stop (exclusive) of unusable stretches, as ``merged`` returns them.
+        uncertain: (beats,) bool, beats whose class is not reliable; None where not assessed.
         confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
             not confirm (``ecgfed.domain.signal.confirm``); None: no second analysis was made.
-        doubted: (beats,) bool, those that the second analysis takes for no beat. They count, but a lowest rate or a
-            longest interval that would be another without them is not confirmed. None: no second analysis was made.
+        doubted: (beats,) bool, beats that the second analysis rejects. They count, but a lowest rate or a longest
+            interval that would differ without them is not confirmed. None: no second analysis was made.
         probability: (beats, classes) a model's probability of each of its classes, the first of ``classes``: a class
-            added to them, as that of paced beats, has none. None where labels are a person's.
-        far: (beats,) bool, those that look like none the model was trained on; None where that was not assessed.
-        provisional: the labels are a model's, and nobody has read them over.
+            added later, such as paced beats, has none. None where a person labelled the beats.
+        out_of_distribution: (beats,) bool, beats unlike any that the model was trained on; None where not assessed.
+        provisional: the labels are a model's and have not been reviewed by a person.
     """
 
     sample: Ints
@@ -59,7 +59,7 @@ class Beats:
     confirmed: Mask | None = None
     doubted: Mask | None = None
     probability: NDArray[np.floating] | None = None
-    far: Mask | None = None
+    out_of_distribution: Mask | None = None
     provisional: bool = False
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Beats:
 
     @cached_property
     def assessed(self) -> Mask:
-        """(beats,) bool, true where the R peak lies in no unusable stretch. No other beat is counted."""
+        """(beats,) bool, true where the R peak lies outside unusable stretches. Only these beats are counted."""
         return ~self._touched(self.sample, self.sample + 1)
 
     @cached_property
@@ -92,7 +92,7 @@ class Beats:
 
     @cached_property
     def measured(self) -> Mask:
-        """(beats - 1,) bool, the intervals that rates and pauses are made of: known, and not unconfirmed."""
+        """(beats - 1,) bool, the intervals used for rates and pauses: known, and not rejected by a second analysis."""
         return self.known if self.confirmed is None else np.asarray(self.known & self.confirmed)
 
     @property
@@ -101,23 +101,23 @@ class Beats:
         return self.samples / self.fs_hz
 
     def usable_s(self, start_s: float, stop_s: float) -> float:
-        """Return how many seconds between two times lie in no unusable stretch."""
+        """Return how many seconds between two times lie outside unusable stretches."""
         start, stop = start_s * self.fs_hz, min(stop_s * self.fs_hz, self.samples)
         inside = np.clip(self.unusable, start, stop)
         return float(stop - start - (inside[:, 1] - inside[:, 0]).sum()) / self.fs_hz
 
     def kind_probability(self, kind: Kind) -> Floats:
-        """Return the probability (beats,) that a beat is of a kind; ``probability`` has to be there."""
+        """Return the probability (beats,) that a beat is of a kind; requires ``probability``."""
         assert self.probability is not None
         of_kind = np.array([candidate is kind for candidate in self.kinds])[: self.probability.shape[1]]
         return np.asarray(self.probability[:, of_kind].sum(axis=1), np.float64)
 
     def has(self, kind: Kind) -> bool:
-        """Say whether any class is of a kind: what no class is of was not looked for."""
+        """Return whether any class is of a kind; a kind without a class was not assessed."""
         return kind in self.kinds
 
     def _touched(self, start: Ints, stop: Ints) -> Mask:
-        """Say which stretches share a sample with an unusable one."""
+        """Return which stretches share a sample with an unusable one."""
         first = np.searchsorted(self.unusable[:, 1], start, side="right")
         edge = np.append(self.unusable[:, 0], np.iinfo(np.int64).max)
         return np.asarray(edge[first] < stop)

@@ -1,6 +1,6 @@
 """Ectopic beats of one kind: single ones, couplets, runs, bigeminy and trigeminy.
 
-Runs claim their beats first, then bigeminy, then trigeminy; couplets and single beats are what is left.
+Beats are assigned to runs first, then to bigeminy and trigeminy; the rest are couplets and single beats.
 """
 
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ class Ectopy:
     """The ectopic beats of one kind.
 
     Attributes:
-        kind: which.
-        total: all of them that lie in no unusable stretch.
-        counted: all beats that lie in no unusable stretch.
-        singles: those with no neighbour of their kind, outside bigeminy, trigeminy and runs.
-        couplets: two in a row.
-        short: three in a row and more that are too few for a run; none by the usual rules.
-        runs: ``run_beats`` in a row and more.
-        bigeminy: one in every two beats, ``cycles`` times and more.
-        trigeminy: one in every three.
-        fast: how many of the runs are faster than ``fast_run_per_min``.
-        uncertain: how many of ``total`` are of low confidence; None where confidence was not assessed.
+        kind: the kind.
+        total: number of its beats outside unusable stretches.
+        counted: number of all beats outside unusable stretches.
+        singles: number of beats without a neighbour of their kind, outside bigeminy, trigeminy and runs.
+        couplets: two consecutive beats.
+        short: three or more consecutive beats that are too few for a run; none by the default rules.
+        runs: ``run_beats`` or more consecutive beats.
+        bigeminy: every second beat, ``cycles`` times or more.
+        trigeminy: every third beat, likewise.
+        fast: number of runs faster than ``fast_run_per_min``.
+        uncertain: number of beats of ``total`` of low confidence; None where confidence was not assessed.
     """
 
     kind: Kind
@@ -45,12 +45,12 @@ class Ectopy:
 
     @property
     def percent(self) -> float:
-        """Burden: their share of all counted beats in percent."""
+        """Burden: share of all counted beats in percent."""
         return 100 * self.total / self.counted
 
     @property
     def longest(self) -> Series | None:
-        """The run of most beats, the first of several; None where there is no run."""
+        """The run with the most beats, the first of several; None without runs."""
         return max(self.runs, key=lambda run: run.beats, default=None)
 
     @property
@@ -65,7 +65,7 @@ class Ectopy:
 
 
 def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
-    """Return the ectopic beats of a kind; None where nothing was looked at: no class is of it, or no beat counts."""
+    """Return the ectopic beats of a kind; None where not assessed: no class is of the kind, or no beat is counted."""
     if not beats.has(kind) or not beats.assessed.any():
         return None
     member = (beats.kind == kind) & beats.assessed
@@ -96,9 +96,9 @@ def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
 
 
 def _every(maker: SeriesMaker, singles: Ints, period: int) -> tuple[tuple[Series, ...], Ints]:
-    """Return the series in which every ``period``-th beat is one of these singles, and the singles that are left.
+    """Return the series in which every ``period``-th beat is one of these singles, and the remaining singles.
 
-    The beats between are ectopic of neither kind, and no interval touches an unusable stretch.
+    The beats in between are not ectopic, and no interval touches an unusable stretch.
     """
     beats, cycles = maker.beats, maker.rules.cycles
     if len(singles) < cycles:

@@ -1,4 +1,4 @@
-"""Everything that a report counts, found at once."""
+"""All counts of a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ import numpy as np
 
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.ectopy import Ectopy, ectopy
-from ecgfed.domain.events.hours import Stretch, stretches
+from ecgfed.domain.events.hours import TimeBin, time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import Pauses, Rates, Variability, heart_rates, pauses, variability
 from ecgfed.domain.events.rules import EventRules
@@ -16,12 +16,12 @@ from ecgfed.domain.events.series import Series
 
 @dataclass(frozen=True)
 class Events:
-    """What a recording's beats add up to.
+    """The counts of a recording.
 
     Attributes:
-        rules: by which it was counted.
-        total: all beats.
-        counted: those in no unusable stretch; the rest is in no count.
+        rules: the rules of counting.
+        total: number of beats.
+        counted: beats outside unusable stretches; the rest is in no count.
         by_class: counted beats of each class.
         rates: heart rates.
         pauses: pauses.
@@ -29,9 +29,9 @@ class Events:
         ventricular: ventricular ectopy; None where no class is ventricular or no beat counts (not assessed), and where
             it is withheld.
         supra: supraventricular ectopy; likewise.
-        hours: hour by hour from the start of the recording.
+        hours: each hour from the start of the recording.
         withheld: kind -> why its counts are withheld, in one sentence.
-        to_review: kind -> what was counted of a kind that is withheld for the low confidence of its beats.
+        to_review: kind -> counts of a kind withheld because too many of its beats are of low confidence.
     """
 
     rules: EventRules
@@ -43,7 +43,7 @@ class Events:
     variability: Variability
     ventricular: Ectopy | None
     supra: Ectopy | None
-    hours: tuple[Stretch, ...]
+    hours: tuple[TimeBin, ...]
     withheld: Mapping[Kind, str] = field(default_factory=dict)
     to_review: Mapping[Kind, Ectopy] = field(default_factory=dict)
 
@@ -54,11 +54,11 @@ class Events:
 
 
 def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapping[Kind, str] | None = None) -> Events:
-    """Count everything; see ``EventRules`` for how.
+    """Count all events by ``EventRules``.
 
     Args:
         beats: all beats.
-        rules: how they are counted.
+        rules: the rules of counting.
         withheld: ``Kind.VENTRICULAR`` or ``Kind.SUPRA`` -> why its counts would mislead, in one sentence.
     """
     rules = EventRules() if rules is None else rules
@@ -79,14 +79,14 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         variability(beats, rules),
         reported.get(Kind.VENTRICULAR),
         reported.get(Kind.SUPRA),
-        stretches(beats),
+        time_bins(beats),
         reasons,
         to_review,
     )
 
 
 def _all_to_review(ectopy: Ectopy) -> Ectopy:
-    """Return ectopic beats of which no series counts as a finding, because their kind is withheld."""
+    """Return the counts of a withheld kind, all of its series to be reviewed."""
 
     def doubtful(series: tuple[Series, ...]) -> tuple[Series, ...]:
         return tuple(replace(item, review=True) for item in series)
@@ -102,7 +102,7 @@ def _all_to_review(ectopy: Ectopy) -> Ectopy:
 
 
 def _low_confidence(ectopy: Ectopy, rules: EventRules) -> str:
-    """Say why a count is withheld."""
+    """Return why a count is withheld."""
     low = ectopy.uncertain or 0
     share = f"{rules.withheld_percent:g}%"
     return f"About {ectopy.total:,}, {low:,} of them of low confidence (more than {share}): to be reviewed, no finding."

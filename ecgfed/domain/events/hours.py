@@ -1,4 +1,4 @@
-"""What happened when: beats of each class, rate and quality of consecutive stretches of a recording."""
+"""Beats of each class, rate and quality in consecutive time bins of a recording."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,17 @@ HOUR_S = 3600.0
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A stretch of a recording.
+class TimeBin:
+    """A time bin of a recording.
 
     Attributes:
         start_s: where it begins, in seconds.
         stop_s: where it ends.
-        usable_s: seconds in no unusable stretch.
-        beats: beats that lie in no unusable stretch.
-        by_class: how many of them are of each class, in order of the classes.
-        supra: supraventricular ectopic ones.
-        ventricular: ventricular ectopic ones.
+        usable_s: seconds outside unusable stretches.
+        beats: number of beats outside unusable stretches.
+        by_class: number of beats of each class, in order of the classes.
+        supra: number of supraventricular ectopic beats.
+        ventricular: number of ventricular ectopic beats.
         rate: mean heart rate, None without a usable interval that ends here.
         shortest_s: the shortest usable interval that ends here, None without any.
         longest_s: the longest.
@@ -40,8 +40,8 @@ class Stretch:
     longest_s: float | None
 
 
-def stretches(beats: Beats, width_s: float = HOUR_S) -> tuple[Stretch, ...]:
-    """Return what happened in each stretch of ``width_s`` seconds from the start on, the last one maybe shorter."""
+def time_bins(beats: Beats, width_s: float = HOUR_S) -> tuple[TimeBin, ...]:
+    """Return the bins of ``width_s`` seconds from the start on; the last one may be shorter."""
     count = max(1, int(np.ceil(beats.duration_s / width_s - 1e-9)))
     where = np.minimum((beats.time_s // width_s).astype(np.int64), count - 1)
     classes = len(beats.classes)
@@ -56,7 +56,7 @@ def stretches(beats: Beats, width_s: float = HOUR_S) -> tuple[Stretch, ...]:
         start, stop = at * width_s, min((at + 1) * width_s, beats.duration_s)
         known = bool(intervals[at])
         hours.append(
-            Stretch(
+            TimeBin(
                 start,
                 stop,
                 beats.usable_s(start, stop),
@@ -73,7 +73,7 @@ def stretches(beats: Beats, width_s: float = HOUR_S) -> tuple[Stretch, ...]:
 
 
 def _extremes(beats: Beats, where: Ints, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shortest and the longest usable interval that ends in each stretch, in seconds."""
+    """Return the shortest and the longest usable interval that ends in each bin, in seconds."""
     shortest, longest = np.full(count, np.inf), np.zeros(count)
     at, rr = where[1:][beats.measured], beats.rr_s[beats.measured]
     np.minimum.at(shortest, at, rr)
@@ -81,10 +81,10 @@ def _extremes(beats: Beats, where: Ints, count: int) -> tuple[np.ndarray, np.nda
     return shortest, longest
 
 
-def busiest(hours: tuple[Stretch, ...], kind: Kind) -> Stretch | None:
-    """Return the stretch with most ectopic beats of a kind, the first of several; None where there is none at all."""
+def busiest(hours: tuple[TimeBin, ...], kind: Kind) -> TimeBin | None:
+    """Return the bin with the most ectopic beats of a kind, the first of several; None without such beats."""
 
-    def count(hour: Stretch) -> int:
+    def count(hour: TimeBin) -> int:
         return hour.ventricular if kind is Kind.VENTRICULAR else hour.supra
 
     busiest_hour = max(hours, key=count, default=None)

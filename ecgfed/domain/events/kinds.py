@@ -1,23 +1,23 @@
-"""What kind of beat a class is, by the WFDB symbols behind it; and what each symbol means in words."""
+"""The kind of beat of a class, from its WFDB symbols; descriptions of symbols and rhythms."""
 
 from collections.abc import Iterable
 from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """What counts are made of. Ectopic are ``SUPRA`` and ``VENTRICULAR``."""
+    """Kinds of beats that are counted. ``SUPRA`` and ``VENTRICULAR`` are ectopic."""
 
-    NORMAL = 0  # conducted from the sinus node, bundle branch block included: what variability is measured between
+    NORMAL = 0  # conducted from the sinus node, bundle branch block included; variability uses these
     SUPRA = 1  # supraventricular ectopic
     VENTRICULAR = 2  # ventricular ectopic, escape beats included, as EC57's VEB
     FUSION = 3  # of a ventricular and a normal beat
     PACED = 4  # paced, or a fusion with a paced beat
-    OTHER = 5  # escape beats of the atria or the node, what nobody could classify, and classes of several kinds
+    OTHER = 5  # escape beats of the atria or the node, unclassifiable beats, and classes of several kinds
 
 
-#: Kinds of ectopic beats in words.
+#: Names of the kinds of ectopic beats.
 KIND_WORDS = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supraventricular"}
-#: symbol -> its kind and what it is (WFDB Applications Guide, annotation codes).
+#: symbol -> its kind and description (WFDB Applications Guide, annotation codes).
 _CODES: dict[str, tuple[Kind, str]] = {
     "N": (Kind.NORMAL, "normal beat"),
     "L": (Kind.NORMAL, "left bundle branch block beat"),
@@ -58,23 +58,23 @@ _RHYTHMS = {
     "VFL": "ventricular flutter",
     "VT": "ventricular tachycardia",
 }
-#: AAMI puts these beside normal beats, WFDB's bxb beside supraventricular ones: they follow the rest of their class.
+#: AAMI counts these as normal, WFDB's bxb as supraventricular: they take the kind of the rest of their class.
 _ESCAPES = frozenset("ejn")
 
 
 def kind_of(symbols: Iterable[str]) -> Kind:
-    """Return the kind of a class from the symbols that belong to it; ``OTHER`` where they are of several."""
+    """Return the kind of a class from its symbols; ``OTHER`` where they are of several kinds."""
     of_class = set(symbols)
     kinds = {_CODES[symbol][0] if symbol in _CODES else Kind.OTHER for symbol in of_class - _ESCAPES}
     return kinds.pop() if len(kinds) == 1 else Kind.OTHER
 
 
 def meaning_of(symbol: str) -> str:
-    """Return what a symbol means in words, ``""`` for one that is no beat's."""
+    """Return the description of a symbol, ``""`` unless it is a beat's."""
     return _CODES[symbol][1] if symbol in _CODES else ""
 
 
 def rhythm_name(note: str) -> str:
-    """Return the rhythm that the note of an annotation marks, such as ``(AFIB``; an unknown one stays as it is."""
+    """Return the rhythm that the note of an annotation marks, such as ``(AFIB``; an unknown one unchanged."""
     code = note.removeprefix("(")
     return _RHYTHMS.get(code, code)

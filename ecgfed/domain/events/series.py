@@ -1,4 +1,4 @@
-"""Ectopic beats in a row: which belong together, and which of these series are certain."""
+"""Series of consecutive ectopic beats, and which of them are certain."""
 
 from dataclasses import dataclass
 
@@ -8,27 +8,27 @@ from ecgfed.domain.events.beats import Beats, Ints, Mask
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
 
-#: Beats in a row whose mean probability decides whether a run is certain.
+#: Consecutive beats whose mean probability decides whether a run is certain.
 _CORE = 3
-#: Intervals inside two series that give the run a rhythm of its own.
+#: Intervals inside two series needed to estimate their rhythm.
 _OWN_RHYTHM = 2
 
 
 @dataclass(frozen=True)
 class Series:
-    """Ectopic beats that belong together.
+    """A series of ectopic beats.
 
     Attributes:
-        first: number of its first ectopic beat among all beats.
-        last: of its last.
-        beats: how many of its beats are ectopic; of a run all of them, those that it bridges included.
+        first: index of its first ectopic beat among all beats.
+        last: index of its last.
+        beats: number of its ectopic beats; for a run of all its beats, bridged ones included.
         start_s: time of its first ectopic beat in seconds.
-        stop_s: of its last.
+        stop_s: time of its last.
         per_min: 60 times the intervals from first to last over the seconds between them.
-        uncertain: how many of its ectopic beats are of low confidence; None where confidence was not assessed.
+        uncertain: number of its ectopic beats of low confidence; None where confidence was not assessed.
         cut: it begins or ends at an unusable stretch, so that it may be longer.
-        review: it has to be reviewed before it counts as a finding.
-        bridged: low-confidence beats of another class inside a run.
+        review: it must be reviewed before it counts as a finding.
+        bridged: number of low-confidence beats of another class inside a run.
         name: of a run, ``VT``, ``slow ventricular run``, ``SVT``, ``supraventricular run``; else ``""``.
     """
 
@@ -51,9 +51,9 @@ class SeriesMaker:
 
     Attributes:
         beats: all beats.
-        kind: which are ectopic.
-        rules: how they are counted.
-        member: (beats,) bool, the ectopic beats that lie in no unusable stretch.
+        kind: the kind of ectopic beats.
+        rules: the rules of counting.
+        member: (beats,) bool, the ectopic beats outside unusable stretches.
     """
 
     beats: Beats
@@ -62,7 +62,7 @@ class SeriesMaker:
     member: Mask
 
     def series(self, first: int, last: int, count: int, *, run: bool = False) -> Series:
-        """Return the series from one ectopic beat to another, ``count`` beats in all."""
+        """Return the series from one ectopic beat to another, of ``count`` beats."""
         beats, part = self.beats, slice(first, last + 1)
         start, stop = float(beats.time_s[first]), float(beats.time_s[last])
         low = None if beats.uncertain is None else int((self.member[part] & beats.uncertain[part]).sum())
@@ -75,11 +75,11 @@ class SeriesMaker:
         return Series(first, last, count, start, stop, per_min, low, cut, review, bridged, name)
 
     def certain(self, first: int, last: int, per_min: float) -> bool:
-        """Say whether a series counts as a finding without a review.
+        """Return whether a series counts as a finding without a review.
 
-        What a person labelled does. Of a model's labels a series is certain where none of its beats is of low
-        confidence; and a ventricular one also where it is fast, few of its beats are unlike those of training and three
-        in a row (of a couplet both) have a high mean probability. See docs/decisions/0059.
+        Series that a person labelled do. With a model's labels a series is certain if none of its beats is of low
+        confidence. A ventricular one is also certain if it is fast, few of its beats are unlike those of training, and
+        three consecutive beats (both of a couplet) have a high mean probability. See docs/decisions/0059.
         """
         beats, span, rules = self.beats, slice(first, last + 1), self.rules
         if beats.uncertain is None:
@@ -88,24 +88,24 @@ class SeriesMaker:
             return True
         if self.kind is not Kind.VENTRICULAR or beats.probability is None or per_min <= rules.fast_run_per_min:
             return False
-        unlike = 0.0 if beats.far is None else 100 * float(beats.far[span].mean())
+        unlike = 0.0 if beats.out_of_distribution is None else 100 * float(beats.out_of_distribution[span].mean())
         probability = beats.kind_probability(self.kind)[span]
         core = np.convolve(probability, np.ones(width := min(_CORE, len(probability))) / width, "valid")
         return unlike <= rules.certain_unlike_percent and float(core.max()) >= rules.certain_probability
 
     def name(self, count: int, per_min: float) -> str:
-        """Return what a run is called by its rate and length."""
+        """Return the name of a run by its rate and length."""
         fast = per_min > self.rules.fast_run_per_min
         if self.kind is Kind.VENTRICULAR:
             return "VT" if fast else "slow ventricular run"
         return "SVT" if fast and count >= self.rules.svt_beats else "supraventricular run"
 
     def bridges(self) -> Mask:
-        """Say which beats (beats,) of another class runs may go across.
+        """Return which beats (beats,) of another class a run may bridge.
 
-        Such a beat is of low confidence, not paced, and stands between two ectopic beats, no interval unknown. Either
-        its second choice is ectopic (a probability of ``bridge_probability`` and more), or both its intervals are near
-        the median of the intervals inside the two series beside it. A run holds no more than one in three beats.
+        Such a beat is of low confidence, not paced, and between two ectopic beats with known intervals. Either its
+        probability of being ectopic is at least ``bridge_probability``, or both its intervals are near the median
+        interval of the two adjacent series. At most one in three beats of a run is bridged.
         """
         beats, member = self.beats, self.member
         across = np.zeros(len(beats), np.bool_)
@@ -123,7 +123,7 @@ class SeriesMaker:
         return self._few(across)
 
     def _in_rhythm(self, at: Ints) -> Mask:
-        """Say which beats between two series keep their rhythm."""
+        """Return which beats between two series keep their rhythm."""
         first, last = in_a_row(self.member, self.beats)
         rr, tolerance = self.beats.rr_s, self.rules.bridge_percent / 100
         in_rhythm = np.zeros(len(at), np.bool_)
@@ -137,7 +137,7 @@ class SeriesMaker:
         return in_rhythm
 
     def _few(self, across: Mask) -> Mask:
-        """Leave out bridges of rows that are no run even so, or that are bridged at more than one in three beats."""
+        """Remove bridges in rows that are too short for a run, or where more than one in three beats is bridged."""
         first, last = in_a_row(self.member | across, self.beats)
         total = np.concatenate([[0], np.cumsum(across)])
         bridged, count = total[last + 1] - total[first], last - first + 1
@@ -148,7 +148,7 @@ class SeriesMaker:
 
 
 def in_a_row(member: Mask, beats: Beats) -> tuple[Ints, Ints]:
-    """Return first and last beat of each row of members; an unusable stretch between two parts them."""
+    """Return first and last beat of each row of members; unusable stretches separate rows."""
     if not len(member):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     joined = member[:-1] & member[1:] & beats.known

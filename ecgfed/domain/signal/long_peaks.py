@@ -27,7 +27,7 @@ from ecgfed.domain.signal.two_streams import peaks_of_stream
 #: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
 #: they wait for each other for a third of the time; with twice as much memory grows and little is won.
 PUSH_S = 600.0
-#: Told how many samples have been read.
+#: A progress callback, called with the number of samples read.
 OnSamples = Callable[[int], None]
 
 

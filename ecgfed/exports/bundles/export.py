@@ -58,7 +58,7 @@ def export_bundle(
     tflite: Path | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write a bundle with a run's global model and all personal models.
 
@@ -77,7 +77,7 @@ def export_bundle(
             none.
         signer: signs the manifest.
         overwrite: replace an existing ``out``.
-        progress: called with the numbers of finished and all patients.
+        on_progress: called with the numbers of finished and all patients.
 
     Returns:
         The manifest.
@@ -102,8 +102,8 @@ def export_bundle(
             classes = classes_of(cohort, client, run.plan.leave_out)
             valid = validation_logits(run.net, cohort, client, chain)
             yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id), classes, valid)
-            if progress:
-                progress(i + 1, len(clients))
+            if on_progress:
+                on_progress(i + 1, len(clients))
 
     return write_bundle(
         run,

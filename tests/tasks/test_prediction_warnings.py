@@ -28,11 +28,11 @@ def bundle(fedavg_run: Path) -> Path:
 
 
 def predicted(bundle: Path, record: Path, **options: Any) -> Any:
-    class Deaf(ecgfed.Watch):
+    class Deaf(ecgfed.ProgressReporter):
         def warn(self, text: str) -> None:
             pass
 
-    return ecgfed.predict(bundle, record, watch=Deaf(), **options)
+    return ecgfed.predict(bundle, record, progress=Deaf(), **options)
 
 
 def test_what_a_bundle_says_of_its_training(bundle: Path, cohort_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_what_a_bundle_says_of_its_training(bundle: Path, cohort_path: Path) -> 
 def test_every_doubt_is_one_of_the_codes_and_stands_in_the_json(bundle: Path, records: Path, tmp_path: Path) -> None:
     found = predicted(bundle, records / "p1", leads="V1", patient="p2")
     assert set(codes(found)) <= set(CODES)
-    assert found.about["warnings"] == [{"code": one.code, "text": one.text} for one in found.warnings]
+    assert found.metadata["warnings"] == [{"code": one.code, "text": one.text} for one in found.warnings]
     found.save(tmp_path)
-    assert json.loads((tmp_path / "p1.json").read_text())["warnings"] == found.about["warnings"]
+    assert json.loads((tmp_path / "p1.json").read_text())["warnings"] == found.metadata["warnings"]
     with pytest.raises(AttributeError):
         found.warnings[0].text = "something else"
     assert all(one.text.endswith((".", "?")) and "\n" not in one.text for one in found.warnings)
@@ -91,9 +91,9 @@ def test_seconds_that_cannot_be_used(bundle: Path, tmp_path: Path) -> None:
     wfdb.wrsamp("r", 360, ["mV"], ["MLII"], signal[:, None], fmt=["16"], write_dir=str(tmp_path))
     found = predicted(bundle, tmp_path / "r")
     (said,) = [one for one in found.warnings if one.code == "unusable-seconds"]
-    lost_s = found.about["duration_s"] - found.about["usable_s"]
+    lost_s = found.metadata["duration_s"] - found.metadata["usable_s"]
     assert 4.5 < lost_s < 6.5
-    assert f": {lost_s:.1f} of {found.about['duration_s']:.1f} s cannot be used;" in said.text
+    assert f": {lost_s:.1f} of {found.metadata['duration_s']:.1f} s cannot be used;" in said.text
     poor = sum(map(bool, found.poor))
     beats = "1 beat" if poor == 1 else f"{poor} beats"
     assert said.text.startswith(f"The windows of {beats} reach into stretches of poor quality (flat 5")
@@ -136,7 +136,7 @@ def test_who_took_part(bundle: Path, records: Path, tmp_path: Path) -> None:
     assert [len(one) for one in said.values()] == [1, 1, 1, 0]
     assert "this very recording" in said["file"][0]
     assert "Patient p1" in said["patient"][0]
-    assert "called p3" in said["name"][0]
+    assert "named p3" in said["name"][0]
 
 
 def test_a_class_that_the_patient_never_had(local_run: Path, records: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_class_that_the_patient_never_had(local_run: Path, records: Path) -> N
     for record in ("p1", "p3"):
         found = predicted(bundle, records / record, patient="p2")
         new = {name: n for name, n in found.counts.items() if n and name not in ("N", "A")}
-        said = [one.text for one in found.warnings if one.text.startswith("Called here, though p2")]
+        said = [one.text for one in found.warnings if one.text.startswith("Predicted, although p2")]
         assert len(said) == bool(new)
         assert all(f"{count} {name}" in said[0] for name, count in new.items())
 
@@ -155,7 +155,7 @@ def test_a_model_of_synthetic_patients_is_refused(ecgfed: Command, tmp_path: Pat
     command = ("predict", OLD / "bundle", record, "--out", tmp_path / "out")
     assert_refused(ecgfed(*command), str(OLD / "bundle"), "synthetic patients alone", "real is not one", "--force")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(BundleError, match=r"pass force to see"):
+    with pytest.raises(BundleError, match=r"pass force to predict"):
         predicted(OLD / "bundle", record)
     said = ecgfed(*command, "--force")
     assert said.code == 0

@@ -27,7 +27,7 @@ def model(global_only: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """In place of the package's model, one that a test may change."""
     folder = copied(global_only, tmp_path / "installed" / "model")
     monkeypatch.setattr(shipped, "MODEL", folder)
-    monkeypatch.setattr("ecgfed.tasks.predict_given.MODEL", folder)
+    monkeypatch.setattr("ecgfed.tasks.predict_inputs.MODEL", folder)
     return folder
 
 
@@ -142,7 +142,7 @@ def test_predict_in_python_takes_one_or_two_by_place_and_both_by_name(fedavg_run
         ((), "recording: is missing"),
         ((opened,), "recording: of type Bundle; expected a path"),
         ((read, read), "bundle: of type Recording; expected a path, or a bundle"),
-        ((bundle, record, record), "3 arguments by place"),
+        ((bundle, record, record), "3 positional arguments"),
     ):
         with pytest.raises(OptionError, match=words):
             front.predict(*wrong)

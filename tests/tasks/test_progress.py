@@ -1,4 +1,4 @@
-"""Whoever looks on: a ``Watch`` hears each verb's progress, notes and warnings; who has none gets Python warnings."""
+"""A ``ProgressReporter`` receives each verb's progress, notes and warnings; the default issues Python warnings."""
 
 import inspect
 import types
@@ -15,18 +15,25 @@ import ecgfed
 from ecgfed.domain.cohort import cifar_files
 
 
-class Ears(ecgfed.Watch):
-    """Remembers all it hears."""
+class Recorder(ecgfed.ProgressReporter):
+    """Stores all it receives."""
 
     def __init__(self) -> None:
         self.counted: dict[str, list[tuple[int, int | None]]] = {}
         self.notes: list[str] = []
         self.warnings: list[str] = []
 
-    def progress(
-        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
     ) -> None:
-        self.counted.setdefault(what, []).append((done, total))
+        self.counted.setdefault(what, []).append((completed, total))
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -52,41 +59,45 @@ def place(tmp_path: Path, records: Path, cohort_path: Path, fedavg_run: Path) ->
     return {"out": tmp_path / "out", "records": records, "cohort": cohort_path, "run": fedavg_run, "more": tmp_path}
 
 
-Verb = Callable[[dict[str, Path], ecgfed.Watch], object]
+Verb = Callable[[dict[str, Path], ecgfed.ProgressReporter], object]
 
 
-def mitbih(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def mitbih(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     for seed, name in enumerate(("100", "101")):
         write_record(place["more"] / "mitdb", name, "NNNV" * 8, seed=seed)
-    return ecgfed.prepare_mitbih(place["more"] / "mitdb", place["out"], workers=1, watch=watch)
+    return ecgfed.prepare_mitbih(place["more"] / "mitdb", place["out"], workers=1, progress=progress)
 
 
-def cifar10(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def cifar10(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     source = write_binary(place["more"] / "cifar")
-    return ecgfed.prepare_cifar10(source, place["out"], clients=3, watch=watch)
+    return ecgfed.prepare_cifar10(source, place["out"], clients=3, progress=progress)
 
 
-def own_folder(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def own_folder(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     return ecgfed.prepare_folder(
-        place["records"], place["out"], workers=1, pack=place["more"] / "packed.zip", watch=watch
+        place["records"], place["out"], workers=1, pack=place["more"] / "packed.zip", progress=progress
     )
 
 
-def train(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def train(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     less: Any = {"local_steps": 1, "batch_size": 8, "eval_every": 0, "workers": 1}
     risk = {"risk": "meta-bsm"}
-    return ecgfed.train(place["cohort"], place["out"], method="grp-fed", rounds=2, settings=risk, watch=watch, **less)
+    return ecgfed.train(
+        place["cohort"], place["out"], method="grp-fed", rounds=2, settings=risk, progress=progress, **less
+    )
 
 
-def train_seeds(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def train_seeds(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     less: Any = {"local_steps": 1, "eval_every": 0, "workers": 1}
-    return ecgfed.train_seeds(place["cohort"], [3, 4], place["out"], method="fedavg", rounds=1, watch=watch, **less)
+    return ecgfed.train_seeds(
+        place["cohort"], [3, 4], place["out"], method="fedavg", rounds=1, progress=progress, **less
+    )
 
 
-def score_ec57(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def score_ec57(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     peaks = place["more"] / "peaks"
     ecgfed.detect(place["records"] / "p1", peaks)
-    return ecgfed.score_ec57(place["records"], "qrs", test_folder=peaks, start=5, watch=watch)
+    return ecgfed.score_ec57(place["records"], "qrs", test_folder=peaks, start=5, progress=progress)
 
 
 def long_recording(place: dict[str, Path]) -> ecgfed.LongRecording:
@@ -95,17 +106,17 @@ def long_recording(place: dict[str, Path]) -> ecgfed.LongRecording:
     return opened
 
 
-def convert(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def convert(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     record = write_record(place["more"] / "in", "r1", "N" * 20, annotate=False)
-    return ecgfed.convert(record, place["out"], watch=watch)
+    return ecgfed.convert(record, place["out"], progress=progress)
 
 
-def personalize(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def personalize(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     record = place["records"] / "p1"
-    return ecgfed.personalize(place["run"], place["out"], record=record, minutes=0.3, epochs=1, watch=watch)
+    return ecgfed.personalize(place["run"], place["out"], record=record, minutes=0.3, epochs=1, progress=progress)
 
 
-def personalize_labels(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+def personalize_labels(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     """From every mark of an annotation, and one where no beat is."""
     labels = place["more"] / "some.csv"
     marks = ecgfed.read_annotation(place["records"] / "p1").beats()
@@ -113,7 +124,9 @@ def personalize_labels(place: dict[str, Path], watch: ecgfed.Watch) -> object:
     labels.write_text(
         "\n".join(["sample,label", f"{(int(marks.sample[0]) + int(marks.sample[1])) // 2},N", *rows]) + "\n"
     )
-    return ecgfed.personalize_labels(place["records"] / "p1", place["out"], labels=labels, patient="new", watch=watch)
+    return ecgfed.personalize_labels(
+        place["records"] / "p1", place["out"], labels=labels, patient="new", progress=progress
+    )
 
 
 #: verb -> how it is called; what it counts, a note and a warning it gives (parts of them).
@@ -121,7 +134,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
     "prepare_mitbih": (mitbih, {"records"}, (), ("6 files differ from the published database",)),
     "prepare_folder": (own_folder, {"records"}, ("Packed into", "packed.zip"), ()),
     "prepare_demo": (
-        lambda place, watch: ecgfed.prepare_demo(place["out"], patients=2, minutes=1, workers=1, watch=watch),
+        lambda place, progress: ecgfed.prepare_demo(place["out"], patients=2, minutes=1, workers=1, progress=progress),
         {"patients", "records"},
         ("Wrote 2 records into", "out-records"),
         (),
@@ -130,55 +143,67 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
     "train": (train, {"grp-fed"}, ("grp-fed on 4 clients: 2 rounds of 1 local step",), ("risk=meta-bsm pools",)),
     "train_seeds": (train_seeds, {"fedavg"}, ("Seed 4, 2 of 2:",), ()),
     "evaluate": (
-        lambda place, watch: ecgfed.evaluate(place["run"], out=place["out"], watch=watch),
+        lambda place, progress: ecgfed.evaluate(place["run"], out=place["out"], progress=progress),
         {"patients"},
         ("Wrote ", "out."),
         (),
     ),
-    "export": (lambda place, watch: ecgfed.export(place["run"], place["out"], watch=watch), {"patients"}, (), ()),
+    "export": (
+        lambda place, progress: ecgfed.export(place["run"], place["out"], progress=progress),
+        {"patients"},
+        (),
+        (),
+    ),
     "predict": (
-        lambda place, watch: ecgfed.predict(exported(place["run"]), place["records"] / "p1", leads="V1", watch=watch),
+        lambda place, progress: ecgfed.predict(
+            exported(place["run"]), place["records"] / "p1", leads="V1", progress=progress
+        ),
         set(),
         (),
         ("lead V1 is not MLII",),
     ),
     "predict_batch": (
-        lambda place, watch: ecgfed.predict_batch(
+        lambda place, progress: ecgfed.predict_batch(
             [place["records"] / "p1", place["records"] / "p2"],
             place["out"],
             bundle=exported(place["run"]),
             leads="V1",
-            watch=watch,
+            progress=progress,
         ),
         {"recordings"},
         (),
         ("p1: lead V1 is not MLII",),
     ),
     "report": (
-        lambda place, watch: ecgfed.report(
-            long_recording(place), exported(place["run"]), out=place["out"].with_suffix(".html"), watch=watch
+        lambda place, progress: ecgfed.report(
+            long_recording(place), exported(place["run"]), out=place["out"].with_suffix(".html"), progress=progress
         ),
         {"minutes read"},
         (),
         (),  # they are on its page
     ),
     "report_run": (
-        lambda place, watch: ecgfed.report_run(place["run"], place["out"].with_suffix(".html"), watch=watch),
+        lambda place, progress: ecgfed.report_run(place["run"], place["out"].with_suffix(".html"), progress=progress),
         set(),
         (" is not evaluated: 'ecgfed evaluate ",),
         (),
     ),
     "personalize": (personalize, set(), (), ("p1 took part in training",)),
-    "label": (lambda place, watch: ecgfed.label(long_recording(place), count=2, watch=watch), {"minutes read"}, (), ()),
+    "label": (
+        lambda place, progress: ecgfed.label(long_recording(place), count=2, progress=progress),
+        {"minutes read"},
+        (),
+        (),
+    ),
     "personalize_labels": (
         personalize_labels,
         {"checks"},
         (),
         ("labels at no beat that was found, or at one that has a",),
     ),
-    "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
+    "detect": (lambda place, progress: ecgfed.detect(place["records"], progress=progress), {"records"}, (), ()),
     "inspect_recording": (
-        lambda place, watch: ecgfed.inspect_recording(long_recording(place), watch=watch),
+        lambda place, progress: ecgfed.inspect_recording(long_recording(place), progress=progress),
         {"minutes read"},
         (),
         (),
@@ -188,45 +213,45 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def test_every_verb_that_can_be_watched_is_here() -> None:
+def test_every_verb_with_a_reporter_is_here() -> None:
     offered = {name: getattr(ecgfed, name) for name in ecgfed.__all__}
     verbs = {name for name, one in offered.items() if isinstance(one, types.FunctionType)}
-    assert set(VERBS) == {name for name in verbs if "watch" in inspect.signature(offered[name]).parameters}
+    assert set(VERBS) == {name for name in verbs if "progress" in inspect.signature(offered[name]).parameters}
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))
-def test_a_watch_hears_it(name: str, place: dict[str, Path]) -> None:
+def test_a_watch_hreporter_it(name: str, place: dict[str, Path]) -> None:
     verb, counts, note, warning = VERBS[name]
-    ears = Ears()
-    verb(place, ears)
-    assert counts <= ears.finished
-    for steps in ears.counted.values():
+    reporter = Recorder()
+    verb(place, reporter)
+    assert counts <= reporter.finished
+    for steps in reporter.counted.values():
         assert all(total is None or 0 <= done <= total for done, total in steps)
-    assert not note or any(all(part in said for part in note) for said in ears.notes), ears.notes
-    assert not warning or any(all(part in said for part in warning) for said in ears.warnings), ears.warnings
-    assert bool(warning) == bool(ears.warnings)
+    assert not note or any(all(part in said for part in note) for said in reporter.notes), reporter.notes
+    assert not warning or any(all(part in said for part in warning) for said in reporter.warnings), reporter.warnings
+    assert bool(warning) == bool(reporter.warnings)
 
 
 def test_progress_goes_on_and_seeds_count_anew(place: dict[str, Path]) -> None:
-    ears = Ears()
-    own_folder(place, ears)
-    assert ears.counted["records"] == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    ears = Ears()
-    train_seeds(place, ears)
-    assert ears.counted["fedavg"] == [(1, 1), (1, 1)]
-    assert [said for said in ears.notes if said.startswith("Seed")] == ["Seed 3, 1 of 2:", "Seed 4, 2 of 2:"]
+    reporter = Recorder()
+    own_folder(place, reporter)
+    assert reporter.counted["records"] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    reporter = Recorder()
+    train_seeds(place, reporter)
+    assert reporter.counted["fedavg"] == [(1, 1), (1, 1)]
+    assert [said for said in reporter.notes if said.startswith("Seed")] == ["Seed 3, 1 of 2:", "Seed 4, 2 of 2:"]
 
 
 @pytest.mark.parametrize("name", ["predict", "convert", "personalize"])
-def test_without_a_watch_a_warning_is_pythons(
+def test_without_a_reporter_a_warning_is_pythons(
     name: str, place: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It points at the line that called the verb, however deep it arose; nothing is printed."""
     verb, _, _, warning = VERBS[name]
     with pytest.warns(ecgfed.EcgfedWarning, match=warning[0]) as heard:
-        verb(place, ecgfed.Watch())
+        verb(place, ecgfed.ProgressReporter())
     assert [one.filename for one in heard] == [__file__]
     assert issubclass(ecgfed.EcgfedWarning, UserWarning)
-    own_folder({**place, "out": place["more"] / "quiet"}, ecgfed.Watch())
+    own_folder({**place, "out": place["more"] / "quiet"}, ecgfed.ProgressReporter())
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")

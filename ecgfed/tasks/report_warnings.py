@@ -1,4 +1,4 @@
-"""What a report says of a recording as a whole: its header, and what speaks against the counts."""
+"""The warnings and notes of a report, and its header."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,12 +13,12 @@ from ecgfed.reports.markup import clock
 from ecgfed.tasks.records import no_ecg
 from ecgfed.tasks.report_parts import Reading, unusable_parts
 
-#: From this share on what cannot be used is a warning.
+#: From this share on, unusable seconds or beats are a warning.
 _MUCH = 0.01
-#: Low confidence, or beats unlike those of training, is a warning where it is of more than this share of all beats;
-#: else it stands beside the counts that it touches.
+#: Low confidence, or beats unlike those of training, are a warning above this share of all beats; otherwise a note
+#: beside the counts concerned.
 _MOST = 0.5
-#: Codes that change no figure of the headline: they are listed as notes.
+#: Codes of warnings that change no figure of the headline: listed as notes.
 _NOTES = {
     "biphasic",
     "inverted",
@@ -29,20 +29,20 @@ _NOTES = {
     "unknown-training",
     "unusable-seconds",
 }
-#: Codes of predictions that say already which lead was read in place of the one wanted.
+#: Codes of predictions that already name the lead read in place of the requested one.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
 
 
-def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return names and values of a report's header; ``shown`` are the leads that are drawn."""
+def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return names and values of a report's header."""
     recording = reading.recording
-    others = [name for name in recording.leads if name != recording.lead]
+    remaining_leads = [name for name in recording.leads if name != recording.lead]
     rows = [
         ("Length", f"{clock(recording.duration_s)} at {recording.fs_hz:g} Hz"),
-        ("Lead read", recording.lead + (f" (asked for as {recording.requested_as})" if recording.requested_as else "")),
-        ("Other leads", ", ".join(others) or "none"),
+        ("Lead read", recording.lead + (f" (requested as {recording.requested_as})" if recording.requested_as else "")),
+        ("Other leads", ", ".join(remaining_leads) or "none"),
         ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
-        ("Start time", "not known to this report; times count from the start"),
+        ("Start time", "not part of this report; times count from the start"),
         ("Made by", f"ecgfed {__version__}"),
     ]
     if segments := reading.labelled.lead_segments:
@@ -51,11 +51,9 @@ def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, 
             for name in part.leads:
                 seconds[name] += part.stop_s - part.start_s
         shares = ", ".join(f"{name} {total / recording.duration_s:.0%}" for name, total in seconds.items())
-        rows.append(
-            ("Leads with a say in what is a beat", f"{shares or 'none'} of the time: while their waves are clear")
-        )
-    if len(shown) < len(recording.leads):
-        rows.append(("Leads drawn", ", ".join(shown)))
+        rows.append(("Leads used to detect beats", f"{shares or 'none'} of the time: while their waves are clear"))
+    if len(drawn_leads) < len(recording.leads):
+        rows.append(("Leads drawn", ", ".join(drawn_leads)))
     if recording.skipped:
         rows.append(("Left out", ", ".join(recording.skipped)))
     return tuple(rows)
@@ -64,46 +62,47 @@ def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, 
 def warnings_and_notes(
     reading: Reading, marks: Annotation | None
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Return the warnings of a report, and the notes: what changes no figure of its headline."""
-    every = _every_warning(reading, marks)
-    notes = tuple(one for one in every if _is_note(one[0], reading))
-    return tuple(one for one in every if one not in notes), notes
+    """Return the warnings of a report, and the notes, which change no figure of its headline."""
+    warnings = _all_warnings(reading, marks)
+    notes = tuple(warning for warning in warnings if _is_note(warning[0], reading))
+    return tuple(warning for warning in warnings if warning not in notes), notes
 
 
 def _is_note(code: str, reading: Reading) -> bool:
-    """Say whether a warning changes no figure: most beats are as the model knows them, and it is sure of most."""
+    """Return whether a warning changes no figure; one about beats does not where it concerns a minority of them."""
     labelled = reading.labelled
-    share = {"far-beats": labelled.far, "uncertain-beats": labelled.uncertain}
+    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
     if code in share:
         of_beats = share[code]
         return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
     return code in _NOTES
 
 
-def _every_warning(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
-    """Return what speaks against the labels, then what is known of the recording as a whole."""
+def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
+    """Return the warnings about the counts and labels, then those about the recording."""
     recording = reading.recording
-    found = [*_of_the_counts(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
-    found += _left_out(reading)
-    if (amiss := no_ecg(recording)) and "no-ecg" not in dict(found):
-        found.append(("no-ecg", f"{amiss[0].upper()}{amiss[1:]}."))
-    if "file" not in dict(found):
-        found += [("file", f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
+    warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
+    warnings += _unusable_share(reading)
+    if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
+        warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))
+    if "file" not in dict(warnings):
+        warnings += [("file", f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
     bad = [reading.quality[name].spans() for name in recording.leads]
     findings: list[Finding] = [
         *missing_lead(recording, (recording.requested_as or recording.lead,)),
         *record_findings(recording, reading.labelled.sample, bad, marks),
     ]
-    said = {code for code, _ in found}
-    if said & _OF_THE_LEAD:
-        said.add("missing-lead")
-    if "left-out" in said:  # says of the same seconds what became of them
-        found = [one for one in found if one[0] != "unusable-seconds"]
-    return tuple(dict.fromkeys([*found, *((one.kind, one.text) for one in findings if one.kind not in said)]))
+    codes = {code for code, _ in warnings}
+    if codes & _OF_THE_LEAD:
+        codes.add("missing-lead")
+    if "left-out" in codes:  # covers the same seconds
+        warnings = [(code, text) for code, text in warnings if code != "unusable-seconds"]
+    of_recording = [(finding.kind, finding.text) for finding in findings if finding.kind not in codes]
+    return tuple(dict.fromkeys([*warnings, *of_recording]))
 
 
-def _left_out(reading: Reading) -> list[tuple[str, str]]:
-    """Say how much of the lead cannot be used, and how many beats are in no count for it, where that is much."""
+def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
+    """Warn of the unusable share of the lead and the uncounted beats, where either exceeds ``_MUCH``."""
     lead = reading.quality[reading.recording.lead]
     lost_samples = sum(
         stop - start for start, stop in merged(unusable_parts(reading.recording, lead, reading.labelled))
@@ -119,17 +118,17 @@ def _left_out(reading: Reading) -> list[tuple[str, str]]:
     return [("left-out", text)]
 
 
-def _of_the_counts(events: Events, *, provisional: bool) -> Iterator[tuple[str, str]]:
-    """Warn of stretches at an end without a beat, and of rates that no heart has."""
-    for one in events.pauses.ends if events.total else ():
+def _count_warnings(events: Events, *, provisional: bool) -> Iterator[tuple[str, str]]:
+    """Warn of ends without a beat, of unconfirmed pauses, and of rates that hardly any heart reaches."""
+    for end in events.pauses.ends if events.total else ():
         yield (
             "no-beat-at-an-end",
-            f"No beat is marked from {clock(one.start_s)} to {clock(one.stop_s)} ({one.value:.1f} s): asystole, a lead "
+            f"No beat is marked from {clock(end.start_s)} to {clock(end.stop_s)} ({end.value:.1f} s): asystole, a lead "
             "that came off, or labels that stop there. Rates and burdens are of the rest.",
         )
-    long = [one for one in events.pauses.not_confirmed if one.value >= events.rules.pause_s]
+    long = [interval for interval in events.pauses.not_confirmed if interval.value >= events.rules.pause_s]
     if long:
-        worst = max(long, key=lambda one: one.value)
+        worst = max(long, key=lambda interval: interval.value)
         yield (
             "pause-not-confirmed",
             f"{count_of(len(long), 'interval')} as long as a pause could not be confirmed, the longest "

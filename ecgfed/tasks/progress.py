@@ -1,0 +1,136 @@
+"""Progress reporting: terminal, notebook, or none."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ecgfed.base.deprecation import REGISTER, Deprecated, EcgfedDeprecation
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.record.opening import LONG
+from ecgfed.domain.record.recording import AnyRecording, LongRecording
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class EcgfedWarning(UserWarning):
+    """A warning about a result."""
+
+
+class ProgressReporter:
+    """Receives progress, notes and warnings of a task. The base class ignores all but warnings.
+
+    Override the methods of interest. ``warn`` issues a Python warning; the command line prints all three to stderr.
+    """
+
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
+    ) -> None:
+        """Receive the progress of a task.
+
+        Args:
+            what: what is counted: ``records``, ``patients``, ``rounds``.
+            completed: number completed.
+            total: number in total, or None if unknown.
+            item: name or description of the last one.
+            rate: speed as text, if the task measures it itself.
+            remaining_s: estimated time left in seconds, likewise.
+        """
+
+    def note(self, text: str) -> None:
+        """Receive a message."""
+
+    def warn(self, text: str) -> None:
+        """Receive a warning about the result."""
+        warnings.warn(text, EcgfedWarning, stacklevel=_caller_stacklevel())
+
+
+_WATCH = Deprecated("ecgfed.Watch", "0.3", "0.5", "ecgfed.ProgressReporter and its method update")
+REGISTER.append(_WATCH)
+
+
+class Watch(ProgressReporter):
+    """Deprecated since 0.3: use ``ProgressReporter``, whose ``update`` replaces ``progress``. It goes with 0.5."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        warnings.warn(str(_WATCH), EcgfedDeprecation, stacklevel=2)
+
+    def __init__(self) -> None:
+        warnings.warn(str(_WATCH), EcgfedDeprecation, stacklevel=2)
+
+    def progress(
+        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    ) -> None:
+        """Receive the progress of a task; see ``ProgressReporter.update``."""
+
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
+    ) -> None:
+        """Call ``progress``, which subclasses override."""
+        self.progress(what, completed, total, item, rate=rate, left_s=remaining_s)
+
+
+def _caller_stacklevel() -> int:
+    """Return the ``stacklevel`` of the first frame outside the package: the line that called the public function."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+#: Reports warnings only.
+SILENT = ProgressReporter()
+
+
+def report_exclusions(exclusions: Iterable[Exclusions], progress: ProgressReporter) -> None:
+    """Report exclusions: one note for each kind, or a warning with advice above a share of ``WARN_SHARE``."""
+    for entry in exclusions:
+        if entry.warning:
+            progress.warn(entry.warning)
+        elif entry.line:
+            progress.note(f"{entry.line}.")
+
+
+def count_reporter(progress: ProgressReporter, what: str) -> Callable[[str, int, int], None]:
+    """Return a callback ``(item, completed, total)`` that reports to ``progress``; a total of 0 means unknown."""
+    return lambda item, completed, total: progress.update(what, completed, total or None, item)
+
+
+def minutes_reporter(
+    progress: ProgressReporter, what: str, recording: AnyRecording, *, offset_s: float = 0.0, single: bool = True
+) -> Callable[[int], None] | None:
+    """Return a callback that takes the number of samples read and reports minutes; None for an in-memory recording.
+
+    Notes the memory use of an in-memory recording of ``LONG`` samples or more.
+
+    Args:
+        progress: where to report.
+        what: what is counted, ``minutes read``.
+        recording: the recording.
+        offset_s: total duration of the recordings before it, in seconds.
+        single: it is the only recording, so the total is its duration.
+    """
+    if not isinstance(recording, LongRecording):
+        if recording.samples >= LONG:
+            size_mb = recording.signals_mv.nbytes / 1e6
+            progress.note(f"{recording.name} is held in memory: {size_mb:,.0f} MB, and more during the analysis.")
+        return None
+    total = round(recording.duration_s / 60) if single else None
+    return lambda samples: progress.update(
+        what, round((offset_s + samples / recording.fs_hz) / 60), total, recording.name
+    )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ecgfed.tasks.export import export
     from ecgfed.tasks.inspect import Inspection, inspect_recording
     from ecgfed.tasks.label import Labelling, label
-    from ecgfed.tasks.own_model import OwnModel
+    from ecgfed.tasks.label_personalization import LabelPersonalization
     from ecgfed.tasks.personalize import PersonalModel, personalize
     from ecgfed.tasks.personalize_labels import personalize_labels
     from ecgfed.tasks.predict import predict
@@ -83,8 +83,8 @@ _WHERE = {
     "EventRules": "events.rules",
     "Inspection": "tasks.inspect",
     "LabelMap": "beats.labels",
+    "LabelPersonalization": "tasks.label_personalization",
     "LongRecording": "record.recording",
-    "OwnModel": "tasks.own_model",
     "PersonalModel": "tasks.personalize",
     "Predictions": "device.predictions",
     "ReadOptions": "record.recording",
@@ -96,6 +96,9 @@ _WHERE = {
     "Scores": "evaluation.result",
     "Watch": "tasks.watch",
 }
+
+#: deprecated name -> the module that has it, which warns of it
+_DEPRECATED = {"OwnModel": "tasks.label_personalization"}
 
 __all__ = [
     "Annotation",
@@ -111,9 +114,9 @@ __all__ = [
     "EventRules",
     "Inspection",
     "LabelMap",
+    "LabelPersonalization",
     "Labelling",
     "LongRecording",
-    "OwnModel",
     "PersonalModel",
     "Predictions",
     "ReadOptions",
@@ -153,11 +156,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load what is asked for, the first time it is asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    """Import a public name when it is first used."""
     from importlib import import_module
 
+    if name in _DEPRECATED:
+        return getattr(import_module(f"ecgfed.{_DEPRECATED[name]}"), name)
+    if name not in _WHERE:
+        raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from ecgfed.extras import naming_the_extra
 
     with naming_the_extra(f"ecgfed.{name}"):

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import betabinom
 
-from ecgfed.labels.answers import CANNOT_TELL
 from ecgfed.labels.choose import FEATURES, KIND_OF, NEAR, LabelledTree, differ_features
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.likeness import Floats
+from ecgfed.labels.user_labels import CANNOT_TELL
 
 #: Parts of a point whose distances count.
 PARTS = ("shape", "rhythm", "context")

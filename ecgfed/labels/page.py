@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.labels.choose import Rule
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.label_errors import PARTS, leaf_spreads, packaged_model
 from ecgfed.labels.likeness import KINDS
+from ecgfed.labels.user_labels import CANNOT_TELL, NO_BEAT
 from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 

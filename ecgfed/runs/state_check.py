@@ -33,12 +33,12 @@ class StateCheck:
     def _structures(self) -> Structures:
         return structures_of(self.method, self.plan)
 
-    def server(self, state: Tree, seen: Collection[int], path: Path) -> None:
+    def server(self, state: Tree, participants: Collection[int], path: Path) -> None:
         """Refuse a server's state that the method cannot go on from; raises RunError naming the file ``path``."""
         if self.is_site:
             return
-        _refuse(server_mismatch(self._structures, state, seen), "its server", path)
-        for client in seen if self._structures.of_clients else ():
+        _refuse(server_mismatch(self._structures, state, participants), "its server", path)
+        for client in participants if self._structures.of_clients else ():
             try:
                 self.method.server_message(state, client)
             except (KeyError, IndexError, ValueError, TypeError, RuntimeError) as problem:
@@ -57,11 +57,11 @@ class StateCheck:
             _refuse(client_mismatch(self._structures, state, more=older), "the client", path)
 
 
-def _refuse(wrong: Mismatch | None, whose: str, path: Path) -> None:
-    if wrong is not None:
+def _refuse(mismatch: Mismatch | None, owner: str, path: Path) -> None:
+    if mismatch is not None:
         raise RunError(
             path,
-            f"{wrong.leaf:.100} of {whose} is {wrong.found}",
-            f"{wrong.expected}, as its method and net have it",
+            f"{mismatch.leaf:.100} of {owner} is {mismatch.actual}",
+            f"{mismatch.expected}, as its method and net have it",
             _AGAIN,
         )

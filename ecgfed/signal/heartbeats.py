@@ -14,11 +14,11 @@ from ecgfed.signal.detectors import OURS, Detector
 #: A beat at an end is noise when in every lead it is lower than this share of the upper quartile of the lead's QRS
 #: complexes, and than so many mV; not one or two of them, which may be small beats. Of the leads of MIT-BIH, SVDB and
 #: QTDB, each by itself, it removes no beat (decision 0067).
-END_SHARE, MOST_MV, LEAST_RUN = 0.20, 0.150, 3
+END_SHARE, MAX_MV, MIN_RUN = 0.20, 0.150, 3
 #: A complex is measured this far around its R peak, after a moving average that takes out what is faster (s).
 QRS_S, SMOOTH_S = 0.06, 0.02
 #: Complexes that the upper quartile is of, spread over the recording; with fewer beats nothing is removed.
-LOOKED_AT, MIN_BEATS = 200, 10
+MAX_MEASURED, MIN_BEATS = 200, 10
 
 
 def end_noise(recording: AnyRecording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:
@@ -32,17 +32,17 @@ def end_noise(recording: AnyRecording, peaks: NDArray[np.int64], detector: Detec
     noise = np.zeros(len(peaks), np.bool_)
     if detector is not None and detector.name != OURS:
         return noise
-    if (is_low := _judge(recording, peaks)) is None:
+    if (is_low := _low_amplitude_test(recording, peaks)) is None:
         return noise
 
-    def run(at: list[int]) -> int:
+    def leading_noise(samples: list[int]) -> int:
         """Return how many of the peaks are noise before the first that is none."""
-        return next((number for number, one in enumerate(at) if not is_low(one)), len(at))
+        return next((number for number, sample in enumerate(samples) if not is_low(sample)), len(samples))
 
-    first, last = run(peaks.tolist()), run(peaks[::-1].tolist())
-    if first >= LEAST_RUN:
+    first, last = leading_noise(peaks.tolist()), leading_noise(peaks[::-1].tolist())
+    if first >= MIN_RUN:
         noise[:first] = True
-    if last >= LEAST_RUN:
+    if last >= MIN_RUN:
         noise[len(peaks) - last :] = True
     return noise
 
@@ -55,29 +55,29 @@ def without_heartbeat(recording: AnyRecording, peaks: NDArray[np.int64], at: NDA
         peaks: see there: where the QRS complexes are.
         at: (samples,) int64 the samples to look at.
     """
-    is_low = _judge(recording, peaks)
-    return np.array([is_low is not None and is_low(one) for one in at.tolist()], np.bool_)
+    is_low = _low_amplitude_test(recording, peaks)
+    return np.array([is_low is not None and is_low(sample) for sample in at.tolist()], np.bool_)
 
 
-def _judge(recording: AnyRecording, peaks: NDArray[np.int64]) -> Callable[[int], bool] | None:
+def _low_amplitude_test(recording: AnyRecording, peaks: NDArray[np.int64]) -> Callable[[int], bool] | None:
     """Return what says that every lead is low at a sample; None where there are too few QRS complexes to compare."""
     if len(peaks) < MIN_BEATS:
         return None
     rows = [recording.leads.index(name) for name in ecg_alone(recording).leads]
-    some = np.unique(np.linspace(0, len(peaks) - 1, min(len(peaks), LOOKED_AT)).round().astype(np.int64))
+    some = np.unique(np.linspace(0, len(peaks) - 1, min(len(peaks), MAX_MEASURED)).round().astype(np.int64))
     heights = np.array([_heights(recording, rows, at) for at in peaks[some].tolist()])
-    least = np.minimum(END_SHARE * np.quantile(heights, 0.75, axis=0), MOST_MV)
-    return lambda at: bool((_heights(recording, rows, at) < least).all())
+    threshold_mv = np.minimum(END_SHARE * np.quantile(heights, 0.75, axis=0), MAX_MV)
+    return lambda at: bool((_heights(recording, rows, at) < threshold_mv).all())
 
 
 def _heights(recording: AnyRecording, rows: list[int], at: int) -> NDArray[np.float64]:
     """Return how far each lead goes around an R peak, (leads,) mV, 0 where it has no sample there."""
     half, width = max(1, round(QRS_S * recording.fs_hz)), max(1, round(SMOOTH_S * recording.fs_hz))
     signal = recording.read(max(at - half, 0), min(at + half + 1, recording.samples), rows).astype(np.float64)
-    held = np.isfinite(signal)
-    signal = np.where(held, signal, 0.0)
+    finite = np.isfinite(signal)
+    signal = np.where(finite, signal, 0.0)
     if signal.shape[1] <= width:
         return np.zeros(len(rows))
     sums = np.cumsum(np.pad(signal, ((0, 0), (1, 0))), axis=1)
     smooth = (sums[:, width:] - sums[:, :-width]) / width
-    return np.asarray(np.where(held.all(axis=1), np.ptp(smooth, axis=1), 0.0))
+    return np.asarray(np.where(finite.all(axis=1), np.ptp(smooth, axis=1), 0.0))

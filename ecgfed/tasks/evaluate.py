@@ -33,8 +33,8 @@ def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
     if isinstance(cohort, Cohort):
         return run.cohort(cohort.path)
     if cohort is None and not run.cohort_path.is_dir():
-        found = f"its cohort {run.cohort_path} is not there any more"
-        raise RunError(run.path, found, action="say where it lies now with --cohort")
+        problem = f"its cohort {run.cohort_path} is not there any more"
+        raise RunError(run.path, problem, action="say where it lies now with --cohort")
     return run.cohort(None if cohort is None else Path(cohort))
 
 
@@ -96,11 +96,15 @@ def evaluate(
     if len(runs) > 1:
         _check_all(runs, cohort)
     results = []
-    for one in runs:
-        with _kept_from_changing(one) if out is None else nullcontext():
-            opened, state, answer = cohort_of(one, cohort), one.state(), personal_name(one, personal)
-            found = score(
-                one,
+    for single_run in runs:
+        with _run_locked(single_run) if out is None else nullcontext():
+            opened, state, personal_model = (
+                cohort_of(single_run, cohort),
+                single_run.state(),
+                personal_name(single_run, personal),
+            )
+            scores = score(
+                single_run,
                 opened,
                 state,
                 SPLIT_NAMES.index(split),
@@ -108,25 +112,25 @@ def evaluate(
                 workers=worker_count(workers),
                 local=local_models,
                 leave_out=leave_out,
-                personal=personal_by_name(answer),
-                progress=lambda done, total: watch.progress("patients", done, total),
+                personal=personal_by_name(personal_model),
+                progress=lambda completed, total: watch.progress("patients", completed, total),
             )
             result = {
-                "run": str(one.path),
-                "method": one.method.name,
+                "run": str(single_run.path),
+                "method": single_run.method.name,
                 "modality": opened.modality,
                 "cohort_fingerprint": opened.fingerprint,
                 "split": split,
                 "round": state.round,
                 "protocol": protocol,
                 "leave_out": leave_out,
-                "personal": answer,
-                **found,
+                "personal": personal_model,
+                **scores,
             }
-            folder = _folder(one, split, leave_out, answer) if out is None else Path(out)
+            folder = _folder(single_run, split, leave_out, personal_model) if out is None else Path(out)
             if out is not None and len(runs) > 1:
-                folder = folder / one.path.name
-            _write(folder, one, result, watch)
+                folder = folder / single_run.path.name
+            _write(folder, single_run, result, watch)
             watch.note(f"Wrote {folder}.")
             results.append(result)
     return Scores(tuple(results))
@@ -134,16 +138,16 @@ def evaluate(
 
 def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
     """Refuse runs of which one cannot be scored, before the scores of another are written; raises EcgfedError."""
-    for one in runs:
-        cohort_of(one, cohort)
-        state = one.state()
+    for run in runs:
+        cohort_of(run, cohort)
+        state = run.state()
         for client in state.client_states:
             state.client_states[client]
-        read_lines(one.path / HISTORY, state.round)
+        read_lines(run.path / HISTORY, state.round)
 
 
 @contextmanager
-def _kept_from_changing(run: Run) -> Iterator[None]:
+def _run_locked(run: Run) -> Iterator[None]:
     """Let nobody train or replace a run while its scores are made and put into its folder.
 
     Raises:
@@ -158,14 +162,14 @@ def _kept_from_changing(run: Run) -> Iterator[None]:
 
 def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
     without = "" if leave_out == "nothing" else f"-without-{leave_out}"
-    other = "" if personal == run.method.personal else f"-{personal}"
-    return run.path / f"evaluation-{split}{without}{other}"
+    suffix = "" if personal == run.method.personal else f"-{personal}"
+    return run.path / f"evaluation-{split}{without}{suffix}"
 
 
 def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
-        whose = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
-        write_json(partial / "scores.json", {**whose, **result, "run": run.path.resolve().name})
+        identity = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
+        write_json(partial / "scores.json", {**identity, **result, "run": run.path.resolve().name})
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
         history = read_lines(run.path / HISTORY, result["round"])

@@ -104,46 +104,49 @@ def export(
         tflite=python,
         signer=signer,
         overwrite=overwrite,
-        progress=lambda done, total: watch.progress("patients", done, total),
+        progress=lambda completed, total: watch.progress("patients", completed, total),
     )
-    if said := large_ensemble(manifest["files"]):
-        watch.warn(said)
+    if size_warning := large_ensemble(manifest["files"]):
+        watch.warn(size_warning)
     bundle = open_bundle(Path(out))
     for line in [*_refused(bundle, INT8, "int8 form"), *_refused(bundle, TFLITE, "TensorFlow Lite file")]:
         watch.note(line)
     return bundle
 
 
-def _forms(bundle: Bundle, kind: str) -> dict[str, dict[str, Any]]:
+def _variants(bundle: Bundle, kind: str) -> dict[str, dict[str, Any]]:
     """Return what became of each model's form of a kind, by whose it is."""
     entries = {"the global model": bundle.manifest["global"], **bundle.manifest["patients"]}
-    return {whose: entry[kind] for whose, entry in entries.items() if kind in entry}
+    return {owner: entry[kind] for owner, entry in entries.items() if kind in entry}
 
 
 def _refused(bundle: Bundle, kind: str, what: str) -> list[str]:
     """Say of each model without a form of a kind why it has none."""
-    forms = _forms(bundle, kind).items()
-    return [f"no {what} of {whose}: it {form['reason']}" for whose, form in forms if not form["accepted"]]
+    variants = _variants(bundle, kind).items()
+    return [f"no {what} of {owner}: it {variant['reason']}" for owner, variant in variants if not variant["accepted"]]
 
 
 def int8_line(bundle: Bundle) -> str:
     """Say what the int8 forms of a bundle are like; the bundle was exported with them."""
-    return _line("int8", _forms(bundle, INT8))
+    return _line("int8", _variants(bundle, INT8))
 
 
 def tflite_line(bundle: Bundle) -> str:
     """Say what the TensorFlow Lite files of a bundle are like; the bundle was exported with them."""
-    forms = _forms(bundle, TFLITE)
-    arenas = [form["arena_bytes"] for form in forms.values() if form["accepted"] and "arena_bytes" in form]
+    variants = _variants(bundle, TFLITE)
+    arenas = [
+        variant["arena_bytes"] for variant in variants.values() if variant["accepted"] and "arena_bytes" in variant
+    ]
     arena = f" They run in {max(arenas) / 1e3:.1f} kB of arena." if arenas else ""
-    return _line("TensorFlow Lite", forms) + arena
+    return _line("TensorFlow Lite", variants) + arena
 
 
-def _line(kind: str, all_forms: dict[str, dict[str, Any]]) -> str:
-    forms = [form for form in all_forms.values() if form["accepted"]]
-    said = f"{kind}: {len(forms)} of {len(all_forms)} models"
-    if not forms:
-        return f"{said}."
-    before, after = (fmean(form[name] for form in forms) for name in ("macro_f1_float", "macro_f1"))
-    size = max(form["bytes"] for form in forms)
-    return f"{said}, {size / 1e3:.1f} kB at most; mean macro-F1 on validation beats {before:.3f} in float, {after:.3f}."
+def _line(kind: str, all_variants: dict[str, dict[str, Any]]) -> str:
+    variants = [variant for variant in all_variants.values() if variant["accepted"]]
+    accepted = f"{kind}: {len(variants)} of {len(all_variants)} models"
+    if not variants:
+        return f"{accepted}."
+    before, after = (fmean(variant[name] for variant in variants) for name in ("macro_f1_float", "macro_f1"))
+    size = max(variant["bytes"] for variant in variants)
+    scores = f"mean macro-F1 on validation beats {before:.3f} in float, {after:.3f}"
+    return f"{accepted}, {size / 1e3:.1f} kB at most; {scores}."

@@ -92,13 +92,15 @@ def export_mcu(
     check_sources_folder(Path(out), overwrite=overwrite)
     opened = one_run(run, method, watch)
     check_spec(opened.net.spec)
-    of = cohort_of(opened, cohort)
+    trained_on = cohort_of(opened, cohort)
     if patient is not None:
-        of.client_by_id(patient)
-    params = _params(_answer(opened, of, patient, personal))  # what cannot be is refused before the work
+        trained_on.client_by_id(patient)
+    params = _params(
+        _requested_model(opened, trained_on, patient, personal)
+    )  # what cannot be is refused before the work
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
-        bundle = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule, watch)
+        bundle = _bundle(opened, trained_on, Path(folder) / "bundle", patient, personal, accuracy, rule, watch)
         classifier = bundle.classifier(patient, int8=True)
         model = make_model(
             opened.net.spec,
@@ -107,7 +109,7 @@ def export_mcu(
             bundle.classes,
             classifier.calibration,
             quantized_prototypes(prototype_shapes(bundle)),
-            _about(bundle, patient),
+            _metadata(bundle, patient),
         )
         write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
@@ -144,52 +146,52 @@ def _bundle(
         global_only=patient is None,
         accuracy=accuracy,
         int8=rule,
-        progress=lambda done, total: watch.progress("patients", done, total),
+        progress=lambda completed, total: watch.progress("patients", completed, total),
     )
     bundle = open_bundle(out)
-    form = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
-    if form["chain"] is None:
-        whose = "the global model" if patient is None else f"patient {patient!r}"
+    variant = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
+    if variant["chain"] is None:
+        owner = "the global model" if patient is None else f"patient {patient!r}"
         raise BundleError(
             "--target mcu",
-            f"the int8 form of {whose} was refused: it {form['reason']:.200}",
+            f"the int8 form of {owner} was refused: it {variant['reason']:.200}",
             "one that answers as the float model does",
             "train longer, allow more by --int8-loss" + ("" if patient is None else ", or leave --patient out"),
         )
     return bundle
 
 
-def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
+def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
     """Return the model whose parameters are asked for."""
     state = run.state()
     if patient is None:
-        kept = (run.client_state(state, client.index) for client in cohort.federation)
-        return run.method.global_model(state.server, kept, "ensemble")
+        client_states = (run.client_state(state, client.index) for client in cohort.federation)
+        return run.method.global_model(state.server, client_states, "ensemble")
     how = personal_by_name(personal_name(run, personal))
     rr, leave_out = run.net.spec.rr, run.plan.leave_out
-    answers = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
-    return answers.of(cohort.client_by_id(patient).index)
+    models = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
+    return models.of(cohort.client_by_id(patient).index)
 
 
-def _params(answer: Model) -> dict[str, NDArray[np.float32]]:
-    if isinstance(answer, Ensemble):
+def _params(model: Model) -> dict[str, NDArray[np.float32]]:
+    if isinstance(model, Ensemble):
         raise BundleError(
             "--target mcu",
-            f"a global model that is an ensemble of {len(answer.members)} nets",
+            f"a global model that is an ensemble of {len(model.members)} nets",
             "one net",
             "pass --patient ID for a patient's own, or train a method that has a global model",
         )
-    if odd := [part.role for part in answer.stages if part.role not in RUN_IN_C]:
+    if odd := [part.role for part in model.stages if part.role not in RUN_IN_C]:
         raise BundleError(
             "--target mcu",
             f"a model of other parts than a net's ({', '.join(odd)})",
             "one extractor and one head",
             "choose another --personal, or leave --patient out for the global model",
         )
-    return {name: value.detach().numpy() for part in answer.stages for name, value in part.params.items()}
+    return {name: value.detach().numpy() for part in model.stages for name, value in part.params.items()}
 
 
-def _about(bundle: Bundle, patient: str | None) -> dict[str, str]:
+def _metadata(bundle: Bundle, patient: str | None) -> dict[str, str]:
     manifest = bundle.manifest
     return {
         "model": "the global model" if patient is None else f"patient {patient}",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.deprecation import renamed_fields
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import OptionError, RecordError
@@ -31,7 +32,7 @@ from ecgfed.text import count_of
 #: Context features are those of this version of the RR features, whatever the model takes.
 _CONTEXT_VERSION = 2
 #: Samples that are read at once.
-_AT_ONCE = 1 << 20
+_BLOCK_SAMPLES = 1 << 20
 #: kind of a class -> where its probability counts; classes of several kinds count nowhere.
 _COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
 
@@ -42,16 +43,17 @@ def recording_id(recording: AnyRecording) -> str:
     They are the first of SHA-256 over the digests of its files; of a recording without files, over its leads, its
     sampling frequency and its samples. Its name and header do not count.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     if digests := recording_digests(recording):
-        found.update("".join(digests).encode())
+        digest.update("".join(digests).encode())
     else:
-        found.update(json.dumps([*recording.leads, recording.fs_hz]).encode())
-        for start, stop in spans(recording.samples, _AT_ONCE):
-            found.update(np.ascontiguousarray(recording.read(start, stop), "<f8").tobytes())
-    return found.hexdigest()[:16]
+        digest.update(json.dumps([*recording.leads, recording.fs_hz]).encode())
+        for start, stop in spans(recording.samples, _BLOCK_SAMPLES):
+            digest.update(np.ascontiguousarray(recording.read(start, stop), "<f8").tobytes())
+    return digest.hexdigest()[:16]
 
 
+@renamed_fields("0.3", "0.5", answers="predictions", all_answers="all_predictions")
 @dataclass(frozen=True, eq=False)
 class GroupedBeats:
     """The beats of a recording, what a model says of them, and their groups.
@@ -59,18 +61,18 @@ class GroupedBeats:
     Attributes:
         beats: the recording's beats whose lead shows a signal.
         bundle: whose global model looked at them.
-        answers: what it says of these.
+        predictions: what it says of these.
         groups: of the first of them, those before ``minutes`` where a person said so.
         all_beats: all beats of the recording; those without signal are in no group, and nobody is asked about them.
-        all_answers: what the model says of all of them.
+        all_predictions: what the model says of all of them.
     """
 
     beats: RecordingBeats
     bundle: Bundle
-    answers: Predictions
+    predictions: Predictions
     groups: Groups
     all_beats: RecordingBeats
-    all_answers: Predictions
+    all_predictions: Predictions
 
     @property
     def grouped(self) -> int:
@@ -80,18 +82,18 @@ class GroupedBeats:
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """(beats,) int64 the numbers of the beats with a signal among all beats."""
-        return np.flatnonzero(self.all_answers.classified)
+        return np.flatnonzero(self.all_predictions.classified)
 
     @property
     def excluded(self) -> Exclusions:
         """How many beats were read, are in groups or could be, and were excluded."""
-        return beats_excluded(self.all_beats, self.all_answers)
+        return beats_excluded(self.all_beats, self.all_predictions)
 
     @cached_property
     def names(self) -> NDArray[np.str_]:
         """(beats,) the symbol that the model gives each beat."""
         symbols = [self.bundle.labels.symbol_of(name) for name in self.bundle.classes]
-        return np.array(symbols, dtype=np.str_)[self.answers.label]
+        return np.array(symbols, dtype=np.str_)[self.predictions.label]
 
 
 def grouped_beats(
@@ -123,18 +125,18 @@ def grouped_beats(
     beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     _first(beats, minutes)
-    all_beats, all_answers = beats, opened.classifier(None).classify_blocks(beats.blocks())
-    keep = np.flatnonzero(all_answers.classified)
-    beats, answers = all_beats.chosen(keep), all_answers.chosen(keep)
-    first = _first(beats, minutes, without=len(all_answers) - len(keep))
+    all_beats, all_predictions = beats, opened.classifier(None).classify_blocks(beats.blocks())
+    keep = np.flatnonzero(all_predictions.classified)
+    beats, predictions = all_beats.chosen(keep), all_predictions.chosen(keep)
+    first = _first(beats, minutes, without=len(all_predictions) - len(keep))
     points = points_of(
-        [windows_on(beats, lead, first) for lead in shown_leads(recording)],
+        [windows_on(beats, lead, first) for lead in displayed_leads(recording)],
         beats.intervals_s[:first],
         _context(beats)[:first],
-        _prior(opened.labels, opened.classes, answers.probability)[:first],
+        _prior(opened.labels, opened.classes, predictions.probability)[:first],
     )
     groups = group_beats(points, leaves, seed=seed)
-    return GroupedBeats(beats, opened, answers, groups, all_beats, all_answers)
+    return GroupedBeats(beats, opened, predictions, groups, all_beats, all_predictions)
 
 
 def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) -> int:
@@ -152,32 +154,32 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     return count
 
 
-def shown_leads(recording: AnyRecording) -> list[str]:
+def displayed_leads(recording: AnyRecording) -> list[str]:
     """Return the leads that are looked at, the one in use first."""
-    include_non_ecg = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
-    return [recording.lead, *include_non_ecg][:MOST_LEADS]
+    other_ecg_leads = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
+    return [recording.lead, *other_ecg_leads][:MOST_LEADS]
 
 
 def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:
     """Return what gives the windows (some beats, 256) of the first beats on a lead, block by block."""
-    here = beats
+    on_lead = beats
     if lead != beats.recording.lead:
-        other = replace(beats.recording, lead=lead)
-        here = replace(beats, recording=other, quality=quality_of(other, lead))
+        recording = replace(beats.recording, lead=lead)
+        on_lead = replace(beats, recording=recording, quality=quality_of(recording, lead))
 
     def blocks() -> Iterator[NDArray[np.float32]]:
-        done = 0
-        for block in here.blocks():
-            yield block.window_mv[: max(first - done, 0), 0]
-            done += len(block.flags)
+        yielded = 0
+        for block in on_lead.blocks():
+            yield block.window_mv[: max(first - yielded, 0), 0]
+            yielded += len(block.flags)
 
     return blocks
 
 
 def _context(beats: RecordingBeats) -> Floats:
     """Return the context features of all beats."""
-    here = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
-    return np.concatenate([block.rr_s.astype(np.float64) for block in here.blocks()])
+    with_context = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
+    return np.concatenate([block.rr_s.astype(np.float64) for block in with_context.blocks()])
 
 
 def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.float32]) -> Floats:
@@ -185,7 +187,7 @@ def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.f
     symbols: Mapping[str, list[str]] = {name: [] for name in classes}
     for symbol, name in labels.symbols.items():
         symbols[name].append(symbol)
-    found = np.zeros((len(probability), len(KINDS)))
+    prior = np.zeros((len(probability), len(KINDS)))
     for number, name in enumerate(classes):
-        found[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
-    return found
+        prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
+    return prior

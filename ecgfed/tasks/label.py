@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from ecgfed.beats.path import BeatOptions
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
-from ecgfed.labels.answers import SYMBOLS, Answer, answers_as_table
 from ecgfed.labels.choose import next_group
 from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
 from ecgfed.labels.spread import spread
+from ecgfed.labels.user_labels import SYMBOLS, UserLabel, label_table
 from ecgfed.locks import locked
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
@@ -25,13 +26,13 @@ from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page_of
-from ecgfed.tasks.label_server import Served, kept_beside, serve
+from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of, shortened
 
-DEFAULT_COUNT, MOST_LABELS = 20, 1000
+DEFAULT_COUNT, MAX_LABELS = 20, 1000
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,50 +67,52 @@ class Labelling:
         """Where labels are written by ``serve``, and what the page's download is called."""
         return (self.folder or Path()) / labels_name(self.page.record)
 
-    def next_beat(self, answers: Mapping[int, str]) -> int | None:
+    @renamed_parameters("0.3", "0.5", answers="labels")
+    def next_beat(self, labels: Mapping[int, str]) -> int | None:
         """Return the beat that the page would ask for next: its R peak, a sample number; None where all are answered.
 
         Args:
-            answers: R peaks that were asked for -> the labels they were given, symbols of ``label``'s page.
+            labels: R peaks that were asked for -> the labels they were given, symbols of ``label``'s page.
 
         Raises:
             OptionError: an answer at no beat of a group, or with no such label.
         """
-        group = next_group(self.grouped.groups, self._answered(answers), rule=self.page.rule)
+        group = next_group(self.grouped.groups, self._by_beat(labels), rule=self.page.rule)
         return None if group is None else int(self.page.sample[self.grouped.groups.beat[group]])
 
-    def save_labels(self, answers: Mapping[int, str], *, overwrite: bool = False) -> Path:
+    @renamed_parameters("0.3", "0.5", answers="labels")
+    def save_labels(self, labels: Mapping[int, str], *, overwrite: bool = False) -> Path:
         """Write answers as the page saves them, for ``personalize_labels``; return the file, ``labels_file``.
 
         Args:
-            answers: R peaks that were asked for -> the labels they were given.
+            labels: R peaks that were asked for -> the labels they were given.
             overwrite: replace the file where it is.
 
         Raises:
             OptionError: no answer, one at no beat of a group or with no such label, or a file that is there already.
             StorageError: the disk refuses; nothing was changed.
         """
-        if not answers:
-            raise OptionError("answers", "are none", "one label at least")
-        given, sample = self._answered(answers), self.page.sample
-        spoken_for = np.bincount(spread(self.grouped.groups, given)[1], minlength=len(sample))
+        if not labels:
+            raise OptionError("labels", "are none", "at least one label")
+        by_beat, sample = self._by_beat(labels), self.page.sample
+        labelled_beats = np.bincount(spread(self.grouped.groups, by_beat)[1], minlength=len(sample))
         rows = [
-            Answer(int(sample[beat]), label, int(spoken_for[beat]), recording=self.page.recording)
-            for beat, label in given.items()
+            UserLabel(int(sample[beat]), label, int(labelled_beats[beat]), recording=self.page.recording)
+            for beat, label in by_beat.items()
         ]
         check_free([self.labels_file], self.grouped.beats.recording.files, overwrite=overwrite)
-        write_together({self.labels_file: answers_as_table(rows, self.page.fs_hz)})
+        write_together({self.labels_file: label_table(rows, self.page.fs_hz)})
         return self.labels_file
 
-    def _answered(self, answers: Mapping[int, str]) -> dict[int, str]:
+    def _by_beat(self, labels: Mapping[int, str]) -> dict[int, str]:
         """Return the answers by the number of their beat; raises OptionError."""
         number = {sample: beat for beat, sample in enumerate(self.page.sample[: self.grouped.grouped].tolist())}
-        for sample, label in answers.items():
+        for sample, label in labels.items():
             if sample not in number:
-                raise OptionError("answers", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
+                raise OptionError("labels", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
             if label not in SYMBOLS:
-                raise OptionError("answers", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
-        return {number[sample]: label for sample, label in answers.items()}
+                raise OptionError("labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
+        return {number[sample]: label for sample, label in labels.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
         """Serve the page on this machine; every answer is in ``labels_file`` before the next question.
@@ -125,9 +128,9 @@ class Labelling:
         """
         try:
             self.labels_file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            found = f"{self.labels_file.parent} cannot be a folder ({problem.strerror})"
-            raise OptionError("--out", found, "a folder for the labels") from problem
+        except OSError as error:
+            problem = f"{self.labels_file.parent} cannot be a folder ({error.strerror})"
+            raise OptionError("--out", problem, "a folder for the labels") from error
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
         # two servers of one file would write over one another's answers; the file's own lock is for who writes it
@@ -205,34 +208,34 @@ def label(
         >>> ecgfed.label("cohort-records/demo01", force=True)
         Labelling('demo01': 71 beats in 71 groups)
     """
-    if isinstance(count, bool) or not 1 <= count <= MOST_LABELS:
-        raise OptionError("--count", f"{count}", f"1 to {MOST_LABELS} labels")
+    if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
+        raise OptionError("--count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
-    wanted = opened.leads if leads is None else lead_list(leads)
-    options = BeatOptions(wanted, peaks, detector, annotator, read_options(how), mains_hz)
+    preferred = opened.leads if leads is None else lead_list(leads)
+    options = BeatOptions(preferred, peaks, detector, annotator, read_options(how), mains_hz)
     recording = open_for_model(recording, opened.leads, leads, how=options.how)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
-    found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
-    if found.all_beats.end_noise:  # of beats without signal there is a notice
-        report_exclusions([found.excluded], watch)
-    doubts = doubts_of(opened, found.all_beats, found.all_answers, None)
+    grouped = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
+    if grouped.all_beats.end_noise:  # of beats without signal there is a notice
+        report_exclusions([grouped.excluded], watch)
+    warnings = doubts_of(opened, grouped.all_beats, grouped.all_predictions, None)
     page = label_page_of(
-        found,
+        grouped,
         recording_id=recording_id(recording),
         model=name_of(opened.path),
-        count=min(count, found.grouped),
+        count=min(count, grouped.grouped),
         minutes=minutes,
-        notices=tuple(one.text for one in doubts),
+        notices=tuple(warning.text for warning in warnings),
     )
-    made = Labelling(found, page, folder, (), seed)
+    labelling = Labelling(grouped, page, folder, (), seed)
     if target is None:
-        return made
-    write_together({target: made.html.encode()})
-    return Labelling(found, page, folder, (target,), seed)
+        return labelling
+    write_together({target: labelling.html.encode()})
+    return Labelling(grouped, page, folder, (target,), seed)
 
 
-__all__ = ["Labelling", "Served", "kept_beside", "label"]
+__all__ = ["Labelling", "Served", "actions_file", "label"]

@@ -8,7 +8,7 @@ from ecgfed.labels.choose import Rule, shipped_rule
 from ecgfed.labels.page import LabelPage
 from ecgfed.labels.pictures import group_pictures
 from ecgfed.signal.block_quality import quality_of
-from ecgfed.tasks.grouped import GroupedBeats, shown_leads, windows_on
+from ecgfed.tasks.grouped import GroupedBeats, displayed_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.report_signal import ShownLeads
 
@@ -35,9 +35,9 @@ def label_page_of(
         notices: warnings to be read first.
     """
     beats, first = grouped.beats, grouped.grouped
-    recording, names = beats.recording, tuple(shown_leads(beats.recording))
+    recording, names = beats.recording, tuple(displayed_leads(beats.recording))
     quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
-    shown = replace(ShownLeads.of(recording, quality), names=names)
+    shown_signals = replace(ShownLeads.of(recording, quality), names=names)
     interval = beats.intervals_s[:first]
     return LabelPage(
         record=recording.name,
@@ -50,7 +50,7 @@ def label_page_of(
         groups=grouped.groups,
         sample=beats.r_samples[:first],
         rule=rule or shipped_rule(),
-        strips=label_strips(shown, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
+        strips=label_strips(shown_signals, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
         pictures=group_pictures(grouped.groups, [windows_on(beats, name, first) for name in names], interval),
         interval_s=interval,
         minutes=minutes,

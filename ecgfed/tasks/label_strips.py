@@ -38,12 +38,12 @@ def _strip(leads: ShownLeads, r_samples: NDArray[np.int64], beat: int) -> dict[s
         "fs": leads.fs_hz,
         "start_s": first / fs_hz,
         "leads": leads.strip(first / fs_hz, STRIP_S),
-        "beats": [round((one - first) / leads.step, 1) for one in r_samples[low:high].tolist()],
+        "beats": [round((r_sample - first) / leads.step, 1) for r_sample in r_samples[low:high].tolist()],
         "asked": beat - int(low),
         "spans": [
-            {"start": (part.start - first) / leads.step, "stop": (part.stop - first) / leads.step}
-            | {"kind": "unusable", "text": str(part.reason)}
-            for part in bad
-            if part.start < last and part.stop > first
+            {"start": (segment.start - first) / leads.step, "stop": (segment.stop - first) / leads.step}
+            | {"kind": "unusable", "text": str(segment.reason)}
+            for segment in bad
+            if segment.start < last and segment.stop > first
         ],
     }

@@ -20,23 +20,23 @@ from ecgfed.signal.heartbeats import end_noise, without_heartbeat
 from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.spans import Spans
-from ecgfed.tasks.own_files import COLUMNS, SOURCES
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
+from ecgfed.tasks.propagated_labels import COLUMNS, SOURCES
 from ecgfed.text import count_of, shortened
 
 #: A label and an R peak that are so near are of one beat, as EC57 has it.
 _MATCH_S = 0.15
 #: Below this share of labels at a QRS complex, or of complexes with a label, they are hardly of one recording.
-_ALIKE = 0.8
+_MIN_MATCHED = 0.8
 #: Warnings taken over from a model's own file, and the letters of each.
-_MOST, _LETTERS = 20, 400
+_MAX_WARNINGS, _MAX_LETTERS = 20, 400
 
 #: The code of the warning that labels were spread from a few.
 SPREAD = "spread-labels"
 Warned = tuple[tuple[str, str], ...]
 
 
-def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | None, Warned] | None:
+def model_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | None, Warned] | None:
     """Say which beats a model was unsure of, and what it warned of, where ``predict`` wrote a file; None of any other.
 
     Of one that ``personalize --labels`` wrote: which labels it doubts, and how many of them a person gave.
@@ -50,9 +50,9 @@ def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | No
     """
     beats = marks.beats()
     if path.suffix == f".{SUFFIX}":
-        return beats.subtypes == UNCERTAIN, _told(path)
+        return beats.subtypes == UNCERTAIN, _model_warnings(path)
     if marks.note and set(marks.note) <= set(SOURCES):  # whatever the file is called now
-        return beats.subtypes == UNCERTAIN, _spread(path, Counter(marks.note))
+        return beats.subtypes == UNCERTAIN, _propagation_warning(path, Counter(marks.note))
     if path.suffix.casefold() != ".csv":
         return None
     lines = read_text(path).splitlines()
@@ -64,32 +64,37 @@ def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | No
     check_columns(rows.fieldnames or (), (*COLUMNS, "probability"), path, RecordError)
     table = list(rows)
     doubtful = {row["sample"] for row in table if row["uncertain"] in ("1", "true")}
-    told = _spread(path, Counter(row["source"] for row in table)) if set(COLUMNS) <= names else _told(path)
-    return np.array([str(at) in doubtful for at in beats.sample.tolist()], np.bool_), told
+    warnings = (
+        _propagation_warning(path, Counter(row["source"] for row in table))
+        if set(COLUMNS) <= names
+        else _model_warnings(path)
+    )
+    return np.array([str(at) in doubtful for at in beats.sample.tolist()], np.bool_), warnings
 
 
-def _spread(path: Path, count: Mapping[str, int]) -> Warned:
+def _propagation_warning(path: Path, count: Mapping[str, int]) -> Warned:
     """Return how many labels of a file that ``personalize --labels`` wrote a person gave."""
-    seen, of_group, of_model = (count.get(name, 0) for name in SOURCES)
+    by_person, by_group, by_model = (count.get(name, 0) for name in SOURCES)
     text = (
-        f"Of the beats of {path.name}, a person labelled {seen:,}; {of_group:,} have the label of the one that "
-        f"they are like, {of_model:,} a model's: nobody has read these over."
+        f"Of the beats of {path.name}, a person labelled {by_person:,}; {by_group:,} have the label of the one that "
+        f"they are like, {by_model:,} a model's: nobody has read these over."
     )
     return ((SPREAD, text),)
 
 
-def _told(path: Path) -> Warned:
+def _model_warnings(path: Path) -> Warned:
     """Return that these are a model's labels, and what ``predict`` warned of in the JSON that it wrote beside them."""
-    beside = path.with_suffix(".json")
-    said = [("model-labels", f"The labels of {path.name} are a model's: nobody has read them over.")]
+    json_file = path.with_suffix(".json")
+    warnings = [("model-labels", f"The labels of {path.name} are a model's: nobody has read them over.")]
     try:
-        warnings = read_json(beside, RecordError)["warnings"] if beside.is_file() else []
-        said += [
-            (shortened(str(one["code"]), _LETTERS), shortened(str(one["text"]), _LETTERS)) for one in warnings[:_MOST]
+        stored = read_json(json_file, RecordError)["warnings"] if json_file.is_file() else []
+        warnings += [
+            (shortened(str(entry["code"]), _MAX_LETTERS), shortened(str(entry["text"]), _MAX_LETTERS))
+            for entry in stored[:_MAX_WARNINGS]
         ]
     except (RecordError, TypeError, KeyError):
-        said.append(("unknown-training", f"{beside.name}, where its warnings stand, cannot be read."))
-    return tuple(said)
+        warnings.append(("unknown-training", f"{json_file.name}, where its warnings stand, cannot be read."))
+    return tuple(warnings)
 
 
 def detected_peaks(recording: AnyRecording, quality: LeadQuality) -> NDArray[np.int64]:
@@ -101,7 +106,7 @@ def detected_peaks(recording: AnyRecording, quality: LeadQuality) -> NDArray[np.
     return peaks[~end_noise(recording, peaks)]
 
 
-def other_recording(
+def mismatched_recording(
     path: Path, sample: NDArray[np.int64], peaks: NDArray[np.int64], recording: AnyRecording, quality: LeadQuality
 ) -> Iterator[tuple[str, str]]:
     """Warn where labels and the QRS complexes that our detector finds are not of one recording.
@@ -114,12 +119,12 @@ def other_recording(
         quality: of that lead.
     """
     lost, near = quality.spans(), round(_MATCH_S * recording.fs_hz)
-    labels, found = (one[lost.overlap(one, one + 1) == 0] for one in (sample, peaks))
-    found = found[(found >= sample[0] - near) & (found <= sample[-1] + near)]
-    if not len(labels) or not len(found):
+    labels, detected = (samples[lost.overlap(samples, samples + 1) == 0] for samples in (sample, peaks))
+    detected = detected[(detected >= sample[0] - near) & (detected <= sample[-1] + near)]
+    if not len(labels) or not len(detected):
         return
-    at_qrs, labelled = _share_near(labels, found, near), _share_near(found, labels, near)
-    if min(at_qrs, labelled) < _ALIKE:
+    at_qrs, labelled = _share_near(labels, detected, near), _share_near(detected, labels, near)
+    if min(at_qrs, labelled) < _MIN_MATCHED:
         yield (
             "labels-apart",
             f"{at_qrs:.0%} of the labels of {path.name} lie at a QRS complex that the detector finds, and "
@@ -183,14 +188,14 @@ def confirmed_labels(
     return confirmed & ~hidden & ~empty[:-1] & ~empty[1:], tuple(warnings)
 
 
-def _share_near(some: NDArray[np.int64], others: NDArray[np.int64], near: int) -> float:
+def _share_near(samples: NDArray[np.int64], reference: NDArray[np.int64], near: int) -> float:
     """Return the share of some increasing samples that have one of the others within ``near``."""
-    return float(_near(some, others, near).mean())
+    return float(_near(samples, reference, near).mean())
 
 
-def _near(some: NDArray[np.int64], others: NDArray[np.int64], near: int) -> NDArray[np.bool_]:
+def _near(samples: NDArray[np.int64], reference: NDArray[np.int64], near: int) -> NDArray[np.bool_]:
     """Say which of some increasing samples have one of the others within ``near``."""
-    after = np.searchsorted(others, some)
-    left = some - others[np.maximum(after - 1, 0)]
-    right = others[np.minimum(after, len(others) - 1)] - some
-    return np.asarray(np.minimum(np.abs(left), np.abs(right)) <= near)
+    index = np.searchsorted(reference, samples)
+    before = samples - reference[np.maximum(index - 1, 0)]
+    behind = reference[np.minimum(index, len(reference) - 1)] - samples
+    return np.asarray(np.minimum(np.abs(before), np.abs(behind)) <= near)

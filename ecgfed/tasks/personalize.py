@@ -162,8 +162,11 @@ def personalize(
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
-    state, answer = opened.state(), FROM_METHOD if class_mix is not None else personal_name(opened, personal)
-    made = personal_by_name(answer)
+    state, personal_name_used = (
+        opened.state(),
+        FROM_METHOD if class_mix is not None else personal_name(opened, personal),
+    )
+    personal_method = personal_by_name(personal_name_used)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
     first, excluded, known = (
@@ -183,24 +186,26 @@ def personalize(
         assert first is not None
         chain = (
             adapt_model(opened, federation, state, first, epochs)
-            if made is None
-            else model_from_beats(opened, federation, state, first, made)
+            if personal_method is None
+            else model_from_beats(opened, federation, state, first, personal_method)
         )
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
-    own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
-    model = _model(name, chain, federation, first, own, rr=opened.net.spec.rr)
-    write_bundle(opened, federation, state, out, [model], None, personal=answer, signer=signer, overwrite=overwrite)
+    patient_scores = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
+    model = _model(name, chain, federation, first, patient_scores, rr=opened.net.spec.rr)
+    write_bundle(
+        opened, federation, state, out, [model], None, personal=personal_name_used, signer=signer, overwrite=overwrite
+    )
     return PersonalModel(
         name,
         open_bundle(out),
-        _learned_from(first, federation, length, None if made else epochs, mix),
+        _learned_from(first, federation, length, None if personal_method else epochs, mix),
         scores,
         str(opened.path),
         opened.method.name,
         None if record is None else str(record),
         federation.modality,
         federation.fingerprint,
-        {f"{one.what}s": one.as_json() for one in excluded},
+        {f"{entry.what}s": entry.as_json() for entry in excluded},
     )
 
 
@@ -216,8 +221,8 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
         raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
     name = patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
-        found = f"{name!r:.100} {fault}"
-        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
+        problem = f"{name!r:.100} {fault}"
+        raise OptionError("--patient", problem, "a name that can be a file's", "name the personal model with it")
     return name
 
 
@@ -261,10 +266,10 @@ def _first_beats(
 def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
     """Return the client who trained on one of these very files, whatever they are called now."""
     read = {sha256(file) for file in files}
-    whose = {name: client.id for client in cohort.federation for name in client.records}
+    client_of_record = {name: client.id for client in cohort.federation for name in client.records}
     for record in cohort.meta["records"]:
-        if record["name"] in whose and read & set(record["sha256"].values()):
-            return whose[record["name"]]
+        if record["name"] in client_of_record and read & set(record["sha256"].values()):
+            return client_of_record[record["name"]]
     return None
 
 
@@ -281,8 +286,8 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipelin
 
 
 def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Pipeline) -> dict[str, Any]:
-    kept = (run.client_state(state, client.index) for client in cohort.federation)
-    everyone = run.method.global_model(state.server, kept, "ensemble")
+    client_states = (run.client_state(state, client.index) for client in cohort.federation)
+    everyone = run.method.global_model(state.server, client_states, "ensemble")
     return compare(run, first, {"global": everyone, "personal": chain})
 
 
@@ -293,7 +298,7 @@ def _model(
     if first is None:
         return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
     counts = first.data.class_counts(0).tolist()
-    classes = tuple(one for one, count in zip(cohort.classes, counts, strict=True) if count)
+    classes = tuple(name_of_class for name_of_class, count in zip(cohort.classes, counts, strict=True) if count)
     return PatientModel(name, name, chain, first.some(PARITY_BEATS), scores, classes)
 
 
@@ -343,6 +348,6 @@ def _pairs(text: str) -> list[tuple[str, float]]:
         return [(str(name), float(value)) for name, value in parse_json(text).items()]
     rows = [row for row in csv.reader(text.splitlines()) if row]
     rows = rows[1:] if rows and rows[0][0] == "class" else rows
-    if other := next((row for row in rows if len(row) != 2), None):
-        raise ValueError(f"a line is {','.join(other)!r:.60}")
+    if bad_row := next((row for row in rows if len(row) != 2), None):
+        raise ValueError(f"a line is {','.join(bad_row)!r:.60}")
     return [(name.strip(), float(value)) for name, value in rows]

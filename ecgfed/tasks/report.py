@@ -31,7 +31,7 @@ from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
-from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_recording
+from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, mismatched_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
@@ -325,7 +325,7 @@ def _by_file(
     """Return a file's labels, and what a bundle's model says of the same beats."""
     labelled = by_file(path, marks, recording)
     peaks = detected_peaks(recording, quality)
-    apart = tuple(other_recording(path, labelled.sample, peaks, recording, quality))
+    apart = tuple(mismatched_recording(path, labelled.sample, peaks, recording, quality))
     confirmed, unlike = confirmed_labels(
         path, labelled.sample, peaks, recording, pause_s=rules.pause_s, unmarked=labelled.unmarked
     )

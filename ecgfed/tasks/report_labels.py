@@ -15,7 +15,7 @@ from ecgfed.errors import BundleError, RecordError
 from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.files import read_json
-from ecgfed.labels.answers import column_names
+from ecgfed.labels.user_labels import column_names
 from ecgfed.record.annotations import end_note, read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
@@ -23,7 +23,7 @@ from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.signal.pacing import Pacing
 from ecgfed.tasks.doubts import doubts_of
-from ecgfed.tasks.labels_checked import SPREAD, models_labels
+from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose
 from ecgfed.tasks.watch import Watch
 
@@ -240,7 +240,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     number = {code: at for at, code in enumerate(codes)}
     label = np.array([number[one] for one in symbol.tolist()], np.int64)
     unmarked = tuple(unmarked_spans(marks, recording.samples))
-    doubtful, warnings = models_labels(path, marks) or (None, ())
+    doubtful, warnings = model_labels(path, marks) or (None, ())
     provisional = bool(warnings)
     wrote = ", a model wrote" if provisional and warnings[0][0] != SPREAD else ""
     if unmarked:

@@ -60,9 +60,9 @@ class RunFolder:
             raise
         try:
             swap_folders(new, self.out.resolve())
-        except OSError as problem:  # what lies aside now may be the old one: it is left for ``recover``
-            found = f"could not be replaced ({problem.strerror or problem})"
-            raise StorageError(self.out, found, action="choose another --out") from problem
+        except OSError as error:  # what lies aside now may be the old one: it is left for ``recover``
+            problem = f"could not be replaced ({error.strerror or error})"
+            raise StorageError(self.out, problem, action="choose another --out") from error
         self.replaced = True
         return replace(run, path=self.out)
 
@@ -124,11 +124,11 @@ def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolde
             for part in [part for part in out.iterdir() if is_temporary(part) and part.name != LOCK_NAME]:
                 if part.is_file():  # a folder may be somebody's ``evaluate --out``, who is at work
                     remove(part)
-        place = RunFolder(out, resume=resume, overwrite=overwrite)
+        folder = RunFolder(out, resume=resume, overwrite=overwrite)
         try:
-            yield place
+            yield folder
         except BaseException:  # a notebook's stop button, too
-            place.undo()
+            folder.undo()
             raise
         finally:
-            place.tidy()
+            folder.tidy()

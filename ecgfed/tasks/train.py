@@ -21,7 +21,7 @@ from ecgfed.runs.seeds import seed_folder
 from ecgfed.tasks.opening import told
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
-from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, Wish, default_out, wish_of
+from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, TrainOptions, default_out, resolve_options
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import count_of
 
@@ -114,7 +114,7 @@ def train(
         >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
         Run('a-run': fedavg, 2 of 2 rounds)
     """
-    given: Wish = {
+    arguments: TrainOptions = {
         "method": method,
         "rounds": rounds,
         "passes": passes,
@@ -138,7 +138,7 @@ def train(
         "dp_noise": dp_noise,
         "dp_at": dp_at,
     }
-    wish, asked = wish_of(given, settings or {}, None if config is None else Path(config))
+    options, method_settings = resolve_options(arguments, settings or {}, None if config is None else Path(config))
     if resume and overwrite:
         raise OptionError("--resume and --overwrite", "both given", "one of them")
     if tensorboard is not None:
@@ -146,16 +146,16 @@ def train(
 
         require_tensorboard()
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
-    folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
-    with run_folder(folder, resume=resume, overwrite=overwrite) as place:
+    folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **options})
+    with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
-            run, opened = _resume(folder, opened, wish, asked, watch)
+            run, opened = _resume(folder, opened, options, method_settings, watch)
         else:
-            run = _create(place, opened, {**DEFAULTS, **wish}, asked)
+            run = _create(target, opened, {**DEFAULTS, **options}, method_settings)
         run_session(
             run,
             opened,
-            wish,
+            options,
             workers=workers,
             checkpoint_every=checkpoint_every,
             tensorboard=None if tensorboard is None else Path(tensorboard),
@@ -201,8 +201,8 @@ def train_seeds(
         folder = seed_folder(out, seed)
         watch.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
         resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
-        given = {**options, "resume": resume, "seed": seed, "watch": watch, "should_stop": should_stop}
-        runs.append(train(opened, folder, **given))  # type: ignore[arg-type]  # train's own options, checked there
+        arguments = {**options, "resume": resume, "seed": seed, "watch": watch, "should_stop": should_stop}
+        runs.append(train(opened, folder, **arguments))  # type: ignore[arg-type]  # train's own options, checked there
         if should_stop():
             break
     return runs
@@ -210,8 +210,8 @@ def train_seeds(
 
 def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object]) -> None:
     """Refuse seeds, and a folder for their runs, before the first of them is trained; raises OptionError."""
-    whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
-    if not whole or not seeds or len(set(seeds)) < len(seeds):
+    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+    if not valid or not seeds or len(set(seeds)) < len(seeds):
         raise OptionError("--seeds", f"{seeds!r}", "whole numbers, 0 or more, none twice")
     for first, second in (("seed", "seeds"), ("resume", "overwrite")):
         if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
@@ -226,10 +226,10 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
             )
 
 
-def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[str, SettingValue]) -> Run:
+def _create(target: RunFolder, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue]) -> Run:
     """Check everything, then make the run's folder."""
     kind = method_by_name(options["method"] or "")
-    made: object = make_settings(kind.settings_type, dict(settings))
+    method_settings: object = make_settings(kind.settings_type, dict(settings))
     spec = net_spec(
         len(cohort.classes),
         cohort.modality,
@@ -240,22 +240,22 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
         rr_version=cohort.rr_version if cohort.modality == "ecg" else 1,
         window_share=1.0 if options["window_share"] is None else options["window_share"],
     )
-    method = kind(make_net(spec), made)
+    method = kind(make_net(spec), method_settings)
     plan = _plan(options, cohort, method)
-    wished = options["device"] or "auto", options["engine"] or "auto", options["slots"]
-    device, engine = choose_engine(*wished, plan.batch_size, plan.clients_per_round or len(cohort.federation))
+    requested = options["device"] or "auto", options["engine"] or "auto", options["slots"]
+    device, engine = choose_engine(*requested, plan.batch_size, plan.clients_per_round or len(cohort.federation))
     every = options["eval_every"]
-    about = {
+    metadata = {
         "device": device,
         "engine": engine,
         "slots": options["slots"],
         "eval_every": max(1, plan.rounds // 20) if every is None else every,
         "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
     }
-    return place.create(lambda path: create_run(path, cohort, method, plan, about))
+    return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
 
 
-def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
+def _plan(options: TrainOptions, cohort: Cohort, method: Method) -> TrainPlan:
     """Return the plan a wish comes to on a cohort, checked before anything is written."""
     epochs, steps, recipe = options["local_epochs"], options["local_steps"], RECIPES[cohort.modality]
     if epochs is None and steps is None:
@@ -286,12 +286,12 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
 
 
 def _resume(
-    out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], watch: Watch
+    out: Path, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue], watch: Watch
 ) -> tuple[Run, Cohort]:
     """Open a run that shall go on; refuse a wish that is not what it was begun with."""
-    run = told(open_run(out, wish.get("method")), watch)
-    given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
-    choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
+    run = told(open_run(out, options.get("method")), watch)
+    compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
+    choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {
         **asdict(run.plan),
         "norm": run.net.spec.norm,
@@ -301,33 +301,35 @@ def _resume(
         "net": run.net.spec.architecture,
         "eval_every": run.meta.get("eval_every", 0),
     }
-    for name, value in wish.items():
+    for name, value in options.items():
         if name in stored and name != "rounds" and value != stored[name]:
             option = "--" + name.replace("_", "-")
             raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
-    begun = asdict(run.method.settings)
-    asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
-    for name, value in asked.items():
-        if value != begun[name]:
-            raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
+    stored_settings = asdict(run.method.settings)
+    requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
+    for name, value in requested_settings.items():
+        if value != stored_settings[name]:
+            raise RunError(
+                out, f"was begun with {name}={stored_settings[name]}, not {value}", action=f"leave --set {name} out"
+            )
     cohort = run.cohort(cohort.path)
     plan = run.plan
-    passes, rounds = wish.get("passes"), wish.get("rounds")
+    passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
         plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort
-    made, done = run.method.settings, run.store.rounds()
-    other = extend_run(run, rounds)
+    method_settings, completed = run.method.settings, run.store.rounds()
+    extended = extend_run(run, rounds)
     # of a run that is made shorter, more would be over by now
-    begun_for, *_ = lengths = lengths_of(run)
-    over = min(1.0, done / min(*lengths, rounds))
-    planned = made.planned_by_length(over) if isinstance(made, Settings) else ()
+    first_length, *_ = lengths = lengths_of(run)
+    over = min(1.0, completed / min(*lengths, rounds))
+    planned = method_settings.planned_by_length(over) if isinstance(method_settings, Settings) else ()
     if planned:
         watch.warn(
-            f"{out} was begun for {count_of(begun_for, 'round')} and goes on to {rounds}; {', '.join(planned)}"
-            f" went by {begun_for} until now, so it ends elsewhere than a run begun for {rounds}"
+            f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}; {', '.join(planned)}"
+            f" went by {first_length} until now, so it ends elsewhere than a run begun for {rounds}"
         )
-    return other, cohort
+    return extended, cohort

@@ -13,7 +13,7 @@ from ecgfed.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
 SettingValue = str | int | float | bool | None
 
 
-class Wish(TypedDict, total=False):
+class TrainOptions(TypedDict, total=False):
     """What was asked for, see ``ecgfed.tasks.train.train``; what nobody asked for is absent or None."""
 
     method: str | None
@@ -53,7 +53,7 @@ RECIPES: dict[str, Recipe] = {
     "ecg": {"local_steps": 4, "passes": 20.0, "batch_size": 16},
     "image": {"local_steps": 4, "passes": 60.0, "batch_size": 64},
 }
-DEFAULTS: Wish = {
+DEFAULTS: TrainOptions = {
     "method": "grp-fed",
     "rounds": None,
     "passes": None,
@@ -106,9 +106,9 @@ _TYPES: dict[str, type] = {
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
 
-def wish_of(
-    given: Wish, settings: Mapping[str, SettingValue], config: Path | None
-) -> tuple[Wish, dict[str, SettingValue]]:
+def resolve_options(
+    arguments: TrainOptions, settings: Mapping[str, SettingValue], config: Path | None
+) -> tuple[TrainOptions, dict[str, SettingValue]]:
     """Put together what was said by hand and in a file; returns the wish (without None) and the method's settings.
 
     Raises:
@@ -116,12 +116,12 @@ def wish_of(
     """
     if not isinstance(settings, Mapping):
         raise OptionError("--set", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
-    said = {name: value for name, value in given.items() if value is not None}
-    asked = dict(settings)
+    options = {name: value for name, value in arguments.items() if value is not None}
+    method_settings = dict(settings)
     if config is not None:
         in_file, settings_in_file = _read_config(config)
         named = in_file.get("method")
-        if isinstance(named, str) and names_code(named) and "method" not in said:
+        if isinstance(named, str) and names_code(named) and "method" not in options:
             raise OptionError(
                 f"--config {config}",
                 f"its method {named!r:.200} is somebody's own code, which a file does not get to run",
@@ -129,13 +129,13 @@ def wish_of(
                 "read it, then pass it with --method FILE.py:CLASS",
             )
         for pair in EITHER_OR:
-            if any(name in said for name in pair):
+            if any(name in options for name in pair):
                 in_file = {name: value for name, value in in_file.items() if name not in pair}
-        said, asked = {**in_file, **said}, {**settings_in_file, **asked}
+        options, method_settings = {**in_file, **options}, {**settings_in_file, **method_settings}
     for first, second in EITHER_OR:
-        if first in said and second in said:
+        if first in options and second in options:
             raise OptionError(f"{_option(first)} and {_option(second)}", "both given", "one of them")
-    return cast(Wish, said), asked
+    return cast(TrainOptions, options), method_settings
 
 
 def _option(name: str) -> str:
@@ -166,7 +166,7 @@ def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]
     return checked, settings
 
 
-def default_out(cohort: Cohort, options: Wish) -> Path:
+def default_out(cohort: Cohort, options: TrainOptions) -> Path:
     """Return where a run goes when nobody says: ``runs/COHORT-METHOD-sSEED``."""
     method = method_by_name(options["method"] or "").name
     return Path("runs") / f"{cohort.path.resolve().name}-{method}-s{options['seed']}"

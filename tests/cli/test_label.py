@@ -18,8 +18,8 @@ from support import Command, assert_refused, snapshot
 
 import ecgfed as package
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.labels.answers import read_answers
 from ecgfed.labels.page import page_data as served_data
+from ecgfed.labels.user_labels import read_user_labels
 from ecgfed.tasks.grouped import recording_id
 
 
@@ -166,7 +166,7 @@ def test_served_labels_are_in_the_file_before_the_next_question(
         head = {"Origin": origin, "Content-Type": "application/json"}
         asked = urllib.request.Request(f"{address}save", json.dumps(given).encode(), head)
         told.append(json.load(urllib.request.urlopen(asked)))
-        told.extend(read_answers(made.labels_file))
+        told.extend(read_user_labels(made.labels_file))
 
     served = made.serve(opened, idle_s=0.5)
     assert told[0] == {"revision": 1}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.labels.answers import NO_BEAT
+from ecgfed.labels.user_labels import NO_BEAT
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.tasks.predict import UNCERTAIN
@@ -22,7 +22,7 @@ COLUMNS = ("sample", "time_s", "symbol", "source", "stands_for_sample", "model",
 
 
 @dataclass(frozen=True, eq=False)
-class OwnLabels:
+class PropagatedLabels:
     """What each beat of a recording is, and who says so.
 
     Attributes:
@@ -52,7 +52,7 @@ class OwnLabels:
         """Beats by symbol, the most frequent first."""
         names, counts = np.unique(self.symbol, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        return {str(names[at]): int(counts[at]) for at in order}
+        return {str(names[index]): int(counts[index]) for index in order}
 
     def annotation(self) -> bytes:
         """Return a WFDB annotation: the source in each beat's note, uncertain ones with a subtype, no ``|``."""
@@ -76,10 +76,12 @@ class OwnLabels:
     def _rows(self) -> Iterable[tuple[object, ...]]:
         fs_hz = self.recording.fs_hz
         columns = (self.sample, self.symbol, self.source, self.origin, self.model, self.uncertain)
-        for at, symbol, source, origin, model, doubtful in zip(*(one.tolist() for one in columns), strict=True):
-            yield at, f"{at / fs_hz:.3f}", symbol, source, "" if origin < 0 else origin, model, int(doubtful)
+        for sample, symbol, source, origin, model, uncertain in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            yield sample, f"{sample / fs_hz:.3f}", symbol, source, "" if origin < 0 else origin, model, int(uncertain)
 
 
-def own_targets(folder: Path, recording: AnyRecording) -> list[Path]:
+def propagated_label_files(folder: Path, recording: AnyRecording) -> list[Path]:
     """Return the files of a recording's own labels: the annotation and the table."""
     return [folder / f"{recording.name}.{end}" for end in (SUFFIX, "csv")]

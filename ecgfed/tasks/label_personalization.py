@@ -7,96 +7,110 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.deprecation import deprecated, renamed_fields, renamed_imports
 from ecgfed.device.bundle import Bundle
 from ecgfed.labels.contested import Contested
 from ecgfed.labels.enough import Enough
 from ecgfed.labels.label_errors import LEVEL
 from ecgfed.reports.strip import clock
-from ecgfed.tasks.own_files import OwnLabels
-from ecgfed.tasks.own_labels import Answered
-from ecgfed.tasks.own_models import HeldBack
+from ecgfed.tasks.cross_validation import CrossValidation
+from ecgfed.tasks.matched_labels import MatchedLabels
+from ecgfed.tasks.propagated_labels import PropagatedLabels
 from ecgfed.text import count_of, shortened
 
 #: Which model is exported, in words.
-KEPT = {
+MODEL_NAMES = {
     "personal": "the personal model",
     "global": "the global model, unchanged",
     "scratch": "a model from scratch on the same labels",
 }
 #: Who answered labels that were held back, in words.
-WHO = {"groups": "groups", "personal": "personal model", "global": "global model", "scratch": "from scratch"}
+PREDICTOR_NAMES = {
+    "groups": "groups",
+    "personal": "personal model",
+    "global": "global model",
+    "scratch": "from scratch",
+}
 #: Why, where labels were held back.
-KEPT_BECAUSE = {
+EXPORT_REASONS = {
     "personal": ", which had no fewer of them right than the global one and one from scratch",
     "global": ", since it had more of them right than the personal one",
     "scratch": ", since it had more of them right than the personal and the global one",
 }
 
 
+__getattr__ = renamed_imports(
+    __name__, "0.3", "0.5", OwnModel="ecgfed.tasks.label_personalization:LabelPersonalization"
+)
+
+
+@renamed_fields("0.3", "0.5", answered="user_labels", kept="exported", about="metadata")
 @dataclass(frozen=True, repr=False, eq=False)
-class OwnModel:
+class LabelPersonalization:
     """A patient's own model from a few labels, and the recording's own labels.
 
     Attributes:
         patient: its name in the bundle.
         bundle: the bundle that holds it.
         labels: what every beat is, and who says so.
-        answered: the labels that were given, at their beats.
-        kept: which model is exported, a key of ``KEPT``.
+        user_labels: the labels that were given, at their beats.
+        exported: which model is exported, a key of ``MODEL_NAMES``.
         checked: what it is worth on labels held back, or None where there were too few.
         unchecked: what could not be checked, one sentence, or ``""``.
         enough: whether the labels are enough, and where to label next.
         contested: answers to give once more.
         files: the files of the recording's own labels.
-        about: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings, excluded.
-        r_samples: (beats,) int64 the R peaks of the beats that ``answered``, ``enough`` and ``contested`` number: those
-            whose lead shows a signal.
+        metadata: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings,
+            excluded.
+        r_samples: (beats,) int64 R peaks of the beats whose lead shows a signal: ``user_labels``, ``enough`` and
+            ``contested`` number the beats by them.
     """
 
     patient: str
     bundle: Bundle
-    labels: OwnLabels
-    answered: Answered
-    kept: str
-    checked: HeldBack | None
+    labels: PropagatedLabels
+    user_labels: MatchedLabels
+    exported: str
+    checked: CrossValidation | None
     unchecked: str
     enough: Enough
     contested: list[Contested]
     files: tuple[Path, ...]
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     r_samples: NDArray[np.int64]
 
     def __repr__(self) -> str:
-        name, given = shortened(self.patient, 60), count_of(len(self.answered.label), "label")
-        return f"OwnModel({name!r}: {given} -> {count_of(len(self.labels.sample), 'beat')}; {KEPT[self.kept]})"
+        name, labels = shortened(self.patient, 60), count_of(len(self.user_labels.label), "label")
+        beats = count_of(len(self.labels.sample), "beat")
+        return f"LabelPersonalization({name!r}: {labels} -> {beats}; {MODEL_NAMES[self.exported]})"
 
     def sentences(self) -> list[str]:
         """Return what it is worth and where to label next, a line each."""
-        checked, found = self.checked, list[str]()
+        checked, sentences = self.checked, list[str]()
         if checked is not None:
-            right = ", ".join(f"{WHO[name]} {count}" for name, count in checked.right.items())
-            found.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
+            right = ", ".join(f"{PREDICTOR_NAMES[name]} {count}" for name, count in checked.right.items())
+            sentences.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
         if self.unchecked:
-            found.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
-        found.extend(self._lowered())
-        why = "" if checked is None or self._refused() else KEPT_BECAUSE[self.kept]
-        found.append(f"In the bundle: {KEPT[self.kept]}{why}.")
-        found.append(f"{self._expected()}.")
-        for one in self.to_confirm():
-            label, rival = (one[key] for key in ("label", "most_like_label"))
-            part = f"{count_of(one['beats'], 'beat')}; most like the {rival} at {clock(one['most_like_time_s'])}"
-            found.append(f"- Confirm {label} at {clock(one['time_s'])} ({part}).")
-        for one in self.places():
-            wrong = round(one["expected_wrong"]) or "less than one"
-            part = f"an expected {wrong} of {count_of(one['beats'], 'beat')}"
-            found.append(f"- Label next at {clock(one['time_s'])} ({part}).")
-        return found
+            sentences.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
+        sentences.extend(self._lowered())
+        why = "" if checked is None or self._refused() else EXPORT_REASONS[self.exported]
+        sentences.append(f"In the bundle: {MODEL_NAMES[self.exported]}{why}.")
+        sentences.append(f"{self._expected()}.")
+        for entry in self.to_confirm():
+            label, rival = (entry[key] for key in ("label", "most_like_label"))
+            part = f"{count_of(entry['beats'], 'beat')}; most like the {rival} at {clock(entry['most_like_time_s'])}"
+            sentences.append(f"- Confirm {label} at {clock(entry['time_s'])} ({part}).")
+        for entry in self.next_labels():
+            wrong = round(entry["expected_wrong"]) or "less than one"
+            part = f"an expected {wrong} of {count_of(entry['beats'], 'beat')}"
+            sentences.append(f"- Label next at {clock(entry['time_s'])} ({part}).")
+        return sentences
 
     def _refused(self) -> bool:
         """Whether a model with as many labels right is not exported, since it lowers the sensitivity for a class."""
         checked = self.checked
         return checked is not None and any(
-            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.kept]
+            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.exported]
             for name in ("personal", "scratch")
         )
 
@@ -106,12 +120,12 @@ class OwnModel:
             return []
         sentences = []
         for name in ("personal", "scratch"):
-            for one in self.checked.lowered(name):
-                check = self.checked.by_class[one]
-                own, of_all = check.right[name], check.right["global"]
+            for class_name in self.checked.lowered(name):
+                result = self.checked.by_class[class_name]
+                of_model, of_global = result.right[name], result.right["global"]
                 sentences.append(
-                    f"Of {count_of(check.labels, 'label')} {one} held back, {KEPT[name]} had {own} right and the "
-                    f"global model {of_all}: it lowers the sensitivity for {one} and is not used."
+                    f"Of {count_of(result.labels, 'label')} {class_name} held back, {MODEL_NAMES[name]} had {of_model} "
+                    f"right and the global model {of_global}: it lowers the sensitivity for {class_name} and is not used."
                 )
         return sentences
 
@@ -122,11 +136,11 @@ class OwnModel:
             f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%}; 90% interval "
             f"{expected.low:,} to {expected.high:,})"
         )
-        if not self.about["groups_trusted"]:  # what is written is not what is estimated
+        if not self.metadata["groups_trusted"]:  # what is written is not what is estimated
             return f"{part} would be expected to have a wrong label if each took its group's: more labels would help"
         if not enough.enough:
             advice = "more labels would help"
-        elif self.about["warnings"]:
+        elif self.metadata["warnings"]:
             advice = "see the warnings before you rely on that"
         else:
             advice = "enough by this estimate"
@@ -134,16 +148,16 @@ class OwnModel:
 
     def to_confirm(self) -> list[dict[str, Any]]:
         """Return the answers to give once more: each beat, its label, the beats that take it, and its rival."""
-        label = self.answered.label
+        label = self.user_labels.label
         return [
             {
-                **self._at(one.beat),
-                "label": label[one.beat],
-                "beats": one.beats,
-                **{f"most_like_{key}": value for key, value in self._at(one.rival).items()},
-                "most_like_label": label[one.rival],
+                **self._at(entry.beat),
+                "label": label[entry.beat],
+                "beats": entry.beats,
+                **{f"most_like_{key}": value for key, value in self._at(entry.rival).items()},
+                "most_like_label": label[entry.rival],
             }
-            for one in self.contested
+            for entry in self.contested
         ]
 
     def _at(self, beat: int) -> dict[str, Any]:
@@ -151,26 +165,31 @@ class OwnModel:
         sample = int(self.r_samples[beat])
         return {"sample": sample, "time_s": round(sample / self.labels.recording.fs_hz, 3)}
 
-    def places(self) -> list[dict[str, Any]]:
+    def next_labels(self) -> list[dict[str, Any]]:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""
         return [
-            {**self._at(one.beat), "beats": one.beats, "expected_wrong": round(one.wrong, 1)}
-            for one in self.enough.suggestions
+            {**self._at(suggestion.beat), "beats": suggestion.beats, "expected_wrong": round(suggestion.wrong, 1)}
+            for suggestion in self.enough.suggestions
         ]
+
+    @deprecated("0.3", "0.5", "next_labels")
+    def places(self) -> list[dict[str, Any]]:
+        """Return ``next_labels()``."""
+        return self.next_labels()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it but the beats, JSON-ready."""
         enough, checked = self.enough, self.checked
         return {
-            **self.about,
+            **self.metadata,
             "patient": self.patient,
             "bundle": str(self.bundle.path),
-            "kept": self.kept,
-            "labels": self.answered.counts,
-            "labels_at_no_beat": self.answered.apart,
-            "labels_too_late": self.answered.later,
-            "labels_without_signal": len(self.answered.without_signal),
-            "held_back": None if checked is None else held_dict(checked),
+            "kept": self.exported,
+            "labels": self.user_labels.counts,
+            "labels_at_no_beat": self.user_labels.unmatched,
+            "labels_too_late": self.user_labels.past_minutes,
+            "labels_without_signal": len(self.user_labels.without_signal),
+            "held_back": None if checked is None else cross_validation_dict(checked),
             "unchecked": self.unchecked or None,
             "beats": len(self.labels.sample),
             "beats_by_source": self.labels.by_source(),
@@ -185,16 +204,16 @@ class OwnModel:
                 "without_a_label": enough.unsaid,
                 "enough": enough.enough,
             },
-            "label_next": self.places(),
+            "label_next": self.next_labels(),
             "confirm": self.to_confirm(),
             "files": [str(file) for file in self.files],
         }
 
 
-def held_dict(checked: HeldBack) -> dict[str, Any]:
+def cross_validation_dict(checked: CrossValidation) -> dict[str, Any]:
     """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, right ones by who answered, these
     ``by_class``, and the classes whose sensitivity a model ``lowers``.
     """
-    by_class = {name: {"labels": check.labels, **check.right} for name, check in checked.by_class.items()}
+    by_class = {name: {"labels": result.labels, **result.right} for name, result in checked.by_class.items()}
     lowers = {name: checked.lowered(name) for name in ("personal", "scratch")}
-    return {"labels": checked.labels, "parts": checked.parts, **checked.right, "by_class": by_class, "lowers": lowers}
+    return {"labels": checked.labels, "parts": checked.folds, **checked.right, "by_class": by_class, "lowers": lowers}

@@ -20,7 +20,7 @@ COLUMNS = ("recording", "sample", "time_s", "label", "beats", "source")
 NO_BEAT, CANNOT_TELL = "|", "?"
 SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ") | {NO_BEAT, CANNOT_TELL}
 #: A table is not read beyond this.
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 SOURCES = ("clinician", "merged", "confirmed")
 #: How the files of spreadsheets begin: .xlsx and .ods are archives, .xls is a compound file.
 _SPREADSHEET = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
@@ -30,7 +30,7 @@ _BEFORE = re.compile(r'[\s,;]*$|"?#|"?sep=.[\s"]*$', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Answer:
+class UserLabel:
     """One labelled beat.
 
     Attributes:
@@ -49,14 +49,14 @@ class Answer:
     recording: str = ""
 
 
-def answers_as_table(answers: Iterable[Answer], fs_hz: float) -> bytes:
+def label_table(labels: Iterable[UserLabel], fs_hz: float) -> bytes:
     """Return a CSV table of answers in order of time."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    for one in sorted(answers, key=lambda answer: answer.sample):
-        time_s = f"{one.sample / fs_hz:.3f}"
-        writer.writerow((one.recording, one.sample, time_s, one.label, one.beats, one.source))
+    for label in sorted(labels, key=lambda row: row.sample):
+        time_s = f"{label.sample / fs_hz:.3f}"
+        writer.writerow((label.recording, label.sample, time_s, label.label, label.beats, label.source))
     return text.getvalue().encode()
 
 
@@ -66,7 +66,7 @@ def table_text(path: Path) -> str:
     Raises:
         RecordError: it cannot be read, or is a spreadsheet's own file.
     """
-    data = read_bounded(path, MOST_BYTES, RecordError, path)
+    data = read_bounded(path, MAX_BYTES, RecordError, path)
     if data.startswith(_SPREADSHEET):
         raise RecordError(path, "is a spreadsheet's own file", "a CSV table of labels", "save it there as CSV (UTF-8)")
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -89,7 +89,7 @@ def column_names(path: Path) -> list[str]:
         return []
 
 
-def read_answers(path: Path, fs_hz: float | None = None) -> list[Answer]:
+def read_user_labels(path: Path, fs_hz: float | None = None) -> list[UserLabel]:
     """Read a table that has the columns ``sample`` and ``label`` at least, in order of time.
 
     Args:
@@ -103,31 +103,31 @@ def read_answers(path: Path, fs_hz: float | None = None) -> list[Answer]:
     """
     lines, before = _from_names_on(table_text(path))
     rows = csv.DictReader(lines, strict=True, delimiter=_separator(next(iter(lines), "")))
-    found: dict[int, Answer] = {}
+    labels: dict[int, UserLabel] = {}
     try:
         names = [(name or "").strip().casefold() for name in rows.fieldnames or ()]
         if not {"sample", "label"} <= set(names):
-            shown = ", ".join(names)[:100] or "none"
-            raise RecordError(path, f"has the columns {shown}", "sample and label among them, as the page saves them")
+            present = ", ".join(names)[:100] or "none"
+            raise RecordError(path, f"has the columns {present}", "sample and label among them, as the page saves them")
         check_columns(names, COLUMNS, path, RecordError)
         rows.fieldnames = names
         for row in rows:
             if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
                 continue  # a row that a spreadsheet left
-            one = _answer(path, before + rows.line_num, row)
+            label = _user_label(path, before + rows.line_num, row)
             if fs_hz is not None:
-                _check_time(path, before + rows.line_num, row, one.sample, fs_hz)
-            if one.sample in found and found[one.sample].label != one.label:
-                both = f"sample {one.sample} is {found[one.sample].label} and {one.label}"
+                _check_time(path, before + rows.line_num, row, label.sample, fs_hz)
+            if label.sample in labels and labels[label.sample].label != label.label:
+                both = f"sample {label.sample} is {labels[label.sample].label} and {label.label}"
                 raise RecordError(path, both, "one label for a beat", "remove one of the lines")
-            found[one.sample] = one
+            labels[label.sample] = label
     except csv.Error as problem:
         raise RecordError(
             path, f"line {before + rows.line_num} cannot be read ({problem})", "a CSV table of labels"
         ) from None
-    if not found:
+    if not labels:
         raise RecordError(path, "holds no label", "one line for each labelled beat", "label some beats first")
-    return [found[sample] for sample in sorted(found)]
+    return [labels[sample] for sample in sorted(labels)]
 
 
 def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, fs_hz: float) -> None:
@@ -137,8 +137,8 @@ def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, 
     if time_s is None or math.isnan(time_s):
         return
     if not abs(time_s - sample / fs_hz) <= max(TIME_TOLERANCE_S, 2 / fs_hz):
-        found = f"line {line}: sample {sample} is {sample / fs_hz:.3f} s at {fs_hz:g} Hz, and time_s is {cell}"
-        raise RecordError(path, found, "the same moment", "correct one of them, or delete the column time_s")
+        problem = f"line {line}: sample {sample} is {sample / fs_hz:.3f} s at {fs_hz:g} Hz, and time_s is {cell}"
+        raise RecordError(path, problem, "the same moment", "correct one of them, or delete the column time_s")
 
 
 def _from_names_on(text: str) -> tuple[list[str], int]:
@@ -156,7 +156,7 @@ def _separator(first: str) -> str:
     return next((mark for mark in "\t;" if mark in first), ",")
 
 
-def _answer(path: Path, line: int, row: dict[str, str | None]) -> Answer:
+def _user_label(path: Path, line: int, row: dict[str, str | None]) -> UserLabel:
     """Return one line's answer; raises RecordError that names the line."""
     where = f"line {line}"
     sample, label = (row.get("sample") or "").strip(), (row.get("label") or "").strip()
@@ -172,4 +172,4 @@ def _answer(path: Path, line: int, row: dict[str, str | None]) -> Answer:
     if source not in SOURCES:
         raise RecordError(path, f"{where}: source {source!r:.40}", " or ".join(SOURCES))
     recording = (row.get("recording") or "").strip()
-    return Answer(int(sample), label, int(beats or 0), source, recording[:64])
+    return UserLabel(int(sample), label, int(beats or 0), source, recording[:64])

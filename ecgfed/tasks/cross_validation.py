@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from ecgfed.beats.labels import LabelMap
 from ecgfed.bundles.weights import GlobalModel
+from ecgfed.deprecation import renamed_fields
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.single_thread import single_torch_thread
 from ecgfed.labels.groups import Groups
@@ -22,18 +23,18 @@ from ecgfed.personal.kernel import Kernel
 from ecgfed.tasks.grouped import GroupedBeats
 
 #: Beats that a model learns from at most: its steps look at fewer.
-MOST_LEARNED = 4000
+MAX_LEARNED = 4000
 #: Labels are held back in so many parts, and with fewer labels none are.
-PARTS = 5
+FOLDS = 5
 #: Who answers labels that are held back.
-ANSWERERS = ("groups", "personal", "global", "scratch")
+PREDICTORS = ("groups", "personal", "global", "scratch")
 #: A class is lowered where chance alone would do so with this probability at most. Chosen on MIT-BIH's DS1
 #: (``benchmarks/clinical/adoption.py``).
-MOST_CHANCE = 0.25
+MAX_CHANCE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedBeats:
+class TrainingBeats:
     """The beats that models learn from, as a net sees them.
 
     Attributes:
@@ -50,36 +51,36 @@ class LearnedBeats:
         return Inputs(self.inputs.examples[at], None if self.inputs.rr is None else self.inputs.rr[at])
 
 
-def learned_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> LearnedBeats:
-    """Cut the beats to learn from, ``MOST_LEARNED`` at most: those with an answer, and of the others in groups some.
+def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingBeats:
+    """Cut the beats to learn from, ``MAX_LEARNED`` at most: those with an answer, and of the others in groups some.
 
     Args:
         grouped: the recording's beats.
         label: answered beat -> its label.
     """
-    answered = _of_every_symbol(label, MOST_LEARNED)
-    others = np.setdiff1d(np.arange(grouped.grouped), np.array(list(label), dtype=np.int64))
-    others = _evenly(others, MOST_LEARNED - len(answered))
-    row = np.union1d(answered, others)
+    labelled = _of_every_symbol(label, MAX_LEARNED)
+    unlabelled = np.setdiff1d(np.arange(grouped.grouped), np.array(list(label), dtype=np.int64))
+    unlabelled = _evenly(unlabelled, MAX_LEARNED - len(labelled))
+    row = np.union1d(labelled, unlabelled)
     blocks = list(grouped.beats.blocks(row))
     examples = np.concatenate([block.window_mv for block in blocks])
     rr = np.concatenate([block.rr_s for block in blocks]) if grouped.bundle.rr_version else None
-    return LearnedBeats(row, Inputs(torch.from_numpy(examples), None if rr is None else torch.from_numpy(rr)))
+    return TrainingBeats(row, Inputs(torch.from_numpy(examples), None if rr is None else torch.from_numpy(rr)))
 
 
-def _evenly(numbers: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _evenly(numbers: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
     """Return some of the numbers, evenly taken, at most so many."""
-    return numbers[np.linspace(0, len(numbers) - 1, min(most, len(numbers))).astype(np.int64)]
+    return numbers[np.linspace(0, len(numbers) - 1, min(limit, len(numbers))).astype(np.int64)]
 
 
-def _of_every_symbol(label: Mapping[int, str], most: int) -> NDArray[np.int64]:
+def _of_every_symbol(label: Mapping[int, str], limit: int) -> NDArray[np.int64]:
     """Return answered beats, at most so many: of each symbol evenly taken ones, all of those that are rare."""
     beats, symbols = np.array(sorted(label), dtype=np.int64), sorted(set(label.values()))
-    by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == one]) for one in symbols]
+    by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == symbol]) for symbol in symbols]
     chosen = [np.empty(0, np.int64)]
-    for left, some in enumerate(sorted(by_symbol, key=len)):
-        room = (most - sum(map(len, chosen))) // (len(by_symbol) - left)
-        chosen.append(_evenly(some, room))
+    for served, of_symbol in enumerate(sorted(by_symbol, key=len)):
+        room = (limit - sum(map(len, chosen))) // (len(by_symbol) - served)
+        chosen.append(_evenly(of_symbol, room))
     return np.sort(np.concatenate(chosen))
 
 
@@ -100,7 +101,7 @@ class Learner:
     start: GlobalModel
     groups: Groups
     labels: LabelMap
-    beats: LearnedBeats
+    beats: TrainingBeats
     how: Personal
     everyone: torch.Tensor
     seed: int
@@ -109,7 +110,7 @@ class Learner:
         """Return some of the beats, evenly taken, at most ``count``."""
         return self.beats.some(_evenly(self.beats.row, count))
 
-    def own_beats(self, label: dict[int, str]) -> PatientBeats | None:
+    def patient_beats(self, label: dict[int, str]) -> PatientBeats | None:
         """Return the beats with the labels that a few answers give them; None where none has a class."""
         names, _ = spread(self.groups, label)
         number = self.labels.encode(names[self.beats.row]).astype(np.int64)
@@ -120,37 +121,37 @@ class Learner:
         return PatientBeats(train, None, self.everyone, (self.seed, 0))
 
     @single_torch_thread()
-    def personal(self, own: PatientBeats) -> Pipeline:
+    def personal(self, patient_beats: PatientBeats) -> Pipeline:
         """Return the patient's model, made from the global one."""
-        return self.how.fit(self.start.net, self.start.params, own)
+        return self.how.fit(self.start.net, self.start.params, patient_beats)
 
     @single_torch_thread()
-    def scratch(self, own: PatientBeats) -> Pipeline:
+    def from_scratch(self, patient_beats: PatientBeats) -> Pipeline:
         """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.personal.kernel``) on the
         shape of the window and on what an untrained net makes of window and intervals.
         """
-        return Kernel().fit(self.start.net, self.start.net.initial(self.seed), own)
+        return Kernel().fit(self.start.net, self.start.net.initial(self.seed), patient_beats)
 
     @single_torch_thread()
-    def answers(self, chain: Pipeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def predict(self, chain: Pipeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the class numbers (rows,) that a model gives some of the beats."""
         inputs = self.beats.some(rows)
-        found = [np.empty(0, np.int64)]
+        class_numbers = [np.empty(0, np.int64)]
         with torch.inference_mode():
             for start in range(0, len(rows), BATCH):
-                some = slice(start, start + BATCH)
-                part = Inputs(inputs.examples[some], None if inputs.rr is None else inputs.rr[some])
-                found.append(chain_logits(self.start.net, chain, part).argmax(1).numpy())
-        return np.concatenate(found)
+                block = slice(start, start + BATCH)
+                part = Inputs(inputs.examples[block], None if inputs.rr is None else inputs.rr[block])
+                class_numbers.append(chain_logits(self.start.net, chain, part).argmax(1).numpy())
+        return np.concatenate(class_numbers)
 
 
 @dataclass(frozen=True)
-class ClassCheck:
+class ClassResult:
     """How the held-back labels of one class were answered.
 
     Attributes:
         labels: how many were held back.
-        right: of ``ANSWERERS``, how many each had right.
+        right: of ``PREDICTORS``, how many each had right.
         lost: answerer -> labels that the global model had right and it had not.
         gained: answerer -> labels that it had right and the global model had not.
     """
@@ -160,34 +161,35 @@ class ClassCheck:
     lost: dict[str, int]
     gained: dict[str, int]
 
-    def lowers(self, answerer: str) -> bool:
+    def lowers(self, predictor: str) -> bool:
         """Whether an answerer has fewer right than the global model, by more than chance allows: one-sided sign test on
         the labels that one of the two alone has right (McNemar, Psychometrika 12:153-157, 1947), p at most
-        ``MOST_CHANCE``.
+        ``MAX_CHANCE``.
         """
-        lost, gained = self.lost[answerer], self.gained[answerer]
-        return lost > gained and float(binom.cdf(gained, lost + gained, 0.5)) <= MOST_CHANCE
+        lost, gained = self.lost[predictor], self.gained[predictor]
+        return lost > gained and float(binom.cdf(gained, lost + gained, 0.5)) <= MAX_CHANCE
 
 
+@renamed_fields("0.3", "0.5", parts="folds")
 @dataclass(frozen=True)
-class HeldBack:
+class CrossValidation:
     """How many labels were answered rightly while they were held back.
 
     Attributes:
         labels: how many were held back in turn.
-        parts: in how many parts.
-        right: of ``ANSWERERS``, how many each had right.
+        folds: in how many parts.
+        right: of ``PREDICTORS``, how many each had right.
         by_class: class -> the same of its labels, for each class that was labelled.
     """
 
     labels: int
-    parts: int
+    folds: int
     right: dict[str, int]
-    by_class: dict[str, ClassCheck] = field(default_factory=dict)
+    by_class: dict[str, ClassResult] = field(default_factory=dict)
 
-    def lowered(self, answerer: str) -> list[str]:
+    def lowered(self, predictor: str) -> list[str]:
         """Return the classes for which an answerer lowers the global model's sensitivity (``ClassCheck.lowers``)."""
-        return [name for name, check in self.by_class.items() if check.lowers(answerer)]
+        return [name for name, check in self.by_class.items() if check.lowers(predictor)]
 
     @property
     def best(self) -> str:
@@ -198,74 +200,74 @@ class HeldBack:
         return max(allowed, key=self.right.__getitem__)
 
 
-def parts_of(number: NDArray[np.integer], parts: int, seed: int) -> NDArray[np.int64]:
+def assign_folds(number: NDArray[np.integer], folds: int, seed: int) -> NDArray[np.int64]:
     """Divide labels into parts, each with about its share of every class.
 
     Args:
         number: (labels,) their classes.
-        parts: how many parts, at most as many as there are labels.
+        folds: how many parts, at most as many as there are labels.
         seed: the same seed gives the same parts.
 
     Returns:
-        (labels,) the part of each, 0 to ``parts`` - 1; sizes differ by one at most.
+        (labels,) the part of each, 0 to ``folds`` - 1; sizes differ by one at most.
     """
     shuffled = np.random.default_rng([seed, 16]).permutation(len(number))
     order = shuffled[np.argsort(np.asarray(number)[shuffled], kind="stable")]
-    part = np.empty(len(number), np.int64)
-    part[order] = np.arange(len(number)) % parts
-    return part
+    fold = np.empty(len(number), np.int64)
+    fold[order] = np.arange(len(number)) % folds
+    return fold
 
 
-def held_back(
+def cross_validate(
     learner: Learner,
     label: dict[int, str],
     global_class: NDArray[np.integer],
-    told: Callable[[int, int], None] = lambda done, total: None,
-) -> HeldBack | None:
-    """Hold labels back in parts, and count who answers them rightly from the others; None with fewer than ``PARTS``.
+    on_progress: Callable[[int, int], None] = lambda completed, total: None,
+) -> CrossValidation | None:
+    """Hold labels back in parts, and count who answers them rightly from the others; None with fewer than ``FOLDS``.
 
     Labels without a class of the bundle (``?`` and ``|`` among them) are held back from nobody: no model answers them.
-    Of more than ``MOST_LEARNED`` labels those are held back that models learn from.
+    Of more than ``MAX_LEARNED`` labels those are held back that models learn from.
 
     Args:
         learner: makes the models.
         label: answered beat -> its label.
         global_class: (beats,) what the global model gives every beat of the recording.
-        told: called with the parts that are done, and all.
+        on_progress: called with the parts that are done, and all.
     """
     beats = np.intersect1d(np.array(list(label), dtype=np.int64), learner.beats.row)
     truth = learner.labels.encode(np.array([label[beat] for beat in beats.tolist()], dtype=np.str_)).astype(np.int64)
     beats, truth = beats[truth >= 0], truth[truth >= 0]
-    if len(beats) < PARTS:
+    if len(beats) < FOLDS:
         return None
-    part = parts_of(truth, PARTS, learner.seed)
-    answers = {name: np.full(len(beats), -1, np.int64) for name in ANSWERERS}
-    answers["global"] = global_class[beats].astype(np.int64)
-    for number in range(PARTS):
-        at = np.flatnonzero(part == number)
-        away = beats[at]
-        hidden = set(away.tolist())
-        rest = {beat: symbol for beat, symbol in label.items() if beat not in hidden}
-        names, _ = spread(learner.groups, rest)
-        answers["groups"][at] = learner.labels.encode(names[away])
-        own = learner.own_beats(rest)
-        if own is not None:
-            answers["personal"][at] = learner.answers(learner.personal(own), away)
-            answers["scratch"][at] = learner.answers(learner.scratch(own), away)
-        told(number + 1, PARTS)
-    right = {name: answer == truth for name, answer in answers.items()}
+    fold = assign_folds(truth, FOLDS, learner.seed)
+    predictions = {name: np.full(len(beats), -1, np.int64) for name in PREDICTORS}
+    predictions["global"] = global_class[beats].astype(np.int64)
+    for number in range(FOLDS):
+        at = np.flatnonzero(fold == number)
+        test_beats = beats[at]
+        excluded = set(test_beats.tolist())
+        train_label = {beat: symbol for beat, symbol in label.items() if beat not in excluded}
+        names, _ = spread(learner.groups, train_label)
+        predictions["groups"][at] = learner.labels.encode(names[test_beats])
+        patient_beats = learner.patient_beats(train_label)
+        if patient_beats is not None:
+            predictions["personal"][at] = learner.predict(learner.personal(patient_beats), test_beats)
+            predictions["scratch"][at] = learner.predict(learner.from_scratch(patient_beats), test_beats)
+        on_progress(number + 1, FOLDS)
+    right = {name: predicted == truth for name, predicted in predictions.items()}
     classes = {name: truth == number for number, name in enumerate(learner.labels.classes) if (truth == number).any()}
-    by_class = {name: _class_check(right, rows) for name, rows in classes.items()}
-    return HeldBack(len(beats), PARTS, {name: int(one.sum()) for name, one in right.items()}, by_class)
+    by_class = {name: _class_result(right, rows) for name, rows in classes.items()}
+    return CrossValidation(len(beats), FOLDS, {name: int(hits.sum()) for name, hits in right.items()}, by_class)
 
 
-def _class_check(right: Mapping[str, NDArray[np.bool_]], rows: NDArray[np.bool_]) -> ClassCheck:
+def _class_result(right: Mapping[str, NDArray[np.bool_]], rows: NDArray[np.bool_]) -> ClassResult:
     """Count the right answers of one class's labels, and those that the global model alone has right, or has not."""
     of_global = right["global"][rows]
-    others = {name: answer[rows] for name, answer in right.items() if name != "global"}
-    return ClassCheck(
+    not_global = {name: hits[rows] for name, hits in right.items() if name != "global"}
+    return ClassResult(
         int(rows.sum()),
-        {name: int(answer[rows].sum()) for name, answer in right.items()},
-        {name: int((of_global & ~answer).sum()) for name, answer in others.items()},
-        {name: int((answer & ~of_global).sum()) for name, answer in others.items()},
+        {name: int(hits[rows].sum()) for name, hits in right.items()},
+        {name: int((of_global & ~hits).sum()) for name, hits in not_global.items()},
+        {name: int((hits & ~of_global).sum()) for name, hits in not_global.items()},
     )

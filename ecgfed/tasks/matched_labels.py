@@ -1,0 +1,153 @@
+"""The labels that a person gave to some beats of a recording, at the R peaks that were found in it. No torch."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import MATCH_S, match_peaks
+from ecgfed.deprecation import renamed_fields
+from ecgfed.errors import RecordError
+from ecgfed.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
+from ecgfed.record.annotations import SYMBOL_COLUMNS
+from ecgfed.record.reader import FORMATS
+from ecgfed.record.recording import AnyRecording
+from ecgfed.tasks.grouped import GroupedBeats, recording_id
+from ecgfed.tasks.labels_checked import SPREAD, model_labels
+from ecgfed.tasks.report_labels import read_labels
+from ecgfed.text import count_of, shortened
+
+#: Of more labels than this share lying at no beat they are hardly of this recording.
+MAX_UNMATCHED = 0.1
+#: What a person may save a table as instead.
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_OTHER = "is it another recording's, or another --lead or --detector that finds the beats?"
+
+
+@dataclass(frozen=True, eq=False)
+class FileLabels:
+    """Labels as a file has them.
+
+    Attributes:
+        sample: (labels,) int64 increasing.
+        symbol: (labels,) symbols of ``ecgfed.labels.user_labels.SYMBOLS``.
+        confirmed: samples of the labels that a person gave twice.
+    """
+
+    sample: NDArray[np.int64]
+    symbol: NDArray[np.str_]
+    confirmed: frozenset[int] = frozenset()
+
+
+@renamed_fields("0.3", "0.5", apart="unmatched", later="past_minutes")
+@dataclass(frozen=True, eq=False)
+class MatchedLabels:
+    """Labels at beats.
+
+    Attributes:
+        label: number of a beat -> its label, those in groups alone.
+        unmatched: labels that lie at no beat.
+        past_minutes: labels past the first minutes, which do not count.
+        confirmed: those of the beats whose label a person gave twice.
+        without_signal: number among all beats of a beat without signal -> its label: it is of this beat alone, and
+            nothing is learned from it.
+    """
+
+    label: dict[int, str]
+    unmatched: int
+    past_minutes: int
+    confirmed: frozenset[int] = frozenset()
+    without_signal: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many labels there are of each symbol, the most frequent first."""
+        return dict(Counter(self.label.values()).most_common())
+
+
+def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
+    """Read the labels of a recording: the table that ``label`` saves, a WFDB annotation, or a table of marks.
+
+    Args:
+        path: the file.
+        recording: the recording they are of.
+
+    Raises:
+        RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
+            did, or ``personalize`` spread them.
+    """
+    if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS):
+        names = column_names(path)
+        if "label" in names:
+            return _from_label_table(path, recording)
+        if names and not set(names) & set(SYMBOL_COLUMNS):
+            expected = "sample and label, as 'ecgfed label' saves them, or sample and symbol"
+            raise RecordError(path, f"has the columns {', '.join(names)[:100]}", expected)
+    annotation = read_labels(path, recording, whole=False)
+    if (checked := model_labels(path, annotation)) is not None:
+        spread = checked[1][0][0] == SPREAD
+        kind = "labels that 'ecgfed personalize' spread" if spread else "a model's labels, which nobody has read over"
+        raise RecordError(path, f"holds {kind}", "those that a person gave")
+    keep = np.isin(annotation.symbol, sorted(SYMBOLS))
+    sample, first = np.unique(annotation.sample[keep], return_index=True)
+    return FileLabels(sample, annotation.symbol[keep][first])
+
+
+def _from_label_table(path: Path, recording: AnyRecording) -> FileLabels:
+    labels = read_user_labels(path, recording.fs_hz)
+    this_id = recording_id(recording)
+    if other_id := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
+        problem = f"holds labels of another recording ({shortened(other_id, 20)})"
+        raise RecordError(
+            path, problem, f"those of {recording.name} ({this_id})", "name the recording they were given for"
+        )
+    if labels[-1].sample >= recording.samples:
+        problem = f"has a label at sample {labels[-1].sample}"
+        expected = f"0 to {recording.samples - 1}, the recording's length"
+        raise RecordError(path, problem, expected, "check that the labels belong to this recording")
+    sample = np.array([label.sample for label in labels], dtype=np.int64)
+    confirmed = frozenset(label.sample for label in labels if label.source == "confirmed")
+    return FileLabels(sample, np.array([label.label for label in labels], dtype=np.str_), confirmed)
+
+
+def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:
+    """Give each label to the R peak within 150 ms.
+
+    Args:
+        file_labels: the labels.
+        path: their file, for messages.
+        grouped: the recording's beats; those in groups are those of the first minutes.
+        minutes: how long labels count, None for all.
+
+    Raises:
+        RecordError: no label is left, or more than a tenth lie at no beat.
+    """
+    recording, peaks = grouped.all_beats.recording, grouped.all_beats.r_samples
+    beat_index, label_index = match_peaks(peaks, file_labels.sample, round(MATCH_S * recording.fs_hz))
+    end = np.inf if minutes is None else minutes * 60 * recording.fs_hz
+    without_beat = np.setdiff1d(np.arange(len(file_labels.sample)), label_index)
+    without_beat = without_beat[
+        (file_labels.sample[without_beat] < end) & (file_labels.symbol[without_beat] != NO_BEAT)
+    ]  # no beat: as the detector says
+    past_minutes = len(file_labels.sample) - int((file_labels.sample < end).sum())
+    signal = grouped.all_predictions.classified[beat_index]
+    silent = zip(beat_index[~signal].tolist(), label_index[~signal].tolist(), strict=True)
+    without_signal = {beat: str(file_labels.symbol[j]) for beat, j in silent if file_labels.sample[j] < end}
+    beats, label_index = np.searchsorted(grouped.rows, beat_index[signal]), label_index[signal]
+    label = {int(i): str(file_labels.symbol[j]) for i, j in zip(beats, label_index, strict=True) if i < grouped.grouped}
+    confirmed = {
+        int(i) for i, j in zip(beats, label_index, strict=True) if int(file_labels.sample[j]) in file_labels.confirmed
+    }
+    count = len(label) + len(without_beat) + len(without_signal)
+    if len(without_beat) > MAX_UNMATCHED * count:
+        problem = f"{len(without_beat):,} of {count:,} labels lie at no beat of {recording.name}"
+        raise RecordError(path, problem, "each within 150 ms of an R peak", _OTHER)
+    if not set(label.values()) - {CANNOT_TELL}:
+        where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
+        where += f" whose signal {recording.lead} shows" if without_signal else ""
+        raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
+    return MatchedLabels(
+        dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
+    )

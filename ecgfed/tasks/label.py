@@ -238,4 +238,4 @@ def label(
     return Labelling(grouped, page, folder, (target,), seed)
 
 
-__all__ = ["Labelling", "Served", "actions_file", "label"]
+__all__ = ["Labelling", "Served", "label"]

@@ -125,7 +125,8 @@ class LabelPersonalization:
                 of_model, of_global = result.right[name], result.right["global"]
                 sentences.append(
                     f"Of {count_of(result.labels, 'label')} {class_name} held back, {MODEL_NAMES[name]} had {of_model} "
-                    f"right and the global model {of_global}: it lowers the sensitivity for {class_name} and is not used."
+                    f"right and the global model {of_global}: it lowers the sensitivity for {class_name} and is not "
+                    "used."
                 )
         return sentences
 

@@ -17,6 +17,7 @@ from record_files import write_212
 from support import Command, assert_refused, snapshot
 
 import ecgfed as package
+from ecgfed.deprecation import EcgfedDeprecation
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.labels.page import page_data as served_data
 from ecgfed.labels.user_labels import read_user_labels
@@ -234,6 +235,8 @@ def test_questions_and_answers_in_python(record: Path, tmp_path: Path) -> None:
     assert {row["recording"] for row in rows} == {data["recording"]}
     everywhere = {point["sample"]: "N" for point in data["points"].values()}
     assert labelling.next_beat(everywhere) is None
+    with pytest.warns(EcgfedDeprecation, match="use labels"):
+        assert labelling.next_beat(answers=everywhere) is None  # type: ignore[call-arg]
     with pytest.raises(OptionError, match="holds rec-labels"):
         labelling.save_labels(answers)
     assert labelling.save_labels({sample: "V"}, overwrite=True).read_text().count("\n") == 2

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from support import exported, snapshot, trace_once
 import ecgfed as package
 import ecgfed.tasks.personalize_labels as module
 from ecgfed.bundles.weights import global_model
+from ecgfed.deprecation import EcgfedDeprecation
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError, EcgfedError, OptionError, RecordError
 from ecgfed.labels.label_errors import expected_errors
@@ -31,7 +33,7 @@ from ecgfed.personal.base import PatientBeats
 from ecgfed.personal.kernel import Kernel
 from ecgfed.personal.partway import Partway
 from ecgfed.tasks.cross_validation import (
-    MOST_CHANCE,
+    MAX_CHANCE,
     PREDICTORS,
     ClassResult,
     CrossValidation,
@@ -197,7 +199,7 @@ def check_of(labels: int, lost: int, gained: int) -> ClassResult:
 def test_a_class_is_lowered_where_chance_would_hardly_do_so() -> None:
     """scipy's exact binomial test of the labels that one of the two alone has right."""
     for lost, gained in itertools.product(range(8), repeat=2):
-        expected = lost > gained and binomtest(gained, lost + gained, alternative="less").pvalue <= MOST_CHANCE
+        expected = lost > gained and binomtest(gained, lost + gained, alternative="less").pvalue <= MAX_CHANCE
         assert check_of(20, lost, gained).lowers("personal") == expected, (lost, gained)
 
 
@@ -542,3 +544,35 @@ def test_a_few_marks_in_an_annotation_are_labels_too(record: Path, grouped: Grou
     wfdb.wrann("few", "lab", at, [beats[beat] for beat in sorted(beats)], write_dir=str(tmp_path))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "few.lab")
     assert made.user_labels.label == dict(sorted(beats.items()))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("answered", "user_labels"), ("kept", "exported"), ("about", "metadata"), ("places", "next_labels")],
+)
+def test_attributes_of_0_2_still_work(old: str, new: str, made: LabelPersonalization) -> None:
+    with pytest.warns(EcgfedDeprecation, match=f"{old} is deprecated .* use {new}"):
+        value = made.places() if old == "places" else getattr(made, old)
+    assert value == (made.next_labels() if old == "places" else getattr(made, new))
+
+
+def test_names_of_0_2_still_work(made: LabelPersonalization, grouped: GroupedBeats) -> None:
+    with pytest.warns(EcgfedDeprecation, match="use ecgfed.tasks.label_personalization.LabelPersonalization"):
+        assert package.OwnModel is package.LabelPersonalization  # type: ignore[attr-defined]
+    with pytest.warns(EcgfedDeprecation, match="use exported"):
+        assert replace(made, kept="global").exported == "global"  # type: ignore[call-arg]
+    with pytest.warns(EcgfedDeprecation, match="use predictions"):
+        assert grouped.answers is grouped.predictions  # type: ignore[attr-defined]
+    with pytest.warns(EcgfedDeprecation, match="use unmatched"):
+        assert made.user_labels.apart == made.user_labels.unmatched  # type: ignore[attr-defined]
+    with pytest.warns(EcgfedDeprecation, match="use folds"):
+        assert CrossValidation(20, 5, {}).parts == 5  # type: ignore[attr-defined]
+
+
+def test_choosing_predictions_uses_no_deprecated_name(grouped: GroupedBeats) -> None:
+    beats = np.array([5, 2], dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EcgfedDeprecation)
+        chosen = grouped.all_predictions.chosen(beats)
+    for name in ("label", "sample", "low_confidence", "out_of_distribution", "override"):
+        assert getattr(chosen, name).tolist() == getattr(grouped.all_predictions, name)[beats].tolist(), name

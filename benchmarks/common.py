@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import ecgfed
-from ecgfed.errors import EcgfedError, OptionError, RunError
-from ecgfed.extras import is_installed
-from ecgfed.files import read_json, write_json
-from ecgfed.locks import locked
+from ecgfed.base.errors import EcgfedError, OptionError, RunError
+from ecgfed.base.extras import is_installed
+from ecgfed.base.files import read_json, write_json
+from ecgfed.base.locks import locked
 
 if TYPE_CHECKING:
-    from ecgfed.evaluation.ec57 import BeatComparison
+    from ecgfed.core.evaluation.ec57 import BeatComparison
 
 ROOT = Path(__file__).resolve().parents[1]
 #: FedAvg with the server step GRP-FED has: what is left between them are GRP-FED's weights.
@@ -208,11 +208,11 @@ def compared(record: Path, marks: ecgfed.Annotation, **options: Any) -> "BeatCom
     Args:
         record: the record.
         marks: the annotations under test.
-        options: of ``ecgfed.evaluation.ec57.compare``.
+        options: of ``ecgfed.core.evaluation.ec57.compare``.
     """
-    from ecgfed.evaluation.ec57 import compare
-    from ecgfed.record.wfdb_files import read_annotation
-    from ecgfed.record.wfdb_header import read_header
+    from ecgfed.core.evaluation.ec57 import compare
+    from ecgfed.domain.record.wfdb_files import read_annotation
+    from ecgfed.domain.record.wfdb_header import read_header
 
     header, reference = read_header(record), read_annotation(record)
     return compare(reference, marks, float(header.fs), samples=int(header.sig_len), record=record.name, **options)
@@ -229,10 +229,10 @@ def ec57_scores(
         names: which records.
         start_s: end of the learning period, seconds; EC57 says 300.
         suffix: of the annotations under test.
-        mapping: a name from ``ecgfed.evaluation.ec57.MAPPINGS``.
+        mapping: a name from ``ecgfed.core.evaluation.ec57.MAPPINGS``.
     """
-    from ecgfed.evaluation.ec57 import CLASSES, MATCH_S, aggregate
-    from ecgfed.record.wfdb_files import read_annotation_file
+    from ecgfed.core.evaluation.ec57 import CLASSES, MATCH_S, aggregate
+    from ecgfed.domain.record.wfdb_files import read_annotation_file
 
     comparisons = [
         compared(source / name, read_annotation_file(folder / f"{name}.{suffix}"), start_s=start_s, mapping=mapping)

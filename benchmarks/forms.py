@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ecgfed
-from ecgfed.cohort.split import TEST
-from ecgfed.device.bundle import Bundle
-from ecgfed.evaluation.scores import confusion, macro_f1
+from ecgfed.core.evaluation.scores import confusion, macro_f1
+from ecgfed.domain.cohort.split import TEST
+from ecgfed.exports.device.bundle import Bundle
 
 
 def test_rows(cohort: ecgfed.Cohort, client: str) -> NDArray[np.int64]:

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ecgfed.text import count_of, listed
+from ecgfed.base.text import count_of, listed
 
 from . import tables
 from .output import console, note, print_json, seconds, stderr, table, warn, without_zero_rows
 
 if TYPE_CHECKING:
-    from ecgfed.cohort.cohort import Cohort
-    from ecgfed.cohort.summary import BeatSummary, ImageSummary
+    from ecgfed.domain.cohort.cohort import Cohort
+    from ecgfed.domain.cohort.summary import BeatSummary, ImageSummary
 
 #: How many names a line gives; what is beyond is counted.
 NAMED = 6
@@ -27,7 +27,7 @@ def print_problems(*, quiet: bool, json_output: bool) -> Iterator[None]:
 
     A script reads them as JSON; with ``--quiet`` the line is all.
     """
-    from ecgfed.cohort.problems import UnusableError
+    from ecgfed.domain.cohort.problems import UnusableError
 
     try:
         yield
@@ -41,7 +41,7 @@ def print_problems(*, quiet: bool, json_output: bool) -> Iterator[None]:
 
 def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:
     """Print a cohort as tables for a person or as JSON for a script."""
-    from ecgfed.cohort.summary import provenance, summarise
+    from ecgfed.domain.cohort.summary import provenance, summarise
 
     summary = summarise(cohort)
     if json_output:
@@ -58,7 +58,7 @@ def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: b
 
 
 def _print_classes(cohort: "Cohort") -> None:
-    from ecgfed.cohort.summary import class_rows
+    from ecgfed.domain.cohort.summary import class_rows
 
     present, empty = without_zero_rows(class_rows(cohort))
     what = "images" if cohort.modality == "image" else "beats"
@@ -69,7 +69,7 @@ def _print_classes(cohort: "Cohort") -> None:
 
 def _print_requested_names(cohort: "Cohort") -> None:
     """Say where a recording's lead has another name than the one that was asked for."""
-    from ecgfed.record.leads import requested_alias
+    from ecgfed.domain.record.leads import requested_alias
 
     pairs = [(record["lead"], requested_alias(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
     counts = Counter(f"{lead} for {requested}" for lead, requested in pairs if requested)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ecgfed
-from ecgfed.plugins import entries
+from ecgfed.base.plugins import entries
 
 _NAME = re.compile(r'^    name: ClassVar\[str\] = "([^"]+)"', re.MULTILINE)
 
@@ -24,14 +24,14 @@ def method_names(incomplete: str) -> list[str]:
     and those that installed packages offer.
     """
     names = set(entries("ecgfed.methods"))
-    for file in (Path(ecgfed.__file__).parent / "methods").glob("*.py"):
+    for file in (Path(ecgfed.__file__).parent / "core" / "methods").glob("*.py"):
         names.update(_NAME.findall(file.read_text(encoding="utf-8")))
     return sorted(name for name in names if name.startswith(incomplete))
 
 
 def detector_names(incomplete: str) -> list[str]:
     """Return the R-peak detectors that begin so: this package's, and those that installed packages offer."""
-    from ecgfed.signal.detectors.registry import ENTRY_POINTS, built_in
+    from ecgfed.domain.signal.detectors.registry import ENTRY_POINTS, built_in
 
     names = dict.fromkeys([*built_in(), *entries(ENTRY_POINTS)])
     return [name for name in names if name.startswith(incomplete)]

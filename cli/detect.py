@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds, warn
 from .reading import (

@@ -47,7 +47,7 @@ def ec57_command(
 
 def _print(scores: "Ec57Scores") -> None:
     """Print a line for each record, the aggregates, the confusion matrix of all, and the flutter where there is any."""
-    from ecgfed.evaluation.ec57 import CLASSES
+    from ecgfed.core.evaluation.ec57 import CLASSES
     from ecgfed.tasks.ec57 import COLUMNS, FLUTTER_COLUMNS
 
     console.print(table(("record", "beats", *COLUMNS), _cells(scores.rows())))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .options import LeaveOutOption, MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, ScoredSplitOption
 from .output import (
@@ -24,7 +24,7 @@ from .output import (
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.evaluation.result import Scores
+    from ecgfed.core.evaluation.result import Scores
 
 #: Patients in the table per patient, worst first.
 WORST = 10
@@ -87,7 +87,7 @@ def evaluate_command(
 
 
 def _print(scores: "Scores") -> None:
-    from ecgfed.evaluation.result import QUESTIONS, SCENARIOS
+    from ecgfed.core.evaluation.result import QUESTIONS, SCENARIOS
 
     for sentence in scores.sentences():
         note(sentence, quiet=False)
@@ -154,7 +154,7 @@ def _print_accuracies(scores: "Scores") -> None:
 
 
 def _print_classes(scores: "Scores") -> None:
-    from ecgfed.evaluation.result import with_spread
+    from ecgfed.core.evaluation.result import with_spread
 
     names = ("beats", "predicted", "sensitivity", "positive_predictivity", "f1")
     rows = []
@@ -170,7 +170,7 @@ def _print_classes(scores: "Scores") -> None:
 
 
 def _print_patients(scores: "Scores") -> None:
-    from ecgfed.evaluation.result import with_spread
+    from ecgfed.core.evaluation.result import with_spread
 
     names = ("beats", "classes", "personal_f1", "global_f1")
     rows = scores.rows("per_patient", "client", *names)

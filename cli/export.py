@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .export_mcu import McuOptions, export_for_target
 from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption

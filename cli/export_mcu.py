@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.errors import OptionError
-from ecgfed.text import count_of
+from ecgfed.base.errors import OptionError
+from ecgfed.base.text import count_of
 
 from .output import note, print_json, seconds
 from .watch import watching

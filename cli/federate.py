@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.errors import OptionError
-from ecgfed.extras import require
-from ecgfed.platform import require_fork
+from ecgfed.base.errors import OptionError
+from ecgfed.base.extras import require
+from ecgfed.base.platform import require_fork
 
 from .complete import method_names
 from .options import settings_of

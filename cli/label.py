@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .reading import (

@@ -11,10 +11,10 @@ from typing import NoReturn
 import typer
 
 from ecgfed import __version__
-from ecgfed.errors import EcgfedError
-from ecgfed.extras import naming_the_extra
-from ecgfed.platform import is_out_of_memory
-from ecgfed.text import closest, safe_text
+from ecgfed.base.errors import EcgfedError
+from ecgfed.base.extras import naming_the_extra
+from ecgfed.base.platform import is_out_of_memory
+from ecgfed.base.text import closest, safe_text
 
 from .stop import interruptible
 from .streams import close_streams, open_closed_streams

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 
 from .output import JsonOption, QuietOption, console, print_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ecgfed.federation.method_summary import MethodSummary
-    from ecgfed.methods.communication import CommunicationSpec, Entry
-    from ecgfed.methods.settings import Setting
+    from ecgfed.core.federation.method_summary import MethodSummary
+    from ecgfed.core.methods.communication import CommunicationSpec, Entry
+    from ecgfed.core.methods.settings import Setting
 
 
 def methods_command(
@@ -29,9 +29,9 @@ def methods_command(
     quiet: QuietOption = False,
 ) -> None:
     """List the federated methods with what travels and what stays, or show one in full, its settings too."""
-    from ecgfed.federation.method_summary import summarize_method
-    from ecgfed.methods.registry import method_by_name, methods
-    from ecgfed.methods.settings import named_values
+    from ecgfed.core.federation.method_summary import summarize_method
+    from ecgfed.core.methods.registry import method_by_name, methods
+    from ecgfed.core.methods.settings import named_values
 
     if name is None:
         if set_:
@@ -50,7 +50,7 @@ def methods_command(
 
 
 def _print_table(every: Sequence[MethodSummary]) -> None:
-    from ecgfed.methods.communication import summarize
+    from ecgfed.core.methods.communication import summarize
 
     rows = []
     for description in every:
@@ -67,7 +67,7 @@ def _print_table(every: Sequence[MethodSummary]) -> None:
 
 
 def _print_method(description: MethodSummary) -> None:
-    from ecgfed.methods.communication import ALWAYS_SENT
+    from ecgfed.core.methods.communication import ALWAYS_SENT
 
     cost = description.cost
     _print_wrapped(f"{description.name}: {description.card.title} ({description.card.reference})\n")

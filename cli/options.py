@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 
 from .complete import choices
 

@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from ecgfed.text import safe_json, safe_text
+from ecgfed.base.text import safe_json, safe_text
 
 from . import tables
 from .progress import LineProgress, bar_on

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ecgfed.errors import OptionError
-from ecgfed.text import count_of
+from ecgfed.base.errors import OptionError
+from ecgfed.base.text import count_of
 
 from .complete import detector_names
 from .options import MethodOption, MovedCohortOption, PersonalOption, SignOption
@@ -185,7 +185,7 @@ def _typed_options(context: typer.Context, some: tuple[str, ...]) -> set[str]:
 
 def _is_run(source: Path, labels: Path | None) -> bool:
     """Say whether a run is meant: with labels where it is one, else unless it can only be a recording."""
-    from ecgfed.record.wfdb_header import record_base
+    from ecgfed.domain.record.wfdb_header import record_base
     from ecgfed.tasks.report_given import run_given
 
     if labels is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ecgfed.errors import OptionError
-from ecgfed.text import count_of
+from ecgfed.base.errors import OptionError
+from ecgfed.base.text import count_of
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
 from .reading import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 
 from .cohort_report import print_problems, report_cohort
 from .complete import choices
@@ -29,7 +29,7 @@ from .reading import (
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.cohort.split import SplitKind
+    from ecgfed.domain.cohort.split import SplitKind
 
 app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, rich_markup_mode=None)
 

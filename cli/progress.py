@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-from ecgfed.text import safe_text
+from ecgfed.base.text import safe_text
 
 #: Seconds between two lines where there is no terminal. What is done sooner than that says nothing of its progress.
 EVERY_S = 30.0

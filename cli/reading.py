@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.models import OptionInfo
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 
 from .complete import choices, detector_names
 
 if TYPE_CHECKING:
-    from ecgfed.record.recording import ReadOptions
-    from ecgfed.signal.detectors import Detector
+    from ecgfed.domain.record.recording import ReadOptions
+    from ecgfed.domain.signal.detectors import Detector
 
 RECORD_HELP = (
     "A recording: a WFDB record with or without .hea, .edf, .bdf, .csv, .tsv, .txt, .npy, .npz, .dcm, .xml, .scp, .ecg."
@@ -107,7 +107,7 @@ LeadsTogetherOption = Annotated[
 
 def requested_leads(lead: str | None, leads: str | None) -> "tuple[str, ...] | None":
     """Return what ``--lead`` or ``--leads`` name, None for neither; raises OptionError for both."""
-    from ecgfed.record.leads import LeadGroup
+    from ecgfed.domain.record.leads import LeadGroup
 
     if lead is not None and leads is not None:
         raise OptionError("--leads", "and --lead are both there", "one of them")
@@ -118,15 +118,15 @@ def requested_leads(lead: str | None, leads: str | None) -> "tuple[str, ...] | N
 
 def named_detector(text: str) -> "Detector":
     """Return the detector that ``--detector`` names, loading a person's own; raises OptionError."""
-    from ecgfed.signal.detectors import detector_option
+    from ecgfed.domain.signal.detectors import detector_option
 
     return detector_option(text)
 
 
 def read_options(fs: float | None, units: str | None, columns: str | None, repair: bool = False) -> "ReadOptions":
     """Return the ReadOptions that the shared options say; raises OptionError."""
-    from ecgfed.record.checks import check_fs, parse_units
-    from ecgfed.record.recording import ReadOptions
+    from ecgfed.domain.record.checks import check_fs, parse_units
+    from ecgfed.domain.record.recording import ReadOptions
 
     if fs is not None:
         check_fs(fs, "--fs", f"{fs:g}", "say how many samples a second the file has")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, seconds, table
 from .reading import (
@@ -92,7 +92,7 @@ def report_command(
         _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
         return
     _refuse(context, source, of_a_run=False)
-    from ecgfed.events.rules import EventRules
+    from ecgfed.domain.events.rules import EventRules
     from ecgfed.tasks.report import report
 
     with watching(quiet=quiet, json_output=json_output) as watch:
@@ -173,23 +173,20 @@ def _score(value: float | None) -> str:
 
 
 def _print(recording_report: "RecordingReport", elapsed: float) -> None:
-    from ecgfed.events.kinds import Kind
-    from ecgfed.reports.headline import ectopy_headline, pauses_text
+    from ecgfed.domain.events.kinds import Kind
+    from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 
     parts, events = recording_report.parts, recording_report.parts.events
     note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:", quiet=False)
-    rates, longest = events.rates, events.pauses.longest
-    spread = ""
-    if rates.lowest is not None and rates.highest is not None:
-        spread = f" ({rates.lowest.value:.0f} to {rates.highest.value:.0f})"
+    longest = events.pauses.longest
     rows: list[tuple[str, Cell]] = [
         ("beats", events.counted),
-        ("heart rate", NOT_ASSESSED if rates.mean is None else f"{rates.mean:.0f}/min{spread}"),
+        ("heart rate", rates_text(events.rates) or NOT_ASSESSED),
         (
             "pauses",
             NOT_ASSESSED
             if longest is None
-            else f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s"
+            else f"{pauses_text(events.pauses)}; {longest_text(events.pauses)}"
             + "".join(f"; {interval.value:.2f} s not confirmed" for interval in events.pauses.not_confirmed)
             + "".join(f"; no beat for {interval.value:.1f} s at an end" for interval in events.pauses.ends),
         ),

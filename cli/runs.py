@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 from .options import LeaveOutOption, RunArgument, ScoredSplitOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, table, warn
 
 if TYPE_CHECKING:
-    from ecgfed.runs.compare import ComparedPatients, ComparedRun, RunComparison
-    from ecgfed.runs.summary import RunDescription, RunProgress, RunRow, Speed
+    from ecgfed.core.runs.compare import ComparedPatients, ComparedRun, RunComparison
+    from ecgfed.core.runs.summary import RunDescription, RunProgress, RunRow, Speed
 
 app = typer.Typer(no_args_is_help=True, help="List trained runs, show one, or compare some.", rich_markup_mode=None)
 
@@ -34,7 +34,7 @@ def list_runs(
     quiet: QuietOption = False,
 ) -> None:
     """List the runs below a folder: method, rounds, passes, validation scores, when last saved."""
-    from ecgfed.runs.summary import find_runs, summarise_run
+    from ecgfed.core.runs.summary import find_runs, summarise_run
 
     rows = [summarise_run(path) for path in find_runs(folder)]
     if json_output:
@@ -74,8 +74,8 @@ def _progress(progress: "RunProgress | None") -> list[str]:
 @app.command("show")
 def show_run(run: RunArgument, json_output: JsonOption = False, quiet: QuietOption = False) -> None:
     """Show one run: settings, plan, cohort, scores so far, seconds a round and samples a second."""
-    from ecgfed.runs.seeds import single_run_folder
-    from ecgfed.runs.summary import describe_run
+    from ecgfed.core.runs.seeds import single_run_folder
+    from ecgfed.core.runs.summary import describe_run
 
     description = describe_run(single_run_folder(run))
     if json_output:
@@ -166,7 +166,7 @@ def compare(
 
 
 def _print_comparison(comparison: "RunComparison") -> None:
-    from ecgfed.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows
+    from ecgfed.core.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows
 
     names = letters(len(comparison.runs))
     console.print(key_values((letter, _named(run)) for letter, run in zip(names, comparison.runs, strict=True)))

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ecgfed.text import safe_text
+from ecgfed.base.text import safe_text
 
 #: What a cell may hold; None and NaN are shown as a dash, whole numbers with commas, others with three digits.
 Cell = str | int | float | None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 
 from .complete import method_names
 from .options import settings_of
@@ -16,7 +16,7 @@ from .stop import graceful_stop
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.runs.run import Run
+    from ecgfed.core.runs.run import Run
 
 AggregationOption = Annotated[
     str | None,

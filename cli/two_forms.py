@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 
 
 def refuse_options_of(context: typer.Context, source: Path, allowed: Collection[str], owner: str, what: str) -> None:

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed import Cohort, EcgfedError, LabelMap, open_cohort
-from ecgfed.beats.path import BeatOptions
-from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
-from ecgfed.errors import CohortError
-from ecgfed.files import replacing_folder
+from ecgfed.base.errors import CohortError
+from ecgfed.base.files import replacing_folder
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
 
 SHAPE = {"visits.csv": ("patient", "file", "fs_hz"), "beats.csv": ("file", "second", "word")}
 LEAD = "II"

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.ndimage import median_filter, uniform_filter1d
 from scipy.signal import butter, find_peaks, sosfiltfilt
 
-from ecgfed.signal.detectors import Detector, Peaks, Signal
+from ecgfed.domain.signal.detectors import Detector, Peaks, Signal
 
 BAND_HZ = (5.0, 15.0)
 WINDOW_S, REFRACTORY_S, NEAR_S = 0.12, 0.25, 0.08
@@ -19,7 +19,7 @@ AROUND = 11  # seconds
 
 
 def find(signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float) -> Peaks:
-    """Find the R peaks on one lead; arguments and result as ``ecgfed.signal.detectors.Detector`` says."""
+    """Find the R peaks on one lead; arguments and result as ``ecgfed.domain.signal.detectors.Detector`` says."""
     band = sosfiltfilt(butter(2, BAND_HZ, "bandpass", fs=fs_hz, output="sos"), signals_mv[lead])
     energy = uniform_filter1d(np.gradient(band) ** 2, round(WINDOW_S * fs_hz))
     humps, _ = find_peaks(energy, distance=round(REFRACTORY_S * fs_hz))

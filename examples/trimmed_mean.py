@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import torch
 
-from ecgfed.methods.base import Returned, Tree
-from ecgfed.methods.communication import CommunicationSpec
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
-from ecgfed.methods.settings import ranged
+from ecgfed.core.methods.base import Returned, Tree
+from ecgfed.core.methods.communication import CommunicationSpec
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings, server_step
+from ecgfed.core.methods.settings import ranged
 
 
 @dataclass(frozen=True)

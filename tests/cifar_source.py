@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.cifar import CifarOptions, build_cifar_cohort
-from ecgfed.cohort.cifar_files import CLASSES, CifarImages
+from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
+from ecgfed.domain.cohort.cifar_files import CLASSES, CifarImages
 
 #: images of each of the six files, six of a class
 ROWS = 60

@@ -179,8 +179,8 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def cohort_path(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cohort of the four synthetic patients: never changed by a test."""
-    from ecgfed.cohort.build import PrepareOptions, build_cohort
-    from ecgfed.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.folder import folder_sources
 
     out = tmp_path_factory.mktemp("cohort") / "cohort"
     build_cohort(folder_sources(records), out, PrepareOptions(), kind="folder", workers=1)
@@ -189,17 +189,17 @@ def cohort_path(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 2, rr: bool = True) -> Path:
     """Train a small run on a cohort and return its folder."""
-    from ecgfed.cohort.cohort import open_cohort
-    from ecgfed.federation.data import training_data
-    from ecgfed.federation.plan import TrainPlan
-    from ecgfed.federation.threads import ThreadEngine
-    from ecgfed.federation.train import initial_state, train
-    from ecgfed.methods.registry import method_by_name
-    from ecgfed.methods.settings import make_settings
-    from ecgfed.nets.net import NetSpec
-    from ecgfed.nets.resnet1d import ResNet1d
-    from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-    from ecgfed.runs.run import create_run
+    from ecgfed.core.federation.data import training_data
+    from ecgfed.core.federation.plan import TrainPlan
+    from ecgfed.core.federation.threads import ThreadEngine
+    from ecgfed.core.federation.train import initial_state, train
+    from ecgfed.core.methods.registry import method_by_name
+    from ecgfed.core.methods.settings import make_settings
+    from ecgfed.core.nets.net import NetSpec
+    from ecgfed.core.nets.resnet1d import ResNet1d
+    from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
+    from ecgfed.core.runs.run import create_run
+    from ecgfed.domain.cohort.cohort import open_cohort
 
     opened = open_cohort(cohort)
     kind = method_by_name(method)

@@ -110,7 +110,7 @@ class CrashDisk:
         """Stand between the program and the system until ``patch`` is undone."""
         for name in ("rename", "replace", "unlink", "remove", "rmdir", "mkdir"):
             patch.setattr(os, name, self._changing(name, getattr(os, name)))
-        patch.setattr("ecgfed.fsync._renameat2", self._changing("exchange", _renameat2()))
+        patch.setattr("ecgfed.base.fsync._renameat2", self._changing("exchange", _renameat2()))
         real = os.fsync
 
         def fsync(handle: int) -> None:
@@ -223,7 +223,7 @@ class CrashDisk:
 
 
 def _renameat2() -> Callable[[bytes, bytes], int]:
-    from ecgfed import fsync
+    from ecgfed.base import fsync
 
     return fsync._renameat2
 

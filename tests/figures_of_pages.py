@@ -207,8 +207,9 @@ LABELS = [
             "for {1%} of the simulated people on DS1, and for {1%} on DS2": tuple(
                 (part, "all", "covered") for part in ("ds1", "ds2")
             ),
-            "{1%} there where all answers are right, {1%} where 15% of": tuple(
-                ("ds2", "by_rate", rate, "covered") for rate in ("0.0", "0.15")
+            "{1%} there where all answers are right, {1%} where 15% of the doubtful ones are wrong, and {1%} with 40": (
+                *(("ds2", "by_rate", rate, "covered") for rate in ("0.0", "0.15")),
+                ("ds2", "by_answers", "40", "covered"),
             ),
             (
                 "a record of DS1 has {1} wrong beats on average where {1} are expected, one of DS2 {1} where {1} are"

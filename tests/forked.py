@@ -49,7 +49,7 @@ class Forks:
 
 def _end_at(step: int) -> None:
     """Let this process kill itself before the n-th call that changes a disk."""
-    from ecgfed import fsync
+    from ecgfed.base import fsync
 
     left = [step]
 
@@ -69,8 +69,8 @@ def _end_at(step: int) -> None:
 
 def _call(name: str, options: dict[str, Any]) -> None:
     import ecgfed
-    from ecgfed import fsync
-    from ecgfed.files import replacing_folder
+    from ecgfed.base import fsync
+    from ecgfed.base.files import replacing_folder
 
     if options.pop("no_exchange", False):
         fsync._renameat2 = lambda *_: 38  # ENOSYS
@@ -84,7 +84,7 @@ def _call(name: str, options: dict[str, Any]) -> None:
     if name == "hold":
         import time
 
-        from ecgfed.locks import locked
+        from ecgfed.base.locks import locked
 
         with locked(Path(options["out"])):
             time.sleep(options["seconds"])
@@ -105,7 +105,7 @@ def _fork(name: str, options: dict[str, Any], gate: int, kill_at: int | None) ->
             _end_at(kill_at)
         _call(name, options)
     except Exception as problem:
-        from ecgfed.errors import EcgfedError
+        from ecgfed.base.errors import EcgfedError
 
         code, text = (2, str(problem)) if isinstance(problem, EcgfedError) else (1, repr(problem))
     finally:
@@ -121,9 +121,10 @@ def _serve() -> None:
 
     import ecgfed
 
-    for room in ("cohort", "evaluation", "federation", "methods", "nets", "reports", "runs", "tasks"):
-        for module in pkgutil.iter_modules([str(Path(ecgfed.__file__).parent / room)]):
-            importlib.import_module(f"ecgfed.{room}.{module.name}")
+    for room in ("domain.cohort", "core", "reports", "tasks"):
+        folder = Path(ecgfed.__file__).parent.joinpath(*room.split("."))
+        for module in pkgutil.walk_packages([str(folder)], f"ecgfed.{room}."):
+            importlib.import_module(module.name)
     for line in sys.stdin:
         asked = json.loads(line)
         gate, opened = os.pipe()

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import ecgfed
-from ecgfed.errors import EcgfedError
-from ecgfed.record.reader import read_recording
+from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record.reader import read_recording
 
 needs_pydicom = pytest.mark.skipif(
-    not ecgfed.extras.is_installed("pydicom"), reason="pydicom (extra hospital) is not installed"
+    not ecgfed.base.extras.is_installed("pydicom"), reason="pydicom (extra hospital) is not installed"
 )
 TIME = np.arange(600)
 #: Two leads in whole steps: slow and fast, large and small, so that every length of code is met.

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.path import BeatOptions
-from ecgfed.labels.choose import Rule
-from ecgfed.labels.groups import LEAVES, Groups
-from ecgfed.labels.page import LabelPage
-from ecgfed.record.opening import open_recording
-from ecgfed.record.reader import read_annotation
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.labels.choose import Rule
+from ecgfed.domain.labels.groups import LEAVES, Groups
+from ecgfed.domain.labels.page import LabelPage
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import read_annotation
 from ecgfed.tasks.grouped import grouped_beats
 from ecgfed.tasks.label_parts import label_page_of
 

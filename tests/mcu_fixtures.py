@@ -7,15 +7,15 @@ import pytest
 from conftest import train_run
 from mcu_sources import SANITIZED, build
 
-from ecgfed.beats.path import BeatOptions
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_variants import Int8Rule
-from ecgfed.cohort.build import PrepareOptions, build_cohort
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.folder import folder_sources
-from ecgfed.device.bundle import open_bundle
-from ecgfed.device.classifier import Classifier
-from ecgfed.runs.run import open_run
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.folder import folder_sources
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.int8_variants import Int8Rule
+from ecgfed.exports.device.bundle import open_bundle
+from ecgfed.exports.device.classifier import Classifier
 from ecgfed.tasks.export_mcu import export_mcu
 
 

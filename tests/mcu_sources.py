@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import Windows, windows_around
-from ecgfed.beats.windows import rr_features
-from ecgfed.device.classifier import Classifier
-from ecgfed.device.predictions import Predictions
-from ecgfed.signal.qrs import BRIDGE_S, QrsDetector
+from ecgfed.domain.beats.extract import Windows, windows_around
+from ecgfed.domain.beats.windows import rr_features
+from ecgfed.domain.signal.qrs import BRIDGE_S, QrsDetector
+from ecgfed.exports.device.classifier import Classifier
+from ecgfed.exports.device.predictions import Predictions
 
 HERE = Path(__file__).parent / "mcu"
 #: What the sources have to stand.

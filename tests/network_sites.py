@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ecgfed
-from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 
 NODES = (11, 12, 13)
 NAMES = {node: str(place + 1) for place, node in enumerate(NODES)}
@@ -94,7 +94,7 @@ def without(alone: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Calla
     """Train on one machine, with some patients left out of some rounds."""
     import numpy as np
 
-    from ecgfed.federation import train as training
+    from ecgfed.core.federation import train as training
 
     def train(method: str, missing: dict[int, tuple[int, ...]], **wish: Any) -> Any:
         chosen = training.participants
@@ -115,7 +115,7 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Score and export at a site's end without work: scores that anybody knows, a bundle that says of which run."""
     from types import SimpleNamespace
 
-    from ecgfed.files import replacing_folder, write_text
+    from ecgfed.base.files import replacing_folder, write_text
     from ecgfed.network import site_results
 
     def exported(result: Path, bundle: Path, **more: Any) -> None:

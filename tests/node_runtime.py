@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ecgfed.web
+import ecgfed.exports
 
-RUNTIME = Path(ecgfed.web.__file__).parent / "runtime"
+RUNTIME = Path(ecgfed.exports.__file__).parent / "js"
 BROWSER = Path(__file__).parent / "browser"
 _KINDS = {"f64": np.dtype("<f8"), "f32": np.dtype("<f4"), "u8": np.dtype("u1")}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.record.recording import Recording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.testing.ecg import synthetic_ecg
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 from record_files import r_waves
 
-from ecgfed.signal.quality import LIMIT_MV
+from ecgfed.domain.signal.quality import LIMIT_MV
 
 
 def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[np.float64]:

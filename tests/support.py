@@ -17,9 +17,9 @@ from conftest import write_record
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from ecgfed.bundles.graphs import GraphTemplate
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.exports.bundles.graphs import GraphTemplate
 
 _TEMPLATES: dict[Any, GraphTemplate] = {}
 #: A training of whole epochs, as runs of the session are.
@@ -70,7 +70,7 @@ def change_json(path: Path, **values: Any) -> None:
 
 def change_manifest(bundle: Path, **values: Any) -> None:
     """Replace some top-level values of a bundle's manifest (None: take one out), and make its digest anew."""
-    from ecgfed.device.canonical import digest_of
+    from ecgfed.exports.device.canonical import digest_of
 
     path = bundle / "manifest.json"
     merged = {**json.loads(path.read_text()), **values}
@@ -116,8 +116,8 @@ def resealed(cohort: Path) -> Path:
 @cache
 def exported(run: Path) -> Path:
     """The bundle of a session's run: made once, never changed by a test."""
-    from ecgfed.bundles.export import export_bundle
-    from ecgfed.runs.run import open_run
+    from ecgfed.core.runs.run import open_run
+    from ecgfed.exports.bundles.export import export_bundle
 
     opened = open_run(run)
     bundle = run.with_name(f"{run.name}-bundle")
@@ -127,7 +127,7 @@ def exported(run: Path) -> Path:
 
 def trace_once(patch: pytest.MonkeyPatch) -> None:
     """Trace each role of a net once for all tests: for exports whose graphs are not what is tested."""
-    import ecgfed.bundles.graph_writer as module
+    import ecgfed.exports.bundles.graph_writer as module
 
     def template(net: ResNet1d, role: str, params: dict[str, torch.Tensor]) -> Any:
         key = (net.spec, role)
@@ -146,8 +146,8 @@ def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def other_cohort(folder: Path) -> Path:
     """A small cohort of one other patient."""
-    from ecgfed.cohort.build import PrepareOptions, build_cohort
-    from ecgfed.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.folder import folder_sources
 
     write_record(folder / "other-records", "x1", "NNNV" * 6, seed=99)
     out = folder / "other-cohort"

@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 from loaded_scripts import load_script
 
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.errors import DivergedError, OptionError, RunError
+from ecgfed.base.errors import DivergedError, OptionError, RunError
+from ecgfed.domain.cohort.cohort import open_cohort
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]

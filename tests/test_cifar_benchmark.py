@@ -10,7 +10,7 @@ import pytest
 from cifar_source import ROWS, write_binary
 from conftest import Said
 
-from ecgfed.runs.run import open_run
+from ecgfed.core.runs.run import open_run
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,7 +34,7 @@ def test_images_of_a_protocol_by_hand(protocols: ModuleType) -> None:
 def test_the_commands_are_taken_as_written(
     protocols: ModuleType, name: str, ecgfed: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ecgfed.cohort.cifar_files.ROWS", ROWS)
+    monkeypatch.setattr("ecgfed.domain.cohort.cifar_files.ROWS", ROWS)
     monkeypatch.chdir(tmp_path)
     write_binary(tmp_path / "cifar10")
     prepare, train = protocols.PROTOCOLS[name].commands()
@@ -48,7 +48,7 @@ def test_the_commands_are_taken_as_written(
 
 
 def test_every_method_of_a_protocol_is_there(protocols: ModuleType) -> None:
-    from ecgfed.methods.registry import methods
+    from ecgfed.core.methods.registry import methods
 
     for protocol in protocols.PROTOCOLS.values():
         assert set(protocol.methods) <= set(methods())

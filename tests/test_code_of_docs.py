@@ -82,7 +82,7 @@ def test_the_quantiser_takes_a_graph_as_the_page_on_graphs_says(tmp_path: Path) 
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     (snippet,) = blocks(ROOT / "docs" / "graphs.md", "python")
-    shipped = ROOT / "ecgfed" / "model" / "global.onnx"
+    shipped = ROOT / "ecgfed" / "exports" / "model" / "global.onnx"
     (tmp_path / "global.onnx").write_bytes(shipped.read_bytes())
     sizes = {
         entry.name: [dim.dim_value or 8 for dim in entry.type.tensor_type.shape.dim]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ecgfed
-from ecgfed import deprecation
-from ecgfed.deprecation import EcgfedDeprecation, deprecated, overdue
+from ecgfed.base import deprecation
+from ecgfed.base.deprecation import EcgfedDeprecation, deprecated, overdue
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
 EVERY_MODULE = """
 import importlib, json, pkgutil, sys
 import ecgfed, ecgfed_cli
-from ecgfed.deprecation import overdue
+from ecgfed.base.deprecation import overdue
 version, *folders = sys.argv[1:]
 ecgfed.__path__ += folders
 for package in (ecgfed, ecgfed_cli):
@@ -51,7 +51,7 @@ def test_nothing_is_overdue() -> None:
 
 def test_what_is_overdue_in_a_module_that_nobody_loaded_is_found(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(
-        "from ecgfed.deprecation import deprecated\n"
+        "from ecgfed.base.deprecation import deprecated\n"
         "@deprecated('0.2', '0.4', 'the other')\n"
         "def classify(): 'Classify.'\n"
     )

@@ -9,11 +9,11 @@ import pytest
 from loaded_scripts import load_script
 from sklearn.metrics import f1_score
 
-from ecgfed.bundles.graphs import GraphTemplate
-from ecgfed.device.graph_shapes import check_operations
-from ecgfed.device.onnx_file import read_model, read_parts
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.exports.bundles.graphs import GraphTemplate
+from ecgfed.exports.device.graph_shapes import check_operations
+from ecgfed.exports.device.onnx_file import read_model, read_parts
 
 ROOT = Path(__file__).parent.parent / "benchmarks"
 

@@ -271,7 +271,7 @@ def test_the_commands_of_the_whole_path_and_the_device_snippet_run_on_real_recor
     assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
     given = (
-        "from ecgfed.record.wfdb_files import read_annotation, read_recording\n"
+        "from ecgfed.domain.record.wfdb_files import read_annotation, read_recording\n"
         "recording = read_recording('mitdb/208', ('MLII',))\n"
         "signal_mv, r_peaks = recording.signal_mv, read_annotation('mitdb/208').beats().sample\n"
     )
@@ -287,7 +287,7 @@ def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitd
     run_all(lines_of(ROOT / "docs" / "qrs.md"), tmp_path)
     (snippet,) = blocks(ROOT / "docs" / "qrs.md", "python")
     given = (
-        "from ecgfed.record.wfdb_files import read_recording\n"
+        "from ecgfed.domain.record.wfdb_files import read_recording\n"
         "signals_mv = read_recording('mitdb/119', ('MLII',), every_lead=True).signals_mv[:, :36000]\n"
     )
     done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
@@ -301,8 +301,8 @@ def test_the_stream_of_its_page_runs_on_a_real_recording(mitdb: Path, tmp_path: 
     """With the model in the package, which knows no patient, in place of the reader's own bundle."""
     (snippet,) = blocks(ROOT / "docs" / "stream.md", "python")
     given = (
-        "from ecgfed.record.wfdb_files import read_recording\n"
-        "from ecgfed.device.shipped import shipped_model\n"
+        "from ecgfed.domain.record.wfdb_files import read_recording\n"
+        "from ecgfed.exports.device.shipped import shipped_model\n"
         f"signals_mv = read_recording({str(mitdb / '208')!r}, ('MLII',), every_lead=True).signals_mv[:, :18000]\n"
     )
     snippet = snippet.replace('"bundle"', "shipped_model()").replace('patient="208"', "patient=None")

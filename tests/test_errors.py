@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.deprecation import EcgfedDeprecation
-from ecgfed.errors import EcgfedError, OptionError, RecordError, in_python
-from ecgfed.record.reader import check_annotator, read_annotation, read_recording
-from ecgfed.record.recording import Annotation, Recording, read_options
+from ecgfed.base.deprecation import EcgfedDeprecation
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, in_python
+from ecgfed.domain.record.reader import check_annotator, read_annotation, read_recording
+from ecgfed.domain.record.recording import Annotation, Recording, read_options
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import wfdb
 from support import snapshot
 from wfdb.processing import compare_annotations
 
-from ecgfed.methods.registry import ENTRY_POINTS as METHODS
-from ecgfed.plugins import load_code
-from ecgfed.signal.detectors.registry import ENTRY_POINTS as DETECTORS
+from ecgfed.base.plugins import load_code
+from ecgfed.core.methods.registry import ENTRY_POINTS as METHODS
+from ecgfed.domain.signal.detectors.registry import ENTRY_POINTS as DETECTORS
 from ecgfed.testing import check_detector
 
 ROOT = Path(__file__).parent.parent

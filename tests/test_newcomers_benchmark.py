@@ -14,9 +14,9 @@ import pytest
 from sklearn.metrics import f1_score
 
 import ecgfed
-from ecgfed.beats.path import BeatOptions, read_beats
-from ecgfed.errors import OptionError, RunError
-from ecgfed.evaluation.new_client import adapt_model
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.core.evaluation.new_client import adapt_model
+from ecgfed.domain.beats.path import BeatOptions, read_beats
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks" / "newcomers"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support import Command
 
-from ecgfed.cohort.cohort import open_cohort
+from ecgfed.core.runs.run import open_run
+from ecgfed.core.runs.summary import describe_run
 from ecgfed.device import open_bundle
-from ecgfed.runs.run import open_run
-from ecgfed.runs.summary import describe_run
+from ecgfed.domain.cohort.cohort import open_cohort
 
 DATA = Path(__file__).parent / "data"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from loaded_scripts import load_script
 
-from ecgfed.signal.pacing import bands
-from ecgfed.signal.pacing_features import NAMES
+from ecgfed.domain.signal.pacing import bands
+from ecgfed.domain.signal.pacing_features import NAMES
 
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "pacing"
 RESULTS = json.loads((FOLDER / "results.json").read_text())

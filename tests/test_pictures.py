@@ -15,9 +15,9 @@ from picture_checks import IMAGES, ROOT, assert_read_without_seeing_it, said_in
 from PIL import Image
 from sklearn.metrics import f1_score
 
-from ecgfed.device.stream import LATENCY
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import NetSpec
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.exports.device.stream import LATENCY
 
 #: Each picture and its page.
 SHOWN_ON = {

@@ -13,13 +13,13 @@ import torch
 from crash_disk import CrashDisk, states
 
 import ecgfed
-from ecgfed import files, platform
-from ecgfed.errors import EcgfedError
-from ecgfed.federation.state import State
-from ecgfed.federation.train import RoundOutcome
-from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-from ecgfed.runs.checkpoint import CheckpointStore
-from ecgfed.runs.history import HISTORY, TIMING, read_lines
+from ecgfed.base import files, platform
+from ecgfed.base.errors import EcgfedError
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.train import RoundOutcome
+from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.core.runs.checkpoint import CheckpointStore
+from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
 
 ROUNDS, CLIENTS = 3, 3
 

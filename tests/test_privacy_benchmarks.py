@@ -11,9 +11,9 @@ import pytest
 import torch
 from loaded_scripts import load_script
 
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
@@ -45,8 +45,8 @@ def inversion() -> ModuleType:
 
 def test_what_the_attacker_differentiates_is_local_sgd() -> None:
     """Two steps with momentum, by the training's own step."""
-    from ecgfed.methods.base import Batch
-    from ecgfed.methods.local_sgd import train_full_model, zeros_like
+    from ecgfed.core.methods.base import Batch
+    from ecgfed.core.methods.local_sgd import train_full_model, zeros_like
 
     attack, net = inversion(), ResNet1d(NetSpec(3, width=0.35))
     model, settings = net.initial(0), SgdSettings(lr=0.05, momentum=0.9)
@@ -106,11 +106,11 @@ def test_the_area_under_the_curve_is_scikit_learn_s() -> None:
 
 
 def test_a_malicious_client_multiplies_its_update_and_nobody_else_s() -> None:
-    from ecgfed.federation.communication_log import record_communication
-    from ecgfed.federation.plan import TrainPlan
-    from ecgfed.federation.trees import flatten
-    from ecgfed.methods.fedavg import FedAvg
-    from ecgfed.methods.server_sgd import FederatedSgdSettings
+    from ecgfed.core.federation.communication_log import record_communication
+    from ecgfed.core.federation.plan import TrainPlan
+    from ecgfed.core.federation.trees import flatten
+    from ecgfed.core.methods.fedavg import FedAvg
+    from ecgfed.core.methods.server_sgd import FederatedSgdSettings
     from ecgfed.testing.trial import mixed_federation
 
     run = load_script(BENCHMARKS / "robust" / "run.py")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from loaded_scripts import BENCHMARKS, load_script
 
-from ecgfed.errors import OptionError
-from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.record.wfdb_files import read_annotation
 
 SCRIPT = BENCHMARKS / "qrs" / "peers.py"
 RESULTS = json.loads((BENCHMARKS / "qrs" / "peers.json").read_text())

@@ -8,20 +8,20 @@ import pytest
 import torch
 
 import ecgfed
-from ecgfed.deprecation import EcgfedDeprecation
-from ecgfed.device.calibration import UNCALIBRATED
-from ecgfed.device.classifier import Classifier
-from ecgfed.device.predictions import Predictions
-from ecgfed.device.shipped import shipped_model
-from ecgfed.device.stream import StreamBeat, StreamClassifier
-from ecgfed.federation.card_check import card_problems, traffic_of
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.run import Run
+from ecgfed.base.deprecation import EcgfedDeprecation
+from ecgfed.core.federation.card_check import card_problems, traffic_of
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.run import Run
+from ecgfed.exports.device.calibration import UNCALIBRATED
+from ecgfed.exports.device.classifier import Classifier
+from ecgfed.exports.device.predictions import Predictions
+from ecgfed.exports.device.shipped import shipped_model
+from ecgfed.exports.device.stream import StreamBeat, StreamClassifier
 from ecgfed.testing.trial import mixed_federation
 
 

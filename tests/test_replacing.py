@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ecgfed import errors, files
-from ecgfed.errors import EcgfedError, OptionError, RecordError, StorageError
+from ecgfed.base import errors, files
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError
 
 
 def half_written(path: Path, error: Exception) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ecgfed.errors import CohortError, EcgfedError
-from ecgfed.files import read_json
-from ecgfed.safe_io import (
+from ecgfed.base.errors import CohortError, EcgfedError
+from ecgfed.base.files import read_json
+from ecgfed.base.safe_io import (
     check_columns,
     check_expansion,
     check_links,
@@ -136,7 +136,7 @@ def test_a_document_of_the_largest_size_takes_less_than_two_gigabytes(tmp_path: 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-    code = f"from ecgfed.safe_io import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
+    code = f"from ecgfed.base.safe_io import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=limit, check=False)
     assert done.stdout == "3900000\n", done.stderr[-300:]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.beats.path import BeatOptions, read_beats
 from ecgfed.device import check_golden, open_bundle
-from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, shipped_model
+from ecgfed.domain.beats.path import BeatOptions, read_beats
+from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, shipped_model
 from ecgfed.tasks.predict import predict
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ecgfed.text import closest, count_of, listed, safe_json, safe_text
+from ecgfed.base.text import closest, count_of, listed, safe_json, safe_text
 
 #: Python's own tables of Unicode, not ours: what turns the writing direction.
 TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}

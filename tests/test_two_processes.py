@@ -13,10 +13,10 @@ from forked import Forks
 from support import copied, snapshot
 
 import ecgfed
-from ecgfed import files
-from ecgfed.errors import StorageError
-from ecgfed.files import backup_path, recover
-from ecgfed.locks import LockedError, locked
+from ecgfed.base import files
+from ecgfed.base.errors import StorageError
+from ecgfed.base.files import backup_path, recover
+from ecgfed.base.locks import LockedError, locked
 
 STARTS = 50
 TOY = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 0, "batch_size": 8, "workers": 1}

@@ -14,20 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.cohort.split import TEST, TRAIN, VALID
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import CONVENTIONS, confusion, macro_f1
-from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.plan import TrainPlan, available_cores
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.parts import count_parameters
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import CONVENTIONS, confusion, macro_f1
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.core.federation.plan import TrainPlan, available_cores
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.parts import count_parameters
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 
 
 class Epochs(Callback):

@@ -53,8 +53,8 @@ def score(folder: Path, name: str, found: list[tuple[int, str]]) -> dict[str, An
     from sklearn.metrics import f1_score
 
     from ecgfed import open_cohort
-    from ecgfed.beats.extract import MATCH_S, match_peaks
-    from ecgfed.cohort.split import TEST
+    from ecgfed.domain.beats.extract import MATCH_S, match_peaks
+    from ecgfed.domain.cohort.split import TEST
 
     cohort = open_cohort(folder)
     rows = cohort.rows(cohort.client_by_id(name), TEST)

@@ -22,10 +22,10 @@ from scipy.stats import rankdata
 from signals import Cut, made_up, other_leads
 
 import ecgfed
-from ecgfed.bundles.calibration import CalibrationFitter, ValidationLogits
-from ecgfed.cohort.split import TEST, VALID
-from ecgfed.device.calibration import UNCALIBRATED
-from ecgfed.evaluation.calibration import calibration_error, confidence_and_correctness
+from ecgfed.core.evaluation.calibration import calibration_error, confidence_and_correctness
+from ecgfed.domain.cohort.split import TEST, VALID
+from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits
+from ecgfed.exports.device.calibration import UNCALIBRATED
 
 ACCURACIES = (0.95, 0.98, 0.99, 0.995)
 COVERAGES = (1.0, 0.99, 0.98, 0.95, 0.9, 0.8)

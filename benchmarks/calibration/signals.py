@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import Windows
-from ecgfed.beats.path import BeatOptions, cut_beats
-from ecgfed.errors import RecordError
-from ecgfed.record.opening import open_recording
-from ecgfed.record.recording import Recording
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.beats.extract import Windows
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.recording import Recording
 
 Cut = Windows
 FS_HZ = 360.0

@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import parser, prepared, print_table, save, script, short, trained
 
-from ecgfed.runs.history import TIMING, read_lines
+from ecgfed.core.runs.history import TIMING, read_lines
 
 #: Training images of CIFAR-10, and the share that ``prepare`` keeps for validation.
 IMAGES, VALID_SHARE = 50_000, 0.1

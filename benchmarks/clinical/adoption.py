@@ -25,11 +25,11 @@ from common import DS1, parser, print_table, save, script
 from models import Model, fold_of, model
 from person import as_answered, grouped, labelled, truth
 
-from ecgfed.bundles.weights import global_model
-from ecgfed.errors import RunError
-from ecgfed.files import read_json, write_json
-from ecgfed.labels.spread import spread
-from ecgfed.personal.partway import Partway
+from ecgfed.base.errors import RunError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.core.personal.partway import Partway
+from ecgfed.domain.labels.spread import spread
+from ecgfed.exports.bundles.weights import global_model
 from ecgfed.tasks import cross_validation
 from ecgfed.tasks.cross_validation import (
     PREDICTORS,

@@ -1,4 +1,4 @@
-"""Fits the expected number of wrong labels (``ecgfed/labels/label_errors.json``) to DS1, and reads DS2.
+"""Fits the expected number of wrong labels (``ecgfed/domain/labels/label_errors.json``) to DS1, and reads DS2.
 
     python benchmarks/clinical/errors.py --source MITDB --work DIR
 
@@ -28,9 +28,9 @@ from common import DS1, DS2, ROOT, parser, print_table, save, script
 from models import Model, fold_of, model
 from person import CANNOT_TELL, as_answered, grouped, labelled, truth
 
-from ecgfed.files import write_json
-from ecgfed.labels.label_errors import ERROR_FEATURES, ErrorModel, leaf_labels
-from ecgfed.labels.spread import spread
+from ecgfed.base.files import write_json
+from ecgfed.domain.labels.label_errors import ERROR_FEATURES, ErrorModel, leaf_labels
+from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
 #: Share of wrong answers to doubtful beats -> seeds.
@@ -38,7 +38,7 @@ RATES: dict[float, tuple[int, ...]] = {0.0: (0,), 0.05: (0, 1, 2), 0.15: (0, 1, 
 COUNTS = (5, 10, 20, 40)
 COVERED = 0.9
 CORRELATIONS = tuple(np.geomspace(0.001, 0.5, 40).round(4).tolist())
-PACKAGED = ROOT / "ecgfed" / "labels" / "label_errors.json"
+PACKAGED = ROOT / "ecgfed" / "domain" / "labels" / "label_errors.json"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""Learns the rule that chooses beats (``ecgfed/labels/differ.json``) on DS1, with models that have not seen them.
+"""Learns the rule that chooses beats (``ecgfed/domain/labels/differ.json``) on DS1, with models that have not seen
+them.
 
     python benchmarks/clinical/learn.py --source MITDB --work DIR
 
@@ -24,13 +25,13 @@ from models import FOLDS, Model, fold_of, model
 from person import annotation, grouped, labelled, truth
 from scoring import scored
 
-from ecgfed.files import write_json
-from ecgfed.labels.choose import FEATURES, Asked, Rule, differ_features, expected_wrong
-from ecgfed.labels.spread import spread
+from ecgfed.base.files import write_json
+from ecgfed.domain.labels.choose import FEATURES, LabelledTree, Rule, differ_features, expected_errors_of_groups
+from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
 PEAKS, COUNTS = ("detected", "annotated"), (5, 10, 20, 40, 80)
-RULE = ROOT / "ecgfed" / "labels" / "differ.json"
+RULE = ROOT / "ecgfed" / "domain" / "labels" / "differ.json"
 #: One record's beats in groups and what a person calls them.
 Known = tuple[GroupedBeats, NDArray[np.str_]]
 
@@ -66,9 +67,9 @@ def expected_and_wrong(
     wrong = sum(
         kind.get(one, one) != kind.get(other, other) for one, other in zip(told.tolist(), symbol.tolist(), strict=True)
     )
-    asked = Asked.of(found.groups, label)
+    asked = LabelledTree.of(found.groups, label)
     leaves = np.array([leaf for leaf in np.unique(found.groups.leaf).tolist() if not asked.inside[leaf]], np.int64)
-    return float(expected_wrong(asked, rule, leaves).sum()), wrong
+    return float(expected_errors_of_groups(asked, rule, leaves).sum()), wrong
 
 
 def main() -> None:

@@ -14,14 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import BY_LOSS, DS1, DS2, UNSEEN, prepared, trained
 
 import ecgfed
-from ecgfed.beats.extract import Windows
-from ecgfed.federation.single_thread import single_torch_thread
-from ecgfed.methods.base import Batch
-from ecgfed.methods.models import Pipeline
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import PatientBeats
-from ecgfed.personal.partway import Partway
+from ecgfed.core.federation.single_thread import single_torch_thread
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.models import Pipeline
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.personal.base import PatientBeats
+from ecgfed.core.personal.partway import Partway
+from ecgfed.domain.beats.extract import Windows
 
 METHOD, PASSES, FOLDS = "fed-gate", 20.0, 5
 #: 107 and 217 are paced, 102 and 104 have no MLII; 201 and 202 are one person.

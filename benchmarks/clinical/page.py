@@ -45,6 +45,10 @@ TITLES = {
     "first half": "e. A few labels of the first half, scored on the second: DS2",
 }
 SETS = ("all", "without 202", "without 232", "VEB's 11", "SVEB's 14")
+#: Said of protocols that ``results.json`` names in ``before_leads_voted``; ``run.py`` makes all anew and names none.
+BEFORE = """Own peaks are those of the detector before its leads voted
+([decision 0057](../../docs/decisions/0057-leads-that-vote.md)); not measured again.
+"""
 #: Records whose mistakes are looked at one by one.
 HARD = ("232", "222", "207", "213")
 INTRO = """# What a few labels of a patient are worth
@@ -58,7 +62,8 @@ Scores are EC57's (`ecgfed ec57`, classes as in de Chazal 2004), in percent, all
 interval over records (2,000 draws). A simulated person knows the reference and answers with what the labelling page
 offers. The common model is trained on DS1 for DS2, and on the 20 non-paced records of the 100 series for the 200
 series. But 201 (DS1) and 202 (DS2) are one person. The rule that chooses beats was learned on DS1 (`learned.json`), as
-were the settings (`--on ds1`, `ds1.json`). Own peaks are our detector's, reference peaks the annotation's.
+were the settings (`--on ds1`, `ds1.json`), both with the detector before its leads voted. Own peaks are our detector's,
+reference peaks the annotation's.
 
 Three more scripts simulate a person who errs in some of the doubtful beats: `errors.py` (how many labels are expected
 to be wrong, `errors.json`), `adoption.py` (when a personal model is refused, `adoption.json`) and `second.py` (what a
@@ -107,7 +112,8 @@ def page(results: dict[str, Any]) -> str:
         "reference peaks",
     )
     for protocol, found in results["protocols"].items():
-        parts += [f"## {TITLES[protocol]}\n", "\n".join(table(columns, _rows(found))) + "\n"]
+        stale = [BEFORE] if protocol in results.get("before_leads_voted", ()) else []
+        parts += [f"## {TITLES[protocol]}\n", *stale, "\n".join(table(columns, _rows(found))) + "\n"]
     rows = list(_hard(results["protocols"]["no label"])) + list(_hard(results["protocols"]["whole record"]))
     parts += [
         "## Hard records, own peaks, whole record\n",

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from ecgfed.beats.extract import MATCH_S, match_peaks
-from ecgfed.beats.path import BeatOptions
-from ecgfed.evaluation.ec57 import CLASSES
-from ecgfed.labels.choose import KIND_OF, Rule, next_group
-from ecgfed.labels.groups import Groups
-from ecgfed.record.opening import open_every_lead
-from ecgfed.record.recording import Annotation
-from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.core.evaluation.ec57 import CLASSES
+from ecgfed.domain.beats.extract import MATCH_S, match_peaks
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.labels.choose import KIND_OF, Rule, next_group
+from ecgfed.domain.labels.groups import Groups
+from ecgfed.domain.record.opening import open_every_lead
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.record.wfdb_files import read_annotation
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats
 
 #: What the page has no button for, by what a person would press.

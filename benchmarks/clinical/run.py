@@ -33,10 +33,10 @@ from models import TWO_HUNDRED, Model, fold_of, model
 from person import CANNOT_TELL, CHOICES, NO_BEAT, annotation, class_numbers, grouped, labelled, truth
 from scoring import found_missed_false, scored
 
-from ecgfed.errors import RunError
-from ecgfed.files import read_json, write_json
-from ecgfed.labels.spread import spread
-from ecgfed.record.recording import Annotation
+from ecgfed.base.errors import RunError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.domain.labels.spread import spread
+from ecgfed.domain.record.recording import Annotation
 from ecgfed.tasks.grouped import GroupedBeats
 
 PEAKS, COUNTS = ("detected", "annotated"), (5, 10, 20, 40, 80)

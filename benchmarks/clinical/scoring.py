@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.evaluation.ec57 import BeatComparison
+from ecgfed.core.evaluation.ec57 import BeatComparison
 
 #: Patients are drawn anew so often; the interval holds 95% of what comes out.
 DRAWS, INTERVAL = 2000, (2.5, 97.5)

@@ -1,4 +1,4 @@
-"""What a second question about contested answers is worth (``ecgfed/labels/contested.py``), chosen on DS1.
+"""What a second question about contested answers is worth (``ecgfed/domain/labels/contested.py``), chosen on DS1.
 
     python benchmarks/clinical/second.py --source MITDB --work DIR
 
@@ -21,8 +21,8 @@ from common import DS1, parser, print_table, save, script
 from models import fold_of, model
 from person import CANNOT_TELL, as_answered, grouped, labelled, mistaken, truth
 
-from ecgfed.labels.contested import contested
-from ecgfed.labels.spread import spread
+from ecgfed.domain.labels.contested import contested
+from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
 RATES: dict[float, tuple[int, ...]] = {0.0: (0,), 0.05: (0, 1, 2), 0.15: (0, 1, 2)}

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import parser, prepared, print_table, save, scored, script, trained
 
-from ecgfed.runs.history import HISTORY, TIMING, read_lines
+from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
 
 
 def main() -> None:

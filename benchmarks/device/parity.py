@@ -2,7 +2,7 @@
 
     python benchmarks/device/parity.py --cohort COHORT --bundle BUNDLE [--results FILE]
 
-Python's answers are onnxruntime's, by ``ecgfed.device``; JavaScript's those of ``ecgfed/web/runtime`` with
+Python's answers are onnxruntime's, by ``ecgfed.device``; JavaScript's those of ``ecgfed/exports/js`` with
 onnxruntime-node and onnxruntime-web (the packages of ``tests/browser``: ``make browser``). Float forms, and int8 forms
 where the bundle has them; the global model is asked of all patients' test beats. Writes ``parity.json`` beside this
 file, and its summary into ``README.md`` between the marks.
@@ -27,16 +27,16 @@ from common import ROOT, save, script, table
 from forms import logits_of, test_rows
 
 import ecgfed
-import ecgfed.web
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.manifest import models_in
-from ecgfed.errors import OptionError
+import ecgfed.exports
+from ecgfed.base.errors import OptionError
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.manifest import models_in
 from ecgfed.tasks.pdf import BROWSERS
 
 Logits = NDArray[np.float32]
 
 DRIVER = ROOT / "tests" / "browser" / "models.mjs"
-RUNTIME = Path(ecgfed.web.__file__).with_name("runtime")
+RUNTIME = Path(ecgfed.exports.__file__).with_name("js")
 README = Path(__file__).with_name("README.md")
 BEGIN, END = (
     "<!-- written by benchmarks/device/parity.py -->",

@@ -2,8 +2,8 @@
 
     python benchmarks/device/ranges.py RUN --work DIR
 
-Exports the run once for each rule of ``ecgfed.bundles.ranges`` and reads from the manifests what the forms lose and
-keep. Writes ``ranges.json`` beside this file (or ``--results``) and prints the table.
+Exports the run once for each rule of ``ecgfed.exports.bundles.ranges`` and reads from the manifests what the forms lose
+and keep. Writes ``ranges.json`` beside this file (or ``--results``) and prints the table.
 """
 
 import argparse
@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import command, print_table, script
 
 import ecgfed
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_variants import Int8Rule
-from ecgfed.bundles.ranges import RULES
-from ecgfed.files import write_json
+from ecgfed.base.files import write_json
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.int8_variants import Int8Rule
+from ecgfed.exports.bundles.ranges import RULES
 
 
 def judged(run: ecgfed.Run, folder: Path, rule: str) -> dict[str, Any]:

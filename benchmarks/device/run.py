@@ -31,8 +31,8 @@ from common import ROOT, parser, prepared, save, script, short, table, trained
 from forms import agreed, by_patient, chain_bytes, logits_of, summary, test_rows
 
 import ecgfed
-from ecgfed.device.bundle import Bundle
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
+from ecgfed.exports.device.bundle import Bundle
 
 BATCH, PASSES = 256, 5.0
 #: turns; calls a turn of one beat, and of 256
@@ -231,8 +231,8 @@ def own_tflite(given: argparse.Namespace, bundle: Bundle, patient: str) -> Path 
 
 def in_front(rr_version: int) -> dict[str, Any]:
     """Return what a TFLite file leaves to whoever runs it: how windows and RR features are normalised."""
-    from ecgfed.nets.layers import WINDOW_VARIANCE_FLOOR
-    from ecgfed.nets.resnet1d import CONTEXT_SCALE, RR_CENTRE, RR_LIMIT, RR_SCALE
+    from ecgfed.core.nets.layers import WINDOW_VARIANCE_FLOOR
+    from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, RR_CENTRE, RR_LIMIT, RR_SCALE
 
     front = {"variance_floor": np.float32(WINDOW_VARIANCE_FLOOR)}
     centre, scale, limit = (

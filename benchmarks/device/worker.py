@@ -46,12 +46,12 @@ def torch_form(folder: str, client: str, *, compiled: bool) -> Logits:
     import torch
 
     import ecgfed
-    from ecgfed.evaluation.predict import chain_logits
-    from ecgfed.federation.data import training_data
-    from ecgfed.nets import layers
-    from ecgfed.nets.net import Inputs
-    from ecgfed.personal.apply import PersonalModels, personal_name
-    from ecgfed.personal.registry import personal_by_name
+    from ecgfed.core.evaluation.predict import chain_logits
+    from ecgfed.core.federation.data import training_data
+    from ecgfed.core.nets import layers
+    from ecgfed.core.nets.net import Inputs
+    from ecgfed.core.personal.apply import PersonalModels, personal_name
+    from ecgfed.core.personal.registry import personal_by_name
 
     torch.set_num_threads(1)
     run = ecgfed.open_run(folder)
@@ -128,7 +128,7 @@ def in_batches(logits: Logits, window: Any, rr: Any) -> Any:
 
 def of_record(logits: Logits, asked: dict[str, Any]) -> dict[str, Any]:
     """Return the seconds from a recording to labels by the one path from a recording to windows, and the beats."""
-    from ecgfed.beats.path import BeatOptions, read_beats
+    from ecgfed.domain.beats.path import BeatOptions, read_beats
 
     started = time.perf_counter()
     beats = 0

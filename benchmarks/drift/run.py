@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common import DS1, parser, save, script
 
-from ecgfed.beats.path import BeatOptions, cut_beats
 from ecgfed.device import Classifier, Drift, open_bundle
-from ecgfed.device.drift import DriftBounds
-from ecgfed.device.shipped import shipped_model
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import Recording
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import Recording
+from ecgfed.exports.device.drift import DriftBounds
+from ecgfed.exports.device.shipped import shipped_model
 
 Signals = NDArray[np.float64]
 

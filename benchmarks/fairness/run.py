@@ -48,8 +48,8 @@ from common import (
 )
 
 import ecgfed
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.domain.cohort.cohort import Cohort
 
 GLOBAL = {"personalise": False}
 UNIFORM = "uniform (q = 0)"

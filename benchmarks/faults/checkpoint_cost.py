@@ -24,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
 import ecgfed
-from ecgfed.federation.state import State
-from ecgfed.methods.base import Tree
-from ecgfed.methods.registry import method_by_name
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import NetSpec
-from ecgfed.runs.background_writer import BackgroundWriter
-from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.base import Tree
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.runs.background_writer import BackgroundWriter
+from ecgfed.core.runs.checkpoint import CheckpointStore, Snapshot
 
 
 def write_again(folder: Path, clients: int, repeats: int) -> dict[str, float]:
@@ -55,7 +55,7 @@ def write_again(folder: Path, clients: int, repeats: int) -> dict[str, float]:
 def cost(folder: Path, clients: int, repeats: int) -> dict[str, Any]:
     """Return the cost with and without forcing to the disk."""
     synced = write_again(folder, clients, repeats)
-    with mock.patch("ecgfed.fsync._sync", return_value=None):
+    with mock.patch.multiple("ecgfed.base.fsync", fsync_file=mock.DEFAULT, fsync_folder=mock.DEFAULT):
         left_out = write_again(folder, clients, repeats)
     return {"clients": clients, "synced": synced, "not_synced": left_out}
 

@@ -32,7 +32,7 @@ from common import (
 )
 
 import ecgfed
-from ecgfed.cohort.cohort import Cohort
+from ecgfed.domain.cohort.cohort import Cohort
 
 #: name -> method and settings
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {

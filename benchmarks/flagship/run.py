@@ -36,8 +36,8 @@ from common import (
 )
 
 import ecgfed
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.domain.cohort.cohort import Cohort
 
 #: name -> options of ``ecgfed.train``, and the personal answer
 METHODS: dict[str, tuple[dict[str, Any], str]] = {

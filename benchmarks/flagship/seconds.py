@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import ROOT, parser, prepared, print_table, results_of, save, script, trained
 from results_flagship import ENOUGH, passes_to
 
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import RunError
-from ecgfed.runs.history import TIMING, read_lines
+from ecgfed.base.errors import RunError
+from ecgfed.core.runs.history import TIMING, read_lines
+from ecgfed.domain.cohort.cohort import Cohort
 
 #: Rounds of a run that are timed after its first, which warms up; turns, each with runs of its own.
 ROUNDS, TURNS = 9, 3

@@ -1,4 +1,4 @@
-"""One local step on one core: autograd against torch.func, the two ways of ``ecgfed.methods.local_sgd.gradients``.
+"""One local step on one core: autograd against torch.func, the two ways of ``ecgfed.core.methods.local_sgd.gradients``.
 
     python benchmarks/gradients/run.py
 
@@ -11,11 +11,11 @@ import time
 
 import torch
 
-from ecgfed.methods.base import Batch
-from ecgfed.methods.local_sgd import SgdSettings, train_full_model, zeros_like
-from ecgfed.nets.layers import mapped_over_clients
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.local_sgd import SgdSettings, train_full_model, zeros_like
+from ecgfed.core.nets.layers import mapped_over_clients
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 
 def step_ms(net: ResNet1d, state: dict[str, object], batch: Batch) -> float:

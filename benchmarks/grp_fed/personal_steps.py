@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ecgfed.cohort.split import VALID
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.plan import TrainPlan, available_cores
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import train
-from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
-from ecgfed.runs.run import Run, open_run
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import confusion, macro_f1
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.core.federation.plan import TrainPlan, available_cores
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import train
+from ecgfed.core.methods.grp_fed import GrpFed, GrpFedSettings
+from ecgfed.core.runs.run import Run, open_run
+from ecgfed.domain.cohort.split import VALID
 
 
 def main() -> None:

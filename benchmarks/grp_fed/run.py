@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import SAME_SERVER, parser, prepared, print_table, save, scored, script, trained
 
 from ecgfed import Run, open_run
-from ecgfed.errors import RunError
-from ecgfed.runs.history import HISTORY, TIMING, read_lines
+from ecgfed.base.errors import RunError
+from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
 
 #: name -> (method, settings)
 RUNS: dict[str, tuple[str, dict[str, float | str]]] = {

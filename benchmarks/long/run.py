@@ -28,7 +28,7 @@ COLUMNS = ("record", "what", "seconds", "processor, s", "peak, MiB", "beats")
 #: What a process does: ``made`` is its answer's number of beats.
 VERBS = {
     "detect": "made = len(ecgfed.detect({record!r}, {out!r}, overwrite=True).records[0].sample)",
-    "predict": "p = ecgfed.predict({bundle!r}, {record!r}); p.save({out!r}, overwrite=True); made = len(p)",
+    "predict": "p = ecgfed.predict({bundle!r}, {record!r}, force=True); p.save({out!r}, overwrite=True); made = len(p)",
     "inspect": "ecgfed.inspect_recording({record!r}); made = 0",
     "prepare": "made = len(ecgfed.prepare_folder({folder!r}, {out!r}, overwrite=True).label)",
 }

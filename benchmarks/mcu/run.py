@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
 import ecgfed
-from ecgfed.beats.extract import windows_around
-from ecgfed.device.bundle import Bundle
-from ecgfed.record.reader import read_recording
-from ecgfed.signal.qrs import detect_qrs
+from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.signal.qrs import detect_qrs
+from ecgfed.exports.device.bundle import Bundle
 from ecgfed.tasks.export_mcu import McuExport, export_mcu
 
 SOURCES = ("ecgfed.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c")

@@ -34,12 +34,12 @@ common.needs_flower()
 from loopback import Loopback, Usage
 
 import ecgfed
-from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.files import read_json
-from ecgfed.methods.base import Method
+from ecgfed.base.files import read_json
+from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.methods.base import Method
+from ecgfed.core.runs.history import TIMING, read_lines
 from ecgfed.network.transport import TRANSPORTS, pack, unpack
-from ecgfed.runs.history import TIMING, read_lines
 
 PATIENTS, ROUNDS = 8, 3
 HOSPITALS, EACH, DRAWN = 1000, 1000, 1000

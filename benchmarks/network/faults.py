@@ -41,12 +41,12 @@ from flwr.supercore.primitives.asymmetric import public_key_to_bytes, sign_messa
 from loopback import Loopback, descendants, kill, peak_of, send
 
 import ecgfed
-from ecgfed.federation import train as training
-from ecgfed.federation.trees import flatten
-from ecgfed.files import read_json
+from ecgfed.base.files import read_json
+from ecgfed.core.federation import train as training
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.runs.run import open_run
 from ecgfed.network.certificates import make_certificates, make_site_key, read_site_key
 from ecgfed.network.launch import read_address, site_flower, start_supernode
-from ecgfed.runs.run import open_run
 
 ROUNDS, STEPS, WAIT_S = 12, 2, 20
 POLICY = ["--min-sites", "2", "--wait", str(WAIT_S)]

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ecgfed.cohort.cohort import open_cohort
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.domain.cohort.cohort import open_cohort
 from ecgfed.network.federate import prepare_site
 from ecgfed.network.launch import free_port
 from ecgfed.network.limits import SiteOptions
 from ecgfed.network.partition import partition_cohort
 from ecgfed.network.private import write_private
-from ecgfed.runs.history import HISTORY, read_lines
 
 #: The command line.
 CLI = [sys.executable, "-c", "from ecgfed_cli.main import main; main()"]

@@ -25,11 +25,11 @@ import torch
 from loopback import CLI
 
 import ecgfed
-from ecgfed.errors import StorageError
-from ecgfed.federation.trees import flatten
-from ecgfed.files import read_json
-from ecgfed.methods.base import Tree
-from ecgfed.runs.run import Run, open_run
+from ecgfed.base.errors import StorageError
+from ecgfed.base.files import read_json
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Tree
+from ecgfed.core.runs.run import Run, open_run
 
 SITES = 3
 #: Rounds and steps: GRP-FED long enough to learn, the others for the bits alone.

@@ -8,15 +8,15 @@ from patients import SPREAD, Lesson, Numbers
 from sklearn.svm import SVC
 
 from ecgfed import Cohort, Run
-from ecgfed.evaluation.new_client import adapt_model, model_from_beats, model_from_class_distribution
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.federation.state import State
-from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.models import Model
-from ecgfed.nets.net import Net
-from ecgfed.personal.partway import Partway
+from ecgfed.core.evaluation.new_client import adapt_model, model_from_beats, model_from_class_distribution
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import confusion, macro_f1
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.methods.models import Model
+from ecgfed.core.nets.net import Net
+from ecgfed.core.personal.partway import Partway
 
 #: Names of answers.
 GLOBAL, OWN, MIX, PARTWAY = "global", "own way", "class mix", "partway"

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from person import grouped, labelled
 
 import ecgfed
-from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.path import RecordingBeats
-from ecgfed.errors import RecordError
-from ecgfed.evaluation.new_client import FirstBeats, first_beats
-from ecgfed.labels.spread import spread
-from ecgfed.record.reader import read_annotation
+from ecgfed.base.errors import RecordError
+from ecgfed.core.evaluation.new_client import FirstBeats, first_beats
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.labels.spread import spread
+from ecgfed.domain.record.reader import read_annotation
 from ecgfed.tasks.grouped import GroupedBeats
 
 MINUTES, LABELS = 5.0, 20

@@ -33,11 +33,11 @@ from patients import Lesson, Questions, class_counts, folds_of, lessons, questio
 from summary import KINDS, NOBODY, finished, summary
 
 import ecgfed
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.beats.path import BeatOptions, read_beats
-from ecgfed.cohort.mitbih import SAME_PATIENT, record_names
-from ecgfed.errors import OptionError, RunError
-from ecgfed.files import read_json, write_json
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.path import BeatOptions, read_beats
+from ecgfed.domain.cohort.mitbih import SAME_PATIENT, record_names
 
 #: method -> its settings, and the passes over five minutes that the runs of ten patients chose (``ten_patients.json``).
 METHODS: dict[str, tuple[dict[str, float | str], int]] = {

@@ -12,8 +12,8 @@ from common import bootstrap, worst_tenth
 from numpy.typing import NDArray
 from patients import ALONE, FIRST, LABELS, MINUTES, SPREAD
 
-from ecgfed.cohort.mitbih import SAME_PATIENT
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.cohort.mitbih import SAME_PATIENT
 
 KINDS = ("macro_f1", "macro_f1_truth")
 NOBODY, BETTER = "nobody", "the better of global and from scratch"

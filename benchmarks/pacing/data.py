@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.signal import resample_poly
 from synthetic import Synthetic, synthesise
 
-from ecgfed.beats.extract import match_peaks
-from ecgfed.errors import RecordError
-from ecgfed.record.opening import open_every_lead
-from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
-from ecgfed.record.recording import Annotation, Recording
-from ecgfed.signal.long_peaks import find_peaks
-from ecgfed.signal.pacing_features import margins, resampling_matrix, window_features
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.beats.extract import match_peaks
+from ecgfed.domain.record.opening import open_every_lead
+from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
+from ecgfed.domain.record.recording import Annotation, Recording
+from ecgfed.domain.signal.long_peaks import find_peaks
+from ecgfed.domain.signal.pacing_features import margins, resampling_matrix, window_features
 
 #: Samples up and down from 360 Hz.
 RATES = {250: (25, 36), 128: (16, 45)}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfilt
 
-from ecgfed.signal.pacing_features import margins, resampling_matrix, window_features
+from ecgfed.domain.signal.pacing_features import margins, resampling_matrix, window_features
 
 Floats = NDArray[np.float64]
 

@@ -3,8 +3,9 @@
     python benchmarks/pacing/train.py --data DATA --work WORK
 
 DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Writes
-``ecgfed/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``), from it ``README.md``, and
-the weights without each paced patient to WORK; ``--page`` writes the page alone. Minutes on one core. What is measured:
+``ecgfed/domain/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``), from it
+``README.md``, and the weights without each paced patient to WORK; ``--page`` writes the page alone. Minutes on one
+core. What is measured:
 
 - ``left out``: four times, weights without one of the four paced patients and without a quarter of all others, on just
   these; the same with the reference's R peaks, with single leads, and on synthetic beats;
@@ -33,13 +34,13 @@ from data import PACED, Beats, Sample, Source, samples
 from page import page
 from synthetic import LOW_PASS_HZ, Kind
 
-from ecgfed.errors import RunError
-from ecgfed.files import read_json, write_json, write_text
-from ecgfed.signal.pacing import CLEAR_SCORE, FILE, PACED_SCORE, mean_score, pacing_of
-from ecgfed.signal.pacing_features import NAMES
+from ecgfed.base.errors import RunError
+from ecgfed.base.files import read_json, write_json, write_text
+from ecgfed.domain.signal.pacing import CLEAR_SCORE, FILE, PACED_SCORE, mean_score, pacing_of
+from ecgfed.domain.signal.pacing_features import NAMES
 
 HERE = Path(__file__).resolve().parent
-WEIGHTS = HERE.parents[1] / "ecgfed" / "signal" / FILE
+WEIGHTS = HERE.parents[1] / "ecgfed" / "domain" / "signal" / FILE
 #: Of each band: the lowest sampling frequency, the low-pass, what trains its weights, what tests them.
 BANDS = (
     (225.0, 100.0, ("mitdb", "qtdb", "cinc2017"), ("mitdb", "mitdb at 250 Hz", "qtdb", "cinc2017")),

@@ -34,22 +34,22 @@ from inversion import Seen, batch_of, correlations, inferred_labels, invert, mat
 from scipy.stats import rankdata
 
 import ecgfed
-from ecgfed.cohort.split import TEST
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.federation.client_round import ClientResult, ClientWork, run_client
-from ecgfed.federation.data import TrainingData, local_batches, local_rows, training_data
-from ecgfed.federation.engine_choice import open_engine
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.single_thread import single_torch_thread
-from ecgfed.federation.state import State
-from ecgfed.federation.train import client_work, initial_state, train
-from ecgfed.federation.updates import noised_results
-from ecgfed.methods.base import Method
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import net_spec
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.federation.client_round import ClientResult, ClientWork, run_client
+from ecgfed.core.federation.data import TrainingData, local_batches, local_rows, training_data
+from ecgfed.core.federation.engine_choice import open_engine
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.single_thread import single_torch_thread
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.train import client_work, initial_state, train
+from ecgfed.core.federation.updates import noised_results
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import net_spec
+from ecgfed.domain.cohort.split import TEST
 
 RUNS = Path(__file__).with_name("attack-runs.json")
 #: Rows of ``dp.py``: no privacy, and the noise at the server whose models are looked at.

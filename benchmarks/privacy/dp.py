@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import parser, prepared, remembered, save, scored, script, short, table, trained
 
 import ecgfed
-from ecgfed.cohort.split import TEST
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.federation.data import training_data
-from ecgfed.privacy.accountant import DELTA
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import confusion, macro_f1
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.privacy.accountant import DELTA
+from ecgfed.domain.cohort.split import TEST
 
 CLIP, ROUNDS, STEPS, BATCH = 1.0, 30, 8, 16
 #: name -> options of ``ecgfed.train``; ``run_of`` adds ``dp_clip``

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from ecgfed.methods.base import Batch
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import Inputs, Net
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import Inputs, Net
 
 SAMPLES, HIGHEST_HZ, FS_HZ = 256, 40.0, 360.0
 #: The first coefficients of a window's cosine transform, up to the filter's edge; the mean is not seen by the net.

@@ -11,8 +11,8 @@ from stress.rows import Rows
 from stress.run import figures, scored
 
 from ecgfed import Annotation, read_recording
-from ecgfed.evaluation.ec57 import BeatComparison, aggregate
-from ecgfed.signal.qrs import detect_qrs
+from ecgfed.core.evaluation.ec57 import BeatComparison, aggregate
+from ecgfed.domain.signal.qrs import detect_qrs
 
 Found = dict[tuple[str, str], list[BeatComparison]]
 

@@ -8,9 +8,9 @@ import torch
 from shown import Example, rhythm_examples
 from torch import nn
 
-from ecgfed.signal import qrs_net
-from ecgfed.signal.qrs_features import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, SHAPE_AT, UNIT
-from ecgfed.signal.qrs_rhythm import MIXED, NEIGHBOURS, RHYTHM_FEATURES
+from ecgfed.domain.signal import qrs_net
+from ecgfed.domain.signal.qrs_features import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, SHAPE_AT, UNIT
+from ecgfed.domain.signal.qrs_rhythm import MIXED, NEIGHBOURS, RHYTHM_FEATURES
 
 Loss = Callable[[torch.Tensor], torch.Tensor]
 #: How much the kinds of copies count: the rarer and the harder, the more; the others count 1.

@@ -33,9 +33,9 @@ from common import DS2, parser, print_table, save, script
 from run import ONE_LEAD, kept, score
 
 from ecgfed import read_recording
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.evaluation.ec57 import aggregate
-from ecgfed.signal.detectors import OURS
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.core.evaluation.ec57 import aggregate
+from ecgfed.domain.signal.detectors import OURS
 
 #: The detectors of the worker.
 DETECTORS = (

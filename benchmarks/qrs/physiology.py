@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 
 Signal = NDArray[np.float64]
 Rng = np.random.Generator

@@ -8,7 +8,7 @@ import numpy as np
 from physiology import NORMAL, Rng, Signal, Strip, heights, load
 from scipy.signal import butter, resample_poly, sosfiltfilt
 
-from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.domain.record.wfdb_files import read_annotation
 
 
 def low_passed(strip: Strip, hz: float) -> Strip:

@@ -31,11 +31,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import DS2, PACED, compared, parser, print_table, save, script
 
 from ecgfed import Annotation, EcgfedError, Recording, read_recording
-from ecgfed.cohort.mitbih import record_names
-from ecgfed.errors import MissingExtraError
-from ecgfed.evaluation.ec57 import BeatComparison, aggregate
-from ecgfed.record.wfdb_files import read_annotation
-from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
+from ecgfed.base.errors import MissingExtraError
+from ecgfed.core.evaluation.ec57 import BeatComparison, aggregate
+from ecgfed.domain.cohort.mitbih import record_names
+from ecgfed.domain.record.wfdb_files import read_annotation
+from ecgfed.domain.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
 

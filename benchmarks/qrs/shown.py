@@ -7,12 +7,12 @@ import numpy as np
 from copies import Copy
 from physiology import Strip
 
-from ecgfed.signal import qrs_features, qrs_net, qrs_rhythm, qrs_signal
-from ecgfed.signal.qrs import detect_qrs
-from ecgfed.signal.qrs_flat import FlatLine
-from ecgfed.signal.qrs_rhythm import Likely, rhythm_features
-from ecgfed.signal.qrs_signal import RATE_HZ
-from ecgfed.signal.qrs_views import KEEP, View
+from ecgfed.domain.signal import qrs_features, qrs_net, qrs_rhythm, qrs_signal
+from ecgfed.domain.signal.qrs import detect_qrs
+from ecgfed.domain.signal.qrs_flat import FlatLine
+from ecgfed.domain.signal.qrs_rhythm import Likely, rhythm_features
+from ecgfed.domain.signal.qrs_signal import RATE_HZ
+from ecgfed.domain.signal.qrs_views import KEEP, View
 
 #: A candidate this near a beat stands for it (s), and others this near teach less.
 NEAR_S, BESIDE_S = 0.15, 0.125

@@ -1,6 +1,6 @@
 """Train the QRS detector's three small networks on the DS1 records of MIT-BIH; no other is read here.
 
-    python benchmarks/qrs/train.py --source MITDB                 # writes ecgfed/signal/qrs_weights.npz
+    python benchmarks/qrs/train.py --source MITDB                 # writes ecgfed/domain/signal/qrs_weights.npz
     python benchmarks/qrs/train.py --source MITDB --folds 4       # cross-validation by record, writes nothing
 
 Each record is seen as it is, and in about ninety copies (``copies.py``): other speeds, runs, tall T waves, pauses,
@@ -27,7 +27,7 @@ from networks import train, use
 from shown import Example, examples
 from stress.rows import Rows
 
-from ecgfed.signal import qrs_net
+from ecgfed.domain.signal import qrs_net
 
 WEIGHTS = Path(qrs_net.__file__).with_name(qrs_net.FILE)
 

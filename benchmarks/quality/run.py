@@ -35,16 +35,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import PACED, save, script
 
 from ecgfed import Recording, read_annotation
-from ecgfed.beats.extract import FLAG_POOR_QUALITY, match_peaks
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.beats.path import BeatOptions, cut_beats
-from ecgfed.errors import RecordError
-from ecgfed.record.reader import read_every_lead
-from ecgfed.signal.around_gaps import detect_around_gaps
-from ecgfed.signal.block_quality import lead_quality
-from ecgfed.signal.filters import band_pass
-from ecgfed.signal.findings import record_findings
-from ecgfed.signal.quality import NOISE_SHARE, LeadQuality, Reason
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, match_peaks
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
+from ecgfed.domain.record.reader import read_every_lead
+from ecgfed.domain.signal.around_gaps import detect_around_gaps
+from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.filters import band_pass
+from ecgfed.domain.signal.findings import record_findings
+from ecgfed.domain.signal.quality import NOISE_SHARE, LeadQuality, Reason
 
 Signal = NDArray[np.float64]
 FS = 360

@@ -25,21 +25,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import mean_of, parser, prepared, remembered, save, script, table
 
 import ecgfed
-from ecgfed.cohort.split import TEST
-from ecgfed.errors import RunError
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.federation.client_round import ClientEngine, ClientResult, ClientWork
-from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.engine_choice import open_engine
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import net_spec
+from ecgfed.base.errors import RunError
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import confusion, macro_f1
+from ecgfed.core.federation.client_round import ClientEngine, ClientResult, ClientWork
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.core.federation.engine_choice import open_engine
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten, unflatten
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import net_spec
+from ecgfed.domain.cohort.split import TEST
 
 SITES, MALICIOUS, SEEDS = 10, 0, (0,)
 PLAN = TrainPlan(rounds=200, local_epochs=None, local_steps=8, batch_size=32)

@@ -36,17 +36,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import print_table, save
 
 from ecgfed import open_cohort
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.cohort.writer import CohortWriter
-from ecgfed.federation.data import training_data
-from ecgfed.federation.plan import TrainPlan, available_cores
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-from ecgfed.runs.run import Run, create_run
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.plan import TrainPlan, available_cores
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.methods.grp_fed import GrpFed, GrpFedSettings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.core.runs.run import Run, create_run
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.cohort.writer import CohortWriter
 
 SIZES = (100, 1000, 10_000)
 BEATS, SHARE, ROUNDS = 32, 0.05, 6

@@ -5,8 +5,8 @@ from typing import Any
 
 from unseen import ATRIAL, PACED_BEATS
 
-from ecgfed.bundles.card import MIT_BIH, NOT_FOR, data_line, listed, table
-from ecgfed.device.manifest import CARD, CARD_FACTS
+from ecgfed.exports.bundles.card import MIT_BIH, NOT_FOR, data_line, listed, table
+from ecgfed.exports.device.manifest import CARD, CARD_FACTS
 
 DATA = {
     **MIT_BIH,

@@ -17,10 +17,10 @@ from card import card_of, card_texts
 from common import script
 
 import ecgfed
-from ecgfed.bundles.golden import golden_of
-from ecgfed.bundles.renew import renewed_bundle
-from ecgfed.device.golden import check_golden
-from ecgfed.device.shipped import MODEL
+from ecgfed.exports.bundles.golden import golden_of
+from ecgfed.exports.bundles.renew import renewed_bundle
+from ecgfed.exports.device.golden import check_golden
+from ecgfed.exports.device.shipped import MODEL
 
 
 def main() -> None:

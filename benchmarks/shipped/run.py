@@ -44,10 +44,10 @@ from common import (
 from unseen import BEATS, folds_of, measured, record_beats
 
 import ecgfed
-from ecgfed.bundles.renew import renewed_bundle
-from ecgfed.errors import OptionError, RunError
-from ecgfed.files import read_json, write_json
-from ecgfed.record.wfdb_files import read_annotation_file
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.domain.record.wfdb_files import read_annotation_file
+from ecgfed.exports.bundles.renew import renewed_bundle
 
 METHOD, PASSES, FOLDS, CLASSES, MOST_BYTES = "fed-gate", 20.0, 5, "aami5", 500_000
 #: MIT-BIH's paced patients: two of them have no MLII and are no clients.
@@ -168,7 +168,7 @@ def main() -> None:
     given = arguments.parse_args()
     short = (given.passes, given.folds) != (PASSES, FOLDS)
     if given.model is None:
-        given.model = given.work / "model" if short else ROOT / "ecgfed" / "model"
+        given.model = given.work / "model" if short else ROOT / "ecgfed" / "exports" / "model"
     if short and given.results == Path(__file__).with_name("results.json"):
         given.results = given.work / "results.json"
     results = {

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ecgfed
-from ecgfed.beats.labels import LabelMap
+from ecgfed.domain.beats.labels import LabelMap
 
 #: Below a benchmark's folder: one file a record, a line a beat.
 BEATS = "beats"

@@ -23,12 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import parser, remembered, save, script, table
 
 import ecgfed
-from ecgfed.beats.stream import BeatStream
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
-from ecgfed.device.shipped import shipped_model
-from ecgfed.record.reader import read_recording
-from ecgfed.signal.block_quality import lead_quality
-from ecgfed.signal.quality import RAIL_FROM_REST_MV
+from ecgfed.domain.beats.stream import BeatStream
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.quality import RAIL_FROM_REST_MV
+from ecgfed.exports.device.shipped import shipped_model
 from ecgfed.testing.ecg import synthetic_ecg
 
 LEAD, CHUNK = "MLII", 1000

@@ -28,8 +28,8 @@ from names import name_points
 from run import RUNS, trained_run
 
 import ecgfed
-from ecgfed.errors import RunError
-from ecgfed.federation.data import training_data
+from ecgfed.base.errors import RunError
+from ecgfed.core.federation.data import training_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

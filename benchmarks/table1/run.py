@@ -48,9 +48,9 @@ from common import (
 from methods import PERSONAL, PRINTED, ROWS, Settings
 
 import ecgfed
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import DivergedError, RunError
-from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.base.errors import DivergedError, RunError
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.domain.cohort.cohort import Cohort
 
 STAGES = ("tune", "passes", "work", "beta", "printed", "sixty", "sixty-work")
 TITLES = {

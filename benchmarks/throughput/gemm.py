@@ -3,10 +3,10 @@
     python benchmarks/throughput/gemm.py --out gemm.json
 
 For every convolution at a batch of 64: the matrix product of its im2col size (forward) and of both backward sizes, and
-the convolution as ecgfed runs it (``ecgfed.nets.layers.conv``, weight layout included), in GFLOP/s; beside it torch's
-own conv1d. The product is measured twice, because torch.mm is MKL's, which on an AMD core stays far below oneDNN's: the
-faster of the two is the yardstick. Then a whole local step of FedAvg and, by torch.profiler, the share of it that
-convolutions take.
+the convolution as ecgfed runs it (``ecgfed.core.nets.layers.conv``, weight layout included), in GFLOP/s; beside it
+torch's own conv1d. The product is measured twice, because torch.mm is MKL's, which on an AMD core stays far below
+oneDNN's: the faster of the two is the yardstick. Then a whole local step of FedAvg and, by torch.profiler, the share of
+it that convolutions take.
 """
 
 import argparse
@@ -25,12 +25,12 @@ import torch
 import torch.nn.functional as F
 from torch.profiler import ProfilerActivity, profile
 
-from ecgfed.federation.memory import keep_freed_memory
-from ecgfed.methods.base import Batch
-from ecgfed.methods.local_sgd import SgdSettings, train_full_model, zeros_like
-from ecgfed.nets.layers import channels_last, conv
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.memory import keep_freed_memory
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.local_sgd import SgdSettings, train_full_model, zeros_like
+from ecgfed.core.nets.layers import channels_last, conv
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 NETS = {"reference": NetSpec(t.CLASSES, architecture="reference", norm="batch"), "default": NetSpec(t.CLASSES)}
 PRODUCTS, CONVOLUTIONS = ("mm", "onednn"), ("ours", "conv1d")

@@ -31,16 +31,16 @@ from make_task import build_task, one_epoch, reference_net, training_data
 from net import net_with, train_client
 from torch import Tensor
 
-from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.batched import BatchedEngine
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 LOOP, ENGINE = "loop", "batched"
 #: A whole run's method and net.

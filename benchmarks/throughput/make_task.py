@@ -8,12 +8,12 @@ import task as t
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.federation.data import TrainingData, local_rows
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.nets.layers import trainable
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.parts import count_parameters
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.data import TrainingData, local_rows
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.nets.layers import trainable
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.parts import count_parameters
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 
 def reference_net() -> ResNet1d:

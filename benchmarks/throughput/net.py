@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 #: BatchNorm's count of batches: no part of the model, since its momentum is a constant here.
 UNUSED = "num_batches_tracked"
-#: As ecgfed's first layer (ecgfed.nets.layers.WINDOW_VARIANCE_FLOOR); the weight check would show a difference.
+#: As ecgfed's first layer (ecgfed.core.nets.layers.WINDOW_VARIANCE_FLOOR); the weight check would show a difference.
 VARIANCE_FLOOR = 1e-4
 
 

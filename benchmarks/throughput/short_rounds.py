@@ -27,20 +27,20 @@ import task as t
 import torch
 from make_task import draw_beats, training_data
 
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods import grp_fed, local_sgd
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.layers import Params, is_buffer, trainable
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.callbacks import SaveCheckpoint
-from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.methods import grp_fed, local_sgd
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.layers import Params, is_buffer, trainable
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.callbacks import SaveCheckpoint
+from ecgfed.core.runs.checkpoint import CheckpointStore
 
 WORKERS, WARM_UP, GOAL = 2, 3, 0.80
 #: name -> (method, settings, gradients a step, forward passes without gradient a step).

@@ -8,11 +8,11 @@ from make_task import one_epoch, reference_net, training_data
 from worker import Conversation, arguments
 
 from ecgfed import __version__
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
 
 WORKERS = 2
 

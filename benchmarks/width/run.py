@@ -18,9 +18,9 @@ from common import parser, prepared, remembered, save, script, table, trained
 from forms import by_patient, chain_bytes, summary
 
 import ecgfed
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.parts import count_parameters
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.parts import count_parameters
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 WIDTHS = (0.25, 0.35, 0.5, 0.7, 1.0)
 

@@ -27,7 +27,7 @@ def main() -> None:
             "Content-Security-Policy", "nothing", 1
         )  # it lets in no style but its own
         page.write_text(text.replace("</head>", SHOWN, 1), "utf-8")
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1010"]
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1080"]
         subprocess.run(
             ["chromium", *options, f"--screenshot={OUT}", page.as_uri()], check=True, stderr=subprocess.DEVNULL
         )

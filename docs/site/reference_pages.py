@@ -17,14 +17,14 @@ _FILES = {
         "Writing a method",
         "Hooks, communication spec and settings of a federated method. Step by step: [add a method](../extend.md).",
         (
-            "ecgfed.methods.base",
-            "ecgfed.methods.interface",
-            "ecgfed.methods.communication",
-            "ecgfed.methods.settings",
-            "ecgfed.methods.models",
+            "ecgfed.core.methods.base",
+            "ecgfed.core.methods.interface",
+            "ecgfed.core.methods.communication",
+            "ecgfed.core.methods.settings",
+            "ecgfed.core.methods.models",
         ),
     ),
-    "errors": ("Errors", "What is raised where input is at fault.", ("ecgfed.errors",)),
+    "errors": ("Errors", "What is raised where input is at fault.", ("ecgfed.base.errors",)),
 }
 
 

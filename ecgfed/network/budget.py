@@ -5,7 +5,7 @@ itself (``federate site --most-epsilon``). It then takes part only in runs that 
 site, adds noise of the same z to the losses (``noised_scalars``), and does not report its scores. Each reply is charged
 before it is computed, for any run and whether or not the server uses it: once for its weights and once for its losses.
 Replies i with noise z_i compose to one Gaussian mechanism with :math:`\mu^2 = \sum_i (m^2 + 1) / z_i^2`
-(``ecgfed.privacy.accountant``), where m is the sensitivity of the uploaded weights to one patient, in units of the
+(``ecgfed.core.privacy.accountant``), where m is the sensitivity of the uploaded weights to one patient, in units of the
 clipping norm: 1, or 2 with ``--dp-at site``, whose own epsilon covers a whole site rather than one patient.
 
 The number of patients and the number of beats of each are reported without noise.
@@ -19,16 +19,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ecgfed.errors import StorageError
-from ecgfed.federation.client_round import ClientResult
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.trees import flatten, stack, unflatten
-from ecgfed.federation.updates import updates_of
-from ecgfed.files import read_json, write_json
-from ecgfed.methods.base import Method
+from ecgfed.base.errors import StorageError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.core.federation.client_round import ClientResult
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.trees import flatten, stack, unflatten
+from ecgfed.core.federation.updates import updates_of
+from ecgfed.core.methods.base import Method
+from ecgfed.core.privacy.accountant import DELTA, epsilon_of_mu
+from ecgfed.core.privacy.noise import PATIENT, SERVER, SITE, gaussian
 from ecgfed.network.errors import SiteError
-from ecgfed.privacy.accountant import DELTA, epsilon_of_mu
-from ecgfed.privacy.noise import PATIENT, SERVER, SITE, gaussian
 
 #: File in the site's folder with the charges so far: run -> sum of (m^2 + 1) / z^2 over its replies.
 SPENT = "spent.json"

@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.locks import locked
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.locks import locked
+from ecgfed.base.safe_io import read_bounded
 from ecgfed.network.private import write_private
-from ecgfed.safe_io import read_bounded
 
 #: Validity of the certificates: long enough for a federation's run, with time to renew.
 DAYS = 825

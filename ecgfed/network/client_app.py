@@ -14,8 +14,9 @@ from pathlib import Path
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.locks import LockedError, locked
+from ecgfed.base.errors import EcgfedError, StorageError
+from ecgfed.base.locks import LockedError, locked
+from ecgfed.base.text import safe_text
 from ecgfed.network import messages
 from ecgfed.network.budget import check_noise
 from ecgfed.network.errors import SiteError
@@ -23,7 +24,6 @@ from ecgfed.network.programs import SITE
 from ecgfed.network.site_folder import Site, open_site, registration
 from ecgfed.network.site_results import EndScores, end_run, score_run
 from ecgfed.network.site_run import SiteRun
-from ecgfed.text import safe_text
 
 LOG, OLD_LOG = "log.txt", "log-old.txt"
 #: Log rotation size, bytes: a server whose requests are refused repeatedly must not fill the disk.

@@ -23,11 +23,11 @@ from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from ecgfed import __version__
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import create_folder, write_text
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import create_folder, write_text
+from ecgfed.base.safe_io import read_bounded
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import without_proxy
-from ecgfed.safe_io import read_bounded
 
 #: The Flower app to submit. It has no code: server and sites run their installed packages.
 _APP = f"""[build-system]

@@ -1,7 +1,7 @@
 """The engine that trains clients at remote sites: it sends a round's work as messages and collects the replies.
 
-``ecgfed.federation.train`` and the methods' hooks are the same as on one machine. The clients of a site that did not
-reply are treated as not having taken part in the round.
+``ecgfed.core.federation.train`` and the methods' hooks are the same as on one machine. The clients of a site that did
+not reply are treated as not having taken part in the round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from flwr.app import RecordDict
 
-from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.files import read_json, write_json
-from ecgfed.methods.base import Method
+from ecgfed.base.errors import EcgfedError, StorageError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.methods.base import Method
 from ecgfed.network import messages
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.leaves import Leaf, check_up, leaves_of_round

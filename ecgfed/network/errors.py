@@ -1,6 +1,6 @@
 """A site's error codes: a refusal carries only the code, since an error's text may name a patient."""
 
-from ecgfed.errors import EcgfedError
+from ecgfed.base.errors import EcgfedError
 
 #: code -> text for the server's operator; the site's own log has the full error
 REASONS = {

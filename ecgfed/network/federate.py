@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import check_new_folder, read_json, remove, write_json
-from ecgfed.locks import locked
-from ecgfed.methods.registry import method_by_name
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import check_new_folder, read_json, remove, write_json
+from ecgfed.base.locks import locked
+from ecgfed.base.text import count_of
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.domain.cohort.cohort import open_cohort
 from ecgfed.network.certificates import (
     CA,
     check_certificate,
@@ -46,7 +47,6 @@ from ecgfed.network.server_app import ENDED, MESSAGES, NODES
 from ecgfed.network.server_folder import RESULT, FederationConfig, make_server
 from ecgfed.network.site_folder import Site, make_site
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of
 
 TLS, KEY = "tls", "key"
 #: Seconds between two checks of a process or a file.

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import create_folder
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import create_folder
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.programs import SERVER, SITE, write_programs
 

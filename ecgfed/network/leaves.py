@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ecgfed.federation.communication_audit import entry_of
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Method, Tree
-from ecgfed.methods.communication import ALWAYS_SENT
+from ecgfed.core.federation.communication_audit import entry_of
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method, Tree
+from ecgfed.core.methods.communication import ALWAYS_SENT
 from ecgfed.network.errors import SiteError
 from ecgfed.network.tensor_schema import TensorSchema
 from ecgfed.network.transport import PLAIN, packed

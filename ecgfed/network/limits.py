@@ -7,7 +7,7 @@ disk.
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 from ecgfed.network.errors import SiteError
 
 #: Runs that a site stores, and rounds of one run: more than a federation needs in months.

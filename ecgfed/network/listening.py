@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 from ecgfed.network.launch import Address
 
 #: Wildcard address -> the loopback address at which local programs reach the server.

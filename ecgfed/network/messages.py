@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
-from ecgfed.nets.net import MAX_CLASSES, RR_COUNT
+from ecgfed.core.nets.net import MAX_CLASSES, RR_COUNT
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
 from ecgfed.network.run_spec import PROTOCOL, RunSpec

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.cohort.cohort import Client, Cohort
-from ecgfed.cohort.writer import CohortWriter
-from ecgfed.errors import OptionError
-from ecgfed.files import replacing_folder
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import replacing_folder
+from ecgfed.domain.cohort.cohort import Client, Cohort
+from ecgfed.domain.cohort.writer import CohortWriter
 
 #: Keys of ``cohort.json`` that are recomputed for each partition.
 _RECOMPUTED = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")

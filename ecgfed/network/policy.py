@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import read_json, write_json
-from ecgfed.methods.base import Requirements
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.base.text import count_of
+from ecgfed.core.methods.base import Requirements
 from ecgfed.network.errors import NetworkError
-from ecgfed.text import count_of
 
 FILE_NAME = "policy.json"
 #: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and

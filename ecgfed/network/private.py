@@ -5,8 +5,8 @@ import os
 import secrets
 from pathlib import Path
 
-from ecgfed.errors import StorageError
-from ecgfed.fsync import make_folder, sync_folder
+from ecgfed.base.errors import StorageError
+from ecgfed.base.fsync import make_folder, sync_folder
 
 
 def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.errors import StorageError
-from ecgfed.federation.data import TrainingData
-from ecgfed.files import read_json, write_json
+from ecgfed.base.errors import StorageError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.base.text import count_of
+from ecgfed.core.federation.data import TrainingData
 from ecgfed.network.errors import NetworkError
-from ecgfed.text import count_of
 
 FILE_NAME = "roster.json"
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ecgfed.errors import EcgfedError
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import stored_settings
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import NetSpec
+from ecgfed.base.errors import EcgfedError
+from ecgfed.base.plugins import names_code
+from ecgfed.base.safe_io import parse_json
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import stored_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import NetSpec
 from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
-from ecgfed.plugins import names_code
-from ecgfed.safe_io import parse_json
 
 #: Version of the messages: server and site refuse another version instead of misreading it.
 PROTOCOL = 2
@@ -31,7 +31,7 @@ class RunSpec:
     """The specification of a run, sent to a site with every request.
 
     Attributes:
-        run: SHA-256 of the run's definition (``ecgfed.runs.document.identity_of``).
+        run: SHA-256 of the run's definition (``ecgfed.core.runs.document.identity_of``).
         method: a registered method's name.
         settings: the method's settings.
         net: ``NetSpec.as_json``.

@@ -6,11 +6,11 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.files import read_json, write_json
+from ecgfed.base.errors import EcgfedError, StorageError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.base.text import safe_text
 from ecgfed.network.programs import SERVER
 from ecgfed.network.server_run import serve
-from ecgfed.text import safe_text
 
 #: Files in the server's folder: the sites' node ids, status messages, and how the session ended.
 NODES, MESSAGES, ENDED = "nodes.json", "told.txt", "ended.json"

@@ -22,21 +22,21 @@ import numpy as np
 import torch
 
 from ecgfed import __version__
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_passes, check_requirements, participants
-from ecgfed.federation.updates import check_combining
-from ecgfed.files import create_folder, read_json, write_json
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import net_spec
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import create_folder, read_json, write_json
+from ecgfed.base.plugins import names_code
+from ecgfed.core.federation.plan import MOST_COUNT, TrainPlan, check_passes, check_requirements, participants
+from ecgfed.core.federation.updates import check_combining
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import net_spec
+from ecgfed.core.runs.document import FILE_NAME as RUN_FILE
+from ecgfed.core.runs.document import SCHEMA_VERSION as RUN_SCHEMA
+from ecgfed.core.runs.run import Run, open_run
 from ecgfed.network.roster import Roster
 from ecgfed.network.transport import PLAIN, check_transport
-from ecgfed.plugins import names_code
-from ecgfed.runs.document import FILE_NAME as RUN_FILE
-from ecgfed.runs.document import SCHEMA_VERSION as RUN_SCHEMA
-from ecgfed.runs.run import Run, open_run
 from ecgfed.tasks.train_options import RECIPES
 
 FILE_NAME, RUN, LEAVES, RESULT, SCORES = "server.json", "run", "leaves.json", "result.json", "scores.jsonl"

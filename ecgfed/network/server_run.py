@@ -8,13 +8,18 @@ from typing import Any
 
 from flwr.app import RecordDict
 
-from ecgfed.errors import OptionError, RunError, StorageError
-from ecgfed.federation.state import State
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.federation.updates import describe_aggregation, describe_privacy_spent
-from ecgfed.files import read_json, write_json, write_text
-from ecgfed.locks import locked
-from ecgfed.methods.registry import method_by_name
+from ecgfed.base.errors import OptionError, RunError, StorageError
+from ecgfed.base.files import read_json, write_json, write_text
+from ecgfed.base.locks import locked
+from ecgfed.base.text import count_of
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.federation.updates import describe_aggregation, describe_privacy_spent
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.noise_key import noise_key
+from ecgfed.core.runs.run import Run
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
@@ -35,11 +40,6 @@ from ecgfed.network.server_folder import (
     server_run,
 )
 from ecgfed.network.site_results import EndScores, scores_in_words
-from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.noise_key import noise_key
-from ecgfed.runs.run import Run
-from ecgfed.text import count_of
 
 #: Seconds to wait for the folder's lock: a killed server may release it late.
 LOCK_WAIT_S = 30.0

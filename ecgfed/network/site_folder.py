@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import EcgfedError, OptionError, StorageError
-from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.files import create_folder, read_json, write_json
+from ecgfed.base.errors import EcgfedError, OptionError, StorageError
+from ecgfed.base.files import create_folder, read_json, write_json
+from ecgfed.base.text import count_of
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits, SiteOptions
-from ecgfed.text import count_of
 
 FILE_NAME = "site.json"
 SCHEMA_VERSION = 1

@@ -15,19 +15,19 @@ from typing import Any
 
 from torch import Tensor
 
-from ecgfed.cohort.split import TEST, VALID
-from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.evaluation.result import Scores
-from ecgfed.federation.train import initial_state
-from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.files import read_json, remove, replacing_folder, write_json, write_text
+from ecgfed.base.errors import EcgfedError, StorageError
+from ecgfed.base.files import read_json, remove, replacing_folder, write_json, write_text
+from ecgfed.core.evaluation.result import Scores
+from ecgfed.core.federation.train import initial_state
+from ecgfed.core.federation.trees import flatten, unflatten
+from ecgfed.core.runs.checkpoint import Snapshot
+from ecgfed.core.runs.history import HISTORY
+from ecgfed.core.runs.run import create_run
+from ecgfed.core.runs.tree_files import serialised
+from ecgfed.domain.cohort.split import TEST, VALID
 from ecgfed.network.errors import SiteError
 from ecgfed.network.site_folder import Site
 from ecgfed.network.site_run import SiteRun, run_folder
-from ecgfed.runs.checkpoint import Snapshot
-from ecgfed.runs.history import HISTORY
-from ecgfed.runs.run import create_run
-from ecgfed.runs.tree_files import serialised
 from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.export import export
 

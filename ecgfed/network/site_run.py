@@ -16,29 +16,29 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.plan import available_cores, check_requirements
-from ecgfed.federation.single_thread import single_torch_thread
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.trees import flatten, stack, unflatten
-from ecgfed.federation.updates import NoisedEngine, check_combining
-from ecgfed.files import append_line, create_folder, read_json, write_json, write_text
-from ecgfed.methods.base import ClientInfo, Tree
+from ecgfed.base.errors import EcgfedError, StorageError
+from ecgfed.base.files import append_line, create_folder, read_json, write_json, write_text
+from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.plan import available_cores, check_requirements
+from ecgfed.core.federation.single_thread import single_torch_thread
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.trees import flatten, stack, unflatten
+from ecgfed.core.federation.updates import NoisedEngine, check_combining
+from ecgfed.core.methods.base import ClientInfo, Tree
+from ecgfed.core.privacy.noise import SERVER
+from ecgfed.core.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.core.runs.document import HELD_OUT
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.noise_key import noise_key
+from ecgfed.core.runs.state_check import StateCheck
+from ecgfed.core.runs.tree_files import serialised
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_folder import Site
-from ecgfed.privacy.noise import SERVER
-from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
-from ecgfed.runs.document import HELD_OUT
-from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.noise_key import noise_key
-from ecgfed.runs.state_check import StateCheck
-from ecgfed.runs.tree_files import serialised
 
 #: Folder of a site that holds one folder per run.
 RUNS = "runs"

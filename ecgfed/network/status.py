@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import read_json
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.files import read_json
+from ecgfed.base.text import count_of, safe_text
+from ecgfed.core.privacy.accountant import DELTA
+from ecgfed.core.runs.document import FILE_NAME as RUN_FILE
+from ecgfed.core.runs.document import finished_rounds
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.run import open_run
 from ecgfed.network.budget import epsilon_spent, spent_by
 from ecgfed.network.leaves import Leaf
 from ecgfed.network.policy import read_policy
@@ -21,12 +27,6 @@ from ecgfed.network.site_folder import open_site
 from ecgfed.network.site_results import BUNDLE, DELIVERED, ENDED, scores_in_words
 from ecgfed.network.site_results import RESULT as RESULT_AT_SITE
 from ecgfed.network.site_run import RUNS
-from ecgfed.privacy.accountant import DELTA
-from ecgfed.runs.document import FILE_NAME as RUN_FILE
-from ecgfed.runs.document import finished_rounds
-from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.run import open_run
-from ecgfed.text import count_of, safe_text
 
 
 @dataclass(frozen=True)

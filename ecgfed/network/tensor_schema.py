@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.federation.client_round import ClientWork, run_client
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Method, Tree
-from ecgfed.nets.net import NetSpec
+from ecgfed.core.federation.client_round import ClientWork, run_client
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method, Tree
+from ecgfed.core.nets.net import NetSpec
 from ecgfed.network.errors import NetworkError
 
 _EXAMPLES = 8
@@ -65,7 +65,7 @@ class TensorSchema:
 
 
 def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) -> int:
-    """Return how many beats a client uses in a round: as many as ``ecgfed.federation.data.local_rows`` yields.
+    """Return how many beats a client uses in a round: as many as ``ecgfed.core.federation.data.local_rows`` yields.
 
     Args:
         plan: the run's training plan.

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ecgfed.errors import OptionError
-from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.methods.base import Tree
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.trees import flatten, unflatten
+from ecgfed.core.methods.base import Tree
 
 PLAIN = "plain"
 _STEPS: Mapping[str, tuple[torch.dtype, float]] = {"fp16": (torch.float16, 1.0), "int8": (torch.int8, 127.0)}

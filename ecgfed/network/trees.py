@@ -13,8 +13,8 @@ import torch
 from flwr.app import Array, ArrayRecord
 from torch import Tensor
 
-from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.methods.base import Tree
+from ecgfed.core.federation.trees import flatten, unflatten
+from ecgfed.core.methods.base import Tree
 from ecgfed.network.errors import NetworkError
 
 #: NumPy's name of a leaf's dtype -> torch dtype.

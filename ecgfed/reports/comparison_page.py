@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ecgfed.base.text import count_of
 from ecgfed.reports.charts import Panel, line_chart
 from ecgfed.reports.markup import Cell, details, paragraph, section, table
 from ecgfed.reports.patient_charts import Bar, bar_chart
 from ecgfed.reports.run_page import NOT_EVALUATED, SCRIPTS, STYLES, drawing, notes_section
 from ecgfed.reports.run_tables import curves_table, folded, score
-from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 

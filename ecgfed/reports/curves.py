@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from ecgfed.extras import require
-from ecgfed.text import safe_text
+from ecgfed.base.extras import require
+from ecgfed.base.text import safe_text
 
 
 def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import Pauses
-from ecgfed.events.series import Series
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import Pauses, Rates
+from ecgfed.domain.events.series import Series
 from ecgfed.reports.markup import per_cent
-from ecgfed.text import count_of
 
 
 def ectopy_headline(events: Events, kind: Kind) -> str | None:
@@ -55,6 +55,26 @@ def _candidates(ectopy: Ectopy) -> str:
     if ectopy.couplets:
         parts.append(count_of(len(ectopy.couplets), "possible couplet"))
     return f" Among them {' and '.join(parts)}." if parts else ""
+
+
+def rates_text(rates: Rates) -> str | None:
+    """Return the mean heart rate with the lowest and the highest, and which of these is not confirmed."""
+    if rates.mean is None:
+        return None
+    mean = f"{rates.mean:.0f}/min"
+    if rates.lowest is None or rates.highest is None:
+        return mean
+    ends = {"lowest": rates.lowest.confirmed, "highest": rates.highest.confirmed}
+    doubt = " and ".join(name for name, confirmed in ends.items() if not confirmed)
+    said = f"; {doubt} not confirmed" if doubt else ""
+    return f"{mean} ({rates.lowest.value:.0f} to {rates.highest.value:.0f}{said})"
+
+
+def longest_text(pauses: Pauses) -> str:
+    """Return how long the longest interval is; there has to be one."""
+    assert pauses.longest is not None
+    value = f"{pauses.longest.value:.2f} s"
+    return f"longest interval {value if pauses.longest.confirmed else f'not confirmed: {value} or more'}"
 
 
 def pauses_text(pauses: Pauses) -> str:

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.extras import require
+from ecgfed.base.extras import require
+from ecgfed.base.text import safe_text
 from ecgfed.reports.strip import (
     FOOT_MM,
     GREY,
@@ -25,7 +26,6 @@ from ecgfed.reports.strip import (
     draw_paper,
     paper_range,
 )
-from ecgfed.text import safe_text
 
 FORMATS = ("png", "svg")
 #: The strip's paper reaches this far from the median; what lies beyond is cut off, and said to be.

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.find import Events
-from ecgfed.events.hours import busiest
-from ecgfed.events.kinds import KIND_WORDS, Kind
-from ecgfed.events.rules import EventRules
-from ecgfed.events.series import Series
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.hours import busiest
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.events.series import Series
 from ecgfed.reports.headline import certain_first
 from ecgfed.reports.markup import Cell, joined, moment, per_cent, table
 from ecgfed.reports.recording_parts import RecordingParts
-from ecgfed.text import count_of
 
 
 def _longest(series: tuple[Series, ...]) -> Cell:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import Kind
-from ecgfed.reports.headline import ectopy_headline, pauses_text
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 from ecgfed.reports.markup import (
     NOT_ASSESSED,
     Cell,
@@ -30,7 +31,6 @@ from ecgfed.reports.recording_tables import (
     unlooked_list,
     variability_table,
 )
-from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("paper.css", "report.css")
@@ -118,16 +118,11 @@ def _listed(items: Sequence[tuple[str, str]], *, sign: bool = False) -> str:
 def _short(parts: RecordingParts) -> str:
     """Return the findings in a few lines."""
     events = parts.events
-    rates, longest = events.rates, events.pauses.longest
-    ends = [rate_at for rate_at in (rates.lowest, rates.highest) if rate_at is not None]
-    rate = None if rates.mean is None else f"{rates.mean:.0f}/min"
-    spread = f" ({ends[0].value:.0f} to {ends[1].value:.0f})" if len(ends) == 2 else ""
+    longest = events.pauses.longest
     pauses: Cell = (
         None
         if longest is None
-        else joined(
-            f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
-        )
+        else joined(f"{pauses_text(events.pauses)}; {longest_text(events.pauses)} at ", moment(longest.start_s))
     )
     for rate_at in events.pauses.not_confirmed:
         pauses = joined(pauses, f"; {rate_at.value:.2f} s at ", moment(rate_at.start_s), " not confirmed")
@@ -137,7 +132,7 @@ def _short(parts: RecordingParts) -> str:
     rows = details(
         [
             ("Beats", _beats(events)),
-            ("Heart rate", None if rate is None else f"{rate}{spread}"),
+            ("Heart rate", rates_text(events.rates)),
             ("Pauses", pauses),
             ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
             ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 
 
 @dataclass(frozen=True)

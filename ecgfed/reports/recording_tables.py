@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import At
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import At
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, clock, joined, moment, paragraph, per_cent, table
 from ecgfed.reports.recording_parts import ClassRow, RecordingParts
-from ecgfed.text import count_of
 
 #: Bad stretches and pauses that are listed.
 LISTED = 12
 #: What no count of this report says anything of.
 UNLOOKED = (
     ("Atrial fibrillation and flutter", "no rhythm is classified, only beats"),
-    ("Ventricular flutter and fibrillation", "a model takes their waves for beats"),
+    ("Ventricular flutter and fibrillation", "waves like theirs are warned of, others may be taken for beats"),
     ("AV block, P waves and the PR interval", "no P wave is measured"),
     ("ST segment and T wave", "the filter keeps them, and nothing measures them"),
     ("QRS duration and QT interval", "not measured"),
@@ -52,7 +52,11 @@ def stretches_table(parts: RecordingParts) -> str:
 def _rate(at: At | None, *, minute: bool = False) -> tuple[Cell, Cell]:
     if at is None:
         return None, ""
-    return f"{at.value:.0f}/min", moment(at.start_s, digits=0 if minute else 1)
+    return f"{at.value:.0f}/min{_doubt(at)}", moment(at.start_s, digits=0 if minute else 1)
+
+
+def _doubt(at: At) -> str:
+    return "" if at.confirmed else ", not confirmed"
 
 
 def rate_table(parts: RecordingParts) -> str:
@@ -63,7 +67,9 @@ def rate_table(parts: RecordingParts) -> str:
     minute = f"whole minutes from the start with {rules.minute_usable_s:g} s of usable intervals or more"
     mean = None if rates.mean is None else f"{rates.mean:.0f}/min"
     longest = pauses.longest
-    rr: tuple[Cell, Cell] = (None, "") if longest is None else (f"{longest.value:.2f} s", moment(longest.start_s))
+    rr: tuple[Cell, Cell] = (None, "")
+    if longest is not None:
+        rr = f"{longest.value:.2f} s{_doubt(longest)}", moment(longest.start_s)
     count = None if longest is None else pauses_text(pauses)
     first = pauses.found[:LISTED]
     positions = [joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(first)]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ecgfed.base.text import count_of
 from ecgfed.reports.charts import line_chart
 from ecgfed.reports.class_map import class_map
 from ecgfed.reports.markup import NOT_ASSESSED, details, paragraph, section
@@ -18,7 +19,6 @@ from ecgfed.reports.run_tables import (
     score,
     sent_table,
 )
-from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("report.css", "run.css")

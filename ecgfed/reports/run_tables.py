@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.text import count_of
 from ecgfed.reports.charts import Panel
 from ecgfed.reports.class_map import ClassMap
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, markup, paragraph, table
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, ScoredPatient
-from ecgfed.text import count_of
 from ecgfed.web.page import escaped
 
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.extras import require
-from ecgfed.text import safe_text
+from ecgfed.base.extras import require
+from ecgfed.base.text import safe_text
 
 STRIP_S = 10.0
 MM_PER_S, MM_PER_MV = 25.0, 10.0

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ecgfed.cohort.anonymous import key_rows, new_ids, renumbered
-from ecgfed.cohort.build import PrepareOptions, Source
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.locks import locked
-from ecgfed.record.key_table import KeyRow, check_key, id_number, new_id, read_key
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.locks import locked
+from ecgfed.domain.cohort.anonymous import key_rows, new_ids, renumbered
+from ecgfed.domain.cohort.build import PrepareOptions, Source
+from ecgfed.domain.record.key_table import KeyRow, check_key, id_number, new_id, read_key
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed import __version__
-from ecgfed.beats.path import BeatOptions
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.model_warnings import CODES
-from ecgfed.device.shipped import name_of
-from ecgfed.errors import OptionError, RecordError, StorageError
-from ecgfed.files import append_line, remove, sha256, write_together
-from ecgfed.record.reader import annotation_file
-from ecgfed.safe_io import check_links, open_regular, parse_json, read_bounded
-from ecgfed.signal.detectors import Detector
+from ecgfed.base.errors import OptionError, RecordError, StorageError
+from ecgfed.base.files import append_line, remove, sha256, write_together
+from ecgfed.base.safe_io import check_links, open_regular, parse_json, read_bounded
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.record.reader import annotation_file
+from ecgfed.domain.signal.detectors import Detector
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.model_warnings import CODES
+from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.predict import RecordingPredictions
 
 #: The file; it is gone when the batch has ended.

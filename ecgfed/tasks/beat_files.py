@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.text import safe_cell
+from ecgfed.base.text import safe_cell
 
 #: Name -> one value a beat: texts, truth values, whole numbers or finite ones; None where a beat has no value.
 Columns = Mapping[str, list[Any]]

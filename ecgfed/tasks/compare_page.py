@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ecgfed.base.text import shortened
+from ecgfed.core.runs.compare import RunComparison, compare_runs, pair_patients
+from ecgfed.core.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows, settings_text
+from ecgfed.core.runs.document import finished_rounds, read_document
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.seeds import run_folders
 from ecgfed.reports.charts import Curve, Panel
 from ecgfed.reports.comparison_page import ComparisonParts, Pairs, comparison_page
-from ecgfed.runs.compare import RunComparison, compare_runs, pair_patients
-from ecgfed.runs.compared_tables import MODEL_LABELS, class_heads, class_rows, letters, main_rows, settings_text
-from ecgfed.runs.document import finished_rounds, read_document
-from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.seeds import run_folders
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.report_run_parts import USE, Lines, name_of_run, never_predicted, numbers_of
-from ecgfed.text import shortened
 
 #: What is drawn of every run's history: name -> title, whether y grows by factors, y from 0 to 1.
 _CURVES = {

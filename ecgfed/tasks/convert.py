@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from ecgfed.beats.exclusions import Counted
-from ecgfed.errors import OptionError
-from ecgfed.files import check_free, write_together
-from ecgfed.record.annotations import end_note
-from ecgfed.record.anonymous import anonymised, check_keep
-from ecgfed.record.key_table import check_key, writing_key
-from ecgfed.record.leads import lead_list
-from ecgfed.record.reader import has_annotation, named_errors, read_annotation, read_recording
-from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, Recording, read_options
-from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import check_free, write_together
+from ecgfed.base.text import shortened
+from ecgfed.domain.beats.exclusions import Counted
+from ecgfed.domain.record.annotations import end_note
+from ecgfed.domain.record.anonymous import anonymised, check_keep
+from ecgfed.domain.record.key_table import check_key, writing_key
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.reader import has_annotation, named_errors, read_annotation, read_recording
+from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, Recording, read_options
+from ecgfed.domain.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
-from ecgfed.text import shortened
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,18 +8,18 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ecgfed.beats.labels import LabelMap
-from ecgfed.bundles.weights import GlobalModel
-from ecgfed.deprecation import renamed_fields
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.federation.single_thread import single_torch_thread
-from ecgfed.labels.groups import Groups
-from ecgfed.labels.spread import spread
-from ecgfed.methods.base import Batch
-from ecgfed.methods.models import Pipeline
-from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import BATCH, PatientBeats, Personal
-from ecgfed.personal.kernel import Kernel
+from ecgfed.base.deprecation import renamed_fields
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.federation.single_thread import single_torch_thread
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.models import Pipeline
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.personal.base import BATCH, PatientBeats, Personal
+from ecgfed.core.personal.kernel import Kernel
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.labels.groups import Groups
+from ecgfed.domain.labels.spread import spread
+from ecgfed.exports.bundles.weights import GlobalModel
 from ecgfed.tasks.grouped import GroupedBeats
 
 #: Beats that a model learns from at most: its steps look at fewer.
@@ -127,8 +127,8 @@ class Learner:
 
     @single_torch_thread()
     def from_scratch(self, patient_beats: PatientBeats) -> Pipeline:
-        """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.personal.kernel``) on the
-        shape of the window and on what an untrained net makes of window and intervals.
+        """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.core.personal.kernel``) on
+        the shape of the window and on what an untrained net makes of window and intervals.
         """
         return Kernel().fit(self.start.net, self.start.net.initial(self.seed), patient_beats)
 

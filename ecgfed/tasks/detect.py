@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Counted, Exclusions
-from ecgfed.errors import EcgfedError, OptionError
-from ecgfed.files import check_free, sha256, write_together
-from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_every_lead, open_recording
-from ecgfed.record.reader import ecg_alone, record_path
-from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
-from ecgfed.record.wfdb_writer import annotation_bytes
-from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.heartbeats import end_noise
-from ecgfed.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.base.errors import EcgfedError, OptionError
+from ecgfed.base.files import check_free, sha256, write_together
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.opening import open_every_lead, open_recording
+from ecgfed.domain.record.reader import ecg_alone, record_path
+from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
+from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.domain.signal.heartbeats import end_noise
+from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
-from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -143,7 +143,7 @@ def detect(
             nothing.
         leads: the lead to put the peaks on, in order of preference; default MLII, II, the first one; of a recording
             that has been read its own.
-        detector: a registered name (``ecgfed.signal.detectors``), or a ``Detector``.
+        detector: a registered name (``ecgfed.domain.signal.detectors``), or a ``Detector``.
         mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
         suffix: of the annotation files.
         how: what CSV and NumPy files leave open.

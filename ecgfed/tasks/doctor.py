@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ecgfed import __version__
-from ecgfed.errors import EcgfedError
-from ecgfed.extras import EXTRA_OF, is_installed
-from ecgfed.platform import cores
+from ecgfed.base.errors import EcgfedError
+from ecgfed.base.extras import EXTRA_OF, is_installed
+from ecgfed.base.platform import cores
 
 #: What the base install brings.
 BASE = ("numpy", "scipy", "onnxruntime", "typer", "rich")
@@ -193,9 +193,9 @@ def _tried(name: str, part: Callable[[], tuple[bool | None, str]]) -> Check:
 
 def _predicts() -> tuple[bool | None, str]:
     """Compare every stage from a recording to labels with the packaged model's golden vectors."""
-    from ecgfed.device.bundle import open_bundle
-    from ecgfed.device.golden import check_golden
-    from ecgfed.device.shipped import shipped_model
+    from ecgfed.exports.device.bundle import open_bundle
+    from ecgfed.exports.device.golden import check_golden
+    from ecgfed.exports.device.shipped import shipped_model
 
     found = check_golden(open_bundle(shipped_model()))
     return found.first is None, str(found)
@@ -218,7 +218,7 @@ def _trains() -> tuple[bool | None, str]:
 
 def losses_of(folder: Path) -> list[float]:
     """Train the self-test's run below a folder and return the mean loss of each round."""
-    from ecgfed.runs.history import HISTORY, read_lines
+    from ecgfed.core.runs.history import HISTORY, read_lines
     from ecgfed.tasks.prepare import prepare_demo
     from ecgfed.tasks.train import train
 

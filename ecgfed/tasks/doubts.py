@@ -2,24 +2,25 @@
 
 from collections.abc import Iterator
 
-from ecgfed.beats.exclusions import WARN_SHARE
-from ecgfed.beats.extract import FLAG_POOR_QUALITY
-from ecgfed.beats.path import RecordingBeats
-from ecgfed.beats.windows import FS_HZ
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.calibration import calibration_in
-from ecgfed.device.model_warnings import ModelWarning
-from ecgfed.device.predictions import UNCLASSIFIED, Predictions
-from ecgfed.errors import BundleError, OptionError, RecordError
-from ecgfed.record.annotations import end_note
-from ecgfed.record.leads import NameMatch, best_match, position_in
-from ecgfed.record.reader import has_annotation, read_annotation
-from ecgfed.record.recording import AnyRecording, is_synthetic
-from ecgfed.signal.findings import paced_rhythm
-from ecgfed.signal.size import size_text, too_large
+from ecgfed.base.errors import BundleError, OptionError, RecordError
+from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.exclusions import WARN_SHARE
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.beats.windows import FS_HZ
+from ecgfed.domain.record.annotations import end_note
+from ecgfed.domain.record.leads import NameMatch, best_match, position_in
+from ecgfed.domain.record.reader import has_annotation, read_annotation
+from ecgfed.domain.record.recording import AnyRecording, is_synthetic
+from ecgfed.domain.signal.findings import paced_rhythm
+from ecgfed.domain.signal.flutter import flutter_text
+from ecgfed.domain.signal.size import size_text, too_large
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.calibration import calibration_in
+from ecgfed.exports.device.model_warnings import ModelWarning
+from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
-from ecgfed.text import count_of, listed
 
 #: So many far or uncertain beats are nothing to speak of: one in a hundred is far among those trained on.
 SELDOM = 0.05
@@ -116,6 +117,9 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
     if large := too_large([beats.size]):
         said = size_text(large)
         yield ModelWarning("units", f"{said[0].upper()}{said[1:]}", severe=True)
+    if spans := beats.flutter:
+        text = f"{flutter_text(spans, recording.fs_hz)}. Look at it first; a report counts nothing there."
+        yield ModelWarning("flutter", text, severe=True)
     if paced := _paced(bundle, beats):
         yield ModelWarning("paced", paced, severe=True)
     if empty := int((found.override == UNCLASSIFIED).sum()):

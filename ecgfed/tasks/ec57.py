@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ecgfed.beats.exclusions import Counted, Exclusions
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.evaluation.ec57 import (
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.text import count_of, shortened
+from ecgfed.core.evaluation.ec57 import (
     CLASSES,
     MAPPING_WORDS,
     MAPPINGS,
@@ -18,15 +18,15 @@ from ecgfed.evaluation.ec57 import (
     aggregate,
     compare,
 )
-from ecgfed.evaluation.ec57_flutter import excludes_nothing
-from ecgfed.record.reader import format_of
-from ecgfed.record.recording import Annotation
-from ecgfed.record.wfdb_files import read_annotation
-from ecgfed.record.wfdb_header import read_header, record_base
+from ecgfed.core.evaluation.ec57_flutter import excludes_nothing
+from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.record.reader import format_of
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.record.wfdb_files import read_annotation
+from ecgfed.domain.record.wfdb_header import read_header, record_base
 from ecgfed.tasks.excluded import annotations_excluded, excluded_as_json
 from ecgfed.tasks.records import record_paths, seconds_of
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
-from ecgfed.text import count_of, shortened
 
 #: Columns of the table, named as bxb names them, and the scores they show.
 COLUMNS = {

@@ -7,25 +7,25 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from ecgfed.cohort.cohort import LEAVE_OUT, Cohort
-from ecgfed.cohort.split import SPLIT_NAMES, TRAIN
-from ecgfed.errors import MissingExtraError, OptionError, RunError
-from ecgfed.evaluation.result import Scores
-from ecgfed.evaluation.scenarios import PROTOCOLS
-from ecgfed.evaluation.scenarios import evaluate as score
-from ecgfed.federation.plan import worker_count
-from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
-from ecgfed.locks import locked
-from ecgfed.personal.apply import personal_name
-from ecgfed.personal.registry import personal_by_name
-from ecgfed.runs.document import read_document
-from ecgfed.runs.evaluations import SCHEMA_VERSION
-from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.run import Run
-from ecgfed.runs.seeds import check_same
+from ecgfed.base.errors import MissingExtraError, OptionError, RunError
+from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
+from ecgfed.base.locks import locked
+from ecgfed.base.text import count_of, safe_row
+from ecgfed.core.evaluation.result import Scores
+from ecgfed.core.evaluation.scenarios import PROTOCOLS
+from ecgfed.core.evaluation.scenarios import evaluate as score
+from ecgfed.core.federation.plan import worker_count
+from ecgfed.core.personal.apply import personal_name
+from ecgfed.core.personal.registry import personal_by_name
+from ecgfed.core.runs.document import read_document
+from ecgfed.core.runs.evaluations import SCHEMA_VERSION
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.run import Run
+from ecgfed.core.runs.seeds import check_same
+from ecgfed.domain.cohort.cohort import LEAVE_OUT, Cohort
+from ecgfed.domain.cohort.split import SPLIT_NAMES, TRAIN
 from ecgfed.tasks.opening import Passed, every_run
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of, safe_row
 
 
 def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
@@ -62,8 +62,8 @@ def evaluate(
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         local_models: score each client's model after local training too, where the global model is everybody's.
         leave_out: ``nothing`` or ``poor-quality``: beats that are not scored.
-        personal: how each patient's answer is made from the global model, a name of ``ecgfed.personal``, or ``method``
-            for what the method keeps; default what the method is made for.
+        personal: how each patient's answer is made from the global model, a name of ``ecgfed.core.personal``, or
+            ``method`` for what the method keeps; default what the method is made for.
         out: a new folder for the files; default ``RUN/evaluation-SPLIT`` (with another answer than the method's usual
             one its name behind it), made anew each time.
         overwrite: replace ``out`` where it exists.

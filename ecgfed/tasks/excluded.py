@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ecgfed.beats.exclusions import Counted, Exclusions
-from ecgfed.record.recording import Annotation, AnyRecording
+from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.record.recording import Annotation, AnyRecording
 from ecgfed.tasks.records import NOT_ECG
 
 

@@ -4,20 +4,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ecgfed.bundles.calibration import ACCURACY
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.graph_writer import large_ensemble
-from ecgfed.bundles.int8_variants import Int8Rule
-from ecgfed.bundles.tflite import TFLITE, tflite_python
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.graph import BATCH
-from ecgfed.device.int8 import INT8
-from ecgfed.device.signatures import Signer
-from ecgfed.errors import OptionError
-from ecgfed.evaluation.scenarios import PROTOCOLS
-from ecgfed.personal.registry import personal_by_name
-from ecgfed.runs.run import Run
+from ecgfed.base.errors import OptionError
+from ecgfed.core.evaluation.scenarios import PROTOCOLS
+from ecgfed.core.personal.registry import personal_by_name
+from ecgfed.core.runs.run import Run
+from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.exports.bundles.calibration import ACCURACY
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.graph_writer import large_ensemble
+from ecgfed.exports.bundles.int8_variants import Int8Rule
+from ecgfed.exports.bundles.tflite import TFLITE, tflite_python
+from ecgfed.exports.device.bundle import Bundle, open_bundle
+from ecgfed.exports.device.graph import BATCH
+from ecgfed.exports.device.int8 import INT8
+from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
@@ -48,8 +48,8 @@ def export(
         out: the bundle to make: a folder, or one file where its name ends in ``.zip``.
         cohort: the run's cohort, where it has moved.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
-        personal: the personal answers, a name of ``ecgfed.personal``, or ``method`` for what the method keeps; default
-            what the method is made for.
+        personal: the personal answers, a name of ``ecgfed.core.personal``, or ``method`` for what the method keeps;
+            default what the method is made for.
         global_only: the global model alone, in the least room: no patient's model, no weights to start new ones from.
         accuracy: how often answers shall be right that are not marked uncertain, on validation beats.
         batch: how many beats every graph takes at once, no more and no fewer, 1 to 256, for runtimes that want their

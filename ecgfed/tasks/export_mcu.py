@@ -7,28 +7,28 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.bundles.calibration import ACCURACY
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_reading import layers_of, prototype_shapes
-from ecgfed.bundles.int8_variants import Int8Rule
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.int8 import INT8
-from ecgfed.device.manifest import DIGEST
-from ecgfed.errors import BundleError, OptionError
-from ecgfed.federation.data import training_data
-from ecgfed.mcu.golden import make_golden
-from ecgfed.mcu.model import McuModel, check_spec, make_model, quantized_prototypes
-from ecgfed.mcu.rate import check_rate
-from ecgfed.mcu.writer import check_sources_folder, write_mcu
-from ecgfed.methods.models import Ensemble, Model
-from ecgfed.personal.apply import PersonalModels, personal_name
-from ecgfed.personal.registry import personal_by_name
-from ecgfed.runs.run import Run
+from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.text import count_of
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.methods.models import Ensemble, Model
+from ecgfed.core.personal.apply import PersonalModels, personal_name
+from ecgfed.core.personal.registry import personal_by_name
+from ecgfed.core.runs.run import Run
+from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.exports.bundles.calibration import ACCURACY
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.int8_reading import layers_of, prototype_shapes
+from ecgfed.exports.bundles.int8_variants import Int8Rule
+from ecgfed.exports.device.bundle import Bundle, open_bundle
+from ecgfed.exports.device.int8 import INT8
+from ecgfed.exports.device.manifest import DIGEST
+from ecgfed.exports.mcu.golden import make_golden
+from ecgfed.exports.mcu.model import McuModel, check_spec, make_model, quantized_prototypes
+from ecgfed.exports.mcu.rate import check_rate
+from ecgfed.exports.mcu.writer import check_sources_folder, write_mcu
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of
 
 #: What the C sources run; a kernel machine or a gate needs the exponential of every kept beat's distance.
 RUN_IN_C = ("model", "extractor", "head")

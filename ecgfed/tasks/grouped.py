@@ -11,23 +11,23 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
-from ecgfed.deprecation import renamed_fields
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.predictions import Predictions
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.events.kinds import Kind, kind_of
-from ecgfed.labels.groups import LEAVES, Groups, group_beats
-from ecgfed.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
-from ecgfed.record.leads import are_ecg
-from ecgfed.record.recording import AnyRecording, spans
-from ecgfed.signal.block_quality import quality_of
+from ecgfed.base.deprecation import renamed_fields
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.text import count_of
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.domain.events.kinds import Kind, kind_of
+from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
+from ecgfed.domain.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
+from ecgfed.domain.record.leads import are_ecg
+from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.predictions import Predictions
 from ecgfed.tasks.predict import beats_excluded, opened_bundle
 from ecgfed.tasks.records import recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
-from ecgfed.text import count_of
 
 #: Context features are those of this version of the RR features, whatever the model takes.
 _CONTEXT_VERSION = 2

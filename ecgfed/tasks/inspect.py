@@ -10,27 +10,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Counted
-from ecgfed.errors import MissingExtraError, OptionError, RecordError
-from ecgfed.files import write_bytes
-from ecgfed.record.annotations import end_note
-from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_every_lead, open_recording
-from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
-from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.base.errors import MissingExtraError, OptionError, RecordError
+from ecgfed.base.files import write_bytes
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Counted
+from ecgfed.domain.record.annotations import end_note
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.opening import open_every_lead, open_recording
+from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
+from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, record_findings
+from ecgfed.domain.signal.heartbeats import end_noise
+from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.domain.signal.quality import LeadQuality, Stretch
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
-from ecgfed.signal.block_quality import quality_of
-from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
-from ecgfed.signal.heartbeats import end_noise
-from ecgfed.signal.long_peaks import OnSamples, find_peaks
-from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
-from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -153,7 +153,7 @@ def inspect_recording(
         leads: lead names in order of preference; default MLII, II, else the first lead; of a recording that has been
             read its own.
         annotator: suffix of the annotation file, looked at where there is one.
-        detector: who finds the R peaks: a registered name (``ecgfed.signal.detectors``), or a ``Detector``.
+        detector: who finds the R peaks: a registered name (``ecgfed.domain.signal.detectors``), or a ``Detector``.
         mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
         how: what a CSV or NumPy file leaves open.
         picture: also draw it there, as ``.png`` or ``.svg``; see ``Inspection.draw``.

@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.device.signatures import generate, key_of
-from ecgfed.errors import EcgfedError, OptionError, StorageError
+from ecgfed.base.errors import EcgfedError, OptionError, StorageError
+from ecgfed.exports.device.signatures import generate, key_of
 
 __all__ = ["KeyPair", "key_of", "new_key"]
 

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.beats.path import BeatOptions
-from ecgfed.deprecation import renamed_parameters
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.shipped import name_of
-from ecgfed.errors import OptionError
-from ecgfed.files import check_free, write_together
-from ecgfed.labels.choose import next_group
-from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
-from ecgfed.labels.spread import spread
-from ecgfed.labels.user_labels import SYMBOLS, UserLabel, label_table
-from ecgfed.locks import locked
-from ecgfed.record.leads import lead_list
-from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
-from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.base.deprecation import renamed_parameters
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import check_free, write_together
+from ecgfed.base.locks import locked
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.labels.choose import next_group
+from ecgfed.domain.labels.page import LabelPage, label_page, labels_name, page_data
+from ecgfed.domain.labels.spread import spread
+from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
@@ -30,7 +31,6 @@ from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
-from ecgfed.text import count_of, shortened
 
 DEFAULT_COUNT, MAX_LABELS = 20, 1000
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ecgfed.labels.choose import Rule, shipped_rule
-from ecgfed.labels.page import LabelPage
-from ecgfed.labels.pictures import group_pictures
-from ecgfed.signal.block_quality import quality_of
+from ecgfed.domain.labels.choose import Rule, shipped_rule
+from ecgfed.domain.labels.page import LabelPage
+from ecgfed.domain.labels.pictures import group_pictures
+from ecgfed.domain.signal.block_quality import quality_of
 from ecgfed.tasks.grouped import GroupedBeats, displayed_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.report_signal import ShownLeads

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.deprecation import deprecated, renamed_fields, renamed_imports
-from ecgfed.device.bundle import Bundle
-from ecgfed.labels.contested import Contested
-from ecgfed.labels.enough import Enough
-from ecgfed.labels.label_errors import LEVEL
+from ecgfed.base.deprecation import deprecated, renamed_fields, renamed_imports
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.labels.contested import Contested
+from ecgfed.domain.labels.enough import Enough
+from ecgfed.domain.labels.label_errors import LEVEL
+from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.strip import clock
 from ecgfed.tasks.cross_validation import CrossValidation
 from ecgfed.tasks.matched_labels import MatchedLabels
 from ecgfed.tasks.propagated_labels import PropagatedLabels
-from ecgfed.text import count_of, shortened
 
 #: Which model is exported, in words.
 MODEL_NAMES = {

@@ -20,10 +20,10 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from ecgfed.errors import EcgfedError, OptionError, RecordError, StorageError
-from ecgfed.files import read_json, write_together
-from ecgfed.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
-from ecgfed.safe_io import check_links, parse_json
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError
+from ecgfed.base.files import read_json, write_together
+from ecgfed.base.safe_io import check_links, parse_json
+from ecgfed.domain.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
 from ecgfed.tasks.label_connections import Connections, RestOfRequest
 
 #: Seconds without a request after which nobody is there any more; an open page asks every 20 s.

@@ -8,21 +8,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.errors import RecordError
-from ecgfed.files import read_json
-from ecgfed.record.reader import ecg_alone
-from ecgfed.record.recording import Annotation, AnyRecording
-from ecgfed.record.tables import read_text
+from ecgfed.base.errors import RecordError
+from ecgfed.base.files import read_json
+from ecgfed.base.safe_io import check_columns
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.record.reader import ecg_alone
+from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.tables import read_text
+from ecgfed.domain.signal.confirm import INSIDE_S
+from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
+from ecgfed.domain.signal.long_peaks import find_peaks
+from ecgfed.domain.signal.quality import LeadQuality
+from ecgfed.domain.signal.spans import Spans
 from ecgfed.reports.markup import clock
-from ecgfed.safe_io import check_columns
-from ecgfed.signal.confirm import INSIDE_S
-from ecgfed.signal.heartbeats import end_noise, without_heartbeat
-from ecgfed.signal.long_peaks import find_peaks
-from ecgfed.signal.quality import LeadQuality
-from ecgfed.signal.spans import Spans
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
 from ecgfed.tasks.propagated_labels import COLUMNS, SOURCES
-from ecgfed.text import count_of, shortened
 
 #: A label and an R peak that are so near are of one beat, as EC57 has it.
 _MATCH_S = 0.15

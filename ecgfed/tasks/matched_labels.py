@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import MATCH_S, match_peaks
-from ecgfed.deprecation import renamed_fields
-from ecgfed.errors import RecordError
-from ecgfed.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
-from ecgfed.record.annotations import SYMBOL_COLUMNS
-from ecgfed.record.reader import FORMATS
-from ecgfed.record.recording import AnyRecording
+from ecgfed.base.deprecation import renamed_fields
+from ecgfed.base.errors import RecordError
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.extract import MATCH_S, match_peaks
+from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
+from ecgfed.domain.record.annotations import SYMBOL_COLUMNS
+from ecgfed.domain.record.reader import FORMATS
+from ecgfed.domain.record.recording import AnyRecording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
 from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.report_labels import read_labels
-from ecgfed.text import count_of, shortened
 
 #: Of more labels than this share lying at no beat they are hardly of this recording.
 MAX_UNMATCHED = 0.1
@@ -32,7 +32,7 @@ class FileLabels:
 
     Attributes:
         sample: (labels,) int64 increasing.
-        symbol: (labels,) symbols of ``ecgfed.labels.user_labels.SYMBOLS``.
+        symbol: (labels,) symbols of ``ecgfed.domain.labels.user_labels.SYMBOLS``.
         confirmed: samples of the labels that a person gave twice.
     """
 

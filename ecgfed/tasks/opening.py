@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from ecgfed.methods.base import Method
-from ecgfed.runs.run import Run, open_run
-from ecgfed.runs.seeds import open_single_run, run_folders
+from ecgfed.core.methods.base import Method
+from ecgfed.core.runs.run import Run, open_run
+from ecgfed.core.runs.seeds import open_single_run, run_folders
 from ecgfed.tasks.watch import Watch
 
 #: A run's own method: as a person names it, or its class.

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.errors import OptionError
-from ecgfed.files import check_free, write_together
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import check_free, write_together
 from ecgfed.tasks.pdf import print_pdf
 
 _SUFFIXES = (".html", ".htm")

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ecgfed.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError
 
 #: What Chromium is called on PATH, the first one found is used.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

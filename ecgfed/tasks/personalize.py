@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Counted, Exclusions
-from ecgfed.beats.path import BeatOptions, read_beats
-from ecgfed.bundles.export import PatientModel, write_bundle
-from ecgfed.bundles.packing import check_new_bundle
-from ecgfed.bundles.parity import PARITY_BEATS
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.signatures import Signer
-from ecgfed.errors import OptionError
-from ecgfed.evaluation.new_client import (
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import sha256
+from ecgfed.base.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
+from ecgfed.base.text import count_of
+from ecgfed.core.evaluation.new_client import (
     FirstBeats,
     adapt_model,
     compare,
@@ -28,21 +23,26 @@ from ecgfed.evaluation.new_client import (
     model_from_beats,
     model_from_class_distribution,
 )
-from ecgfed.federation.state import State
-from ecgfed.files import sha256
-from ecgfed.methods.models import Pipeline
-from ecgfed.personal.apply import personal_name
-from ecgfed.personal.registry import FROM_METHOD, personal_by_name
-from ecgfed.record.leads import lead_list
-from ecgfed.record.reader import record_path
-from ecgfed.record.recording import ReadOptions, read_options
-from ecgfed.runs.run import Run
-from ecgfed.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
-from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.models import Pipeline
+from ecgfed.core.personal.apply import personal_name
+from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
+from ecgfed.core.runs.run import Run
+from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.beats.path import BeatOptions, read_beats
+from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.reader import record_path
+from ecgfed.domain.record.recording import ReadOptions, read_options
+from ecgfed.domain.signal.detectors import OURS, Detector, stored_detector, stored_mains
+from ecgfed.exports.bundles.export import PatientModel, write_bundle
+from ecgfed.exports.bundles.packing import check_new_bundle
+from ecgfed.exports.bundles.parity import PARITY_BEATS
+from ecgfed.exports.device.bundle import Bundle, open_bundle
+from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
-from ecgfed.text import count_of
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -124,7 +124,7 @@ def personalize(
         minutes: learn from the first minutes' beats; default 5.
         class_mix: learn from no beat but from how often each class occurs: numbers by class, or a JSON or CSV file.
         epochs: passes over the first minutes' beats, where the method trains on them.
-        personal: how the answer is made from the global model and these beats, a name of ``ecgfed.personal``; or
+        personal: how the answer is made from the global model and these beats, a name of ``ecgfed.core.personal``; or
             ``method``: by a round of the method's own. Default what the method is made for.
         patient: name of the personal model; default the record's.
         leads: lead names in order of preference; default the cohort's.

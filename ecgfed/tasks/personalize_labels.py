@@ -10,27 +10,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.beats.path import BeatOptions
-from ecgfed.bundles.export import PatientModel
-from ecgfed.bundles.extend import check_extension, extended_bundle
-from ecgfed.bundles.parity import PARITY_BEATS
-from ecgfed.bundles.weights import GlobalModel, check_weights, global_model
-from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.shipped import name_of
-from ecgfed.device.signatures import Signer
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.files import check_free, write_together
-from ecgfed.labels.contested import contested
-from ecgfed.labels.enough import judge
-from ecgfed.labels.spread import spread
-from ecgfed.labels.user_labels import CANNOT_TELL, NO_BEAT
-from ecgfed.methods.models import Pipeline
-from ecgfed.personal.base import Personal
-from ecgfed.personal.registry import FROM_METHOD, personal_by_name
-from ecgfed.record.leads import NameMatch, best_match, lead_list
-from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
-from ecgfed.safe_io import name_problem
-from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.files import check_free, write_together
+from ecgfed.base.safe_io import name_problem
+from ecgfed.base.text import count_of
+from ecgfed.core.methods.models import Pipeline
+from ecgfed.core.personal.base import Personal
+from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.labels.contested import contested
+from ecgfed.domain.labels.enough import judge
+from ecgfed.domain.labels.spread import spread
+from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
+from ecgfed.domain.record.leads import NameMatch, best_match, lead_list
+from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.exports.bundles.export import PatientModel
+from ecgfed.exports.bundles.extend import check_extension, extended_bundle
+from ecgfed.exports.bundles.parity import PARITY_BEATS
+from ecgfed.exports.bundles.weights import GlobalModel, check_weights, global_model
+from ecgfed.exports.device.bundle import Bundle, open_bundle
+from ecgfed.exports.device.shipped import name_of
+from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.cross_validation import FOLDS, CrossValidation, Learner, cross_validate, training_beats
 from ecgfed.tasks.doubts import refuse_synthetic, took_part
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
@@ -41,7 +42,6 @@ from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_files
 from ecgfed.tasks.records import open_for_model, recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
-from ecgfed.text import count_of
 
 #: How a patient's model is made where nobody says.
 DEFAULT_PERSONAL = "partway"
@@ -82,7 +82,7 @@ def personalize_labels(
         bundle: whose global model is begun from, default the model in the package.
         minutes: only labels of the first minutes count, and only their beats are put into groups; default all.
         patient: name of the model in the bundle; default the recording's.
-        personal: how the model is made, a name of ``ecgfed.personal``.
+        personal: how the model is made, a name of ``ecgfed.core.personal``.
         beats: folder for the recording's own labels; default ``OUT-beats``.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.

@@ -8,33 +8,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.beats.extract import Windows, window_spans
-from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
-from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.model_warnings import ModelWarning
-from ecgfed.device.predictions import UNCLASSIFIED, Predictions
-from ecgfed.device.shipped import name_of, shipped_model
-from ecgfed.errors import OptionError
-from ecgfed.files import check_free, sha256, write_together
-from ecgfed.record.leads import lead_list
-from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import check_free, sha256, write_together
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.extract import Windows, window_spans
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.domain.signal.block_quality import gaps_of
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
+from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.pacing import Pacing
+from ecgfed.domain.signal.quality import Reason
+from ecgfed.exports.device.bundle import Bundle, open_bundle
+from ecgfed.exports.device.model_warnings import ModelWarning
+from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
+from ecgfed.exports.device.shipped import name_of, shipped_model
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.strip import Stretches
-from ecgfed.signal.block_quality import gaps_of
-from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.pacing import Pacing
-from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
-from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
 #: The WFDB symbol of a paced beat.
@@ -55,7 +55,8 @@ class RecordingPredictions(Predictions):
         poor: the reasons of the bad stretches each beat's window overlaps, ``gap+noise``, or "".
         pacing: detected in the signal: its paced beats have the symbol ``/``, and the label map's class of ``/`` where
             there is one; None where it was not looked for.
-        warnings: what speaks against them, each a ``code`` of ``ecgfed.device.model_warnings.CODES`` and a ``text``.
+        warnings: what speaks against them, each a ``code`` of ``ecgfed.exports.device.model_warnings.CODES`` and a
+            ``text``.
         cut: the beats as they were cut, with the quality of their lead.
         about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
             classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
@@ -165,7 +166,7 @@ class RecordingPredictions(Predictions):
         A class whose name is no symbol stands in the note beside its symbol; uncertain beats have ``UNCERTAIN`` for
         their subtype, those without class (``override``) too.
         """
-        from ecgfed.record.wfdb_writer import annotation_bytes
+        from ecgfed.domain.record.wfdb_writer import annotation_bytes
 
         symbols = self.symbols
         notes = tuple("" if name == mark else name for name, mark in zip(self.names, symbols.tolist(), strict=True))

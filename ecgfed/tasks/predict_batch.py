@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ecgfed.beats.path import BeatOptions
-from ecgfed.cohort.folder import doubled, recordings_below
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.model_warnings import CODES
-from ecgfed.errors import EcgfedError, OptionError, RecordError
-from ecgfed.files import check_free, write_together
-from ecgfed.locks import locked
-from ecgfed.record.leads import lead_list
-from ecgfed.record.reader import record_path
-from ecgfed.record.recording import ReadOptions, read_options
-from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError
+from ecgfed.base.files import check_free, write_together
+from ecgfed.base.locks import locked
+from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.cohort.folder import doubled, recordings_below
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.reader import record_path
+from ecgfed.domain.record.recording import ReadOptions, read_options
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of, listed
 
 #: The summary's file.
 SUMMARY = "predictions.summary.json"

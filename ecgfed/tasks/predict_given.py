@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.shipped import CARD, MODEL, SHIPPED, is_bundle
-from ecgfed.errors import OptionError
-from ecgfed.record.reader import FORMATS, format_of
-from ecgfed.record.recording import AnyRecording
-from ecgfed.record.wfdb_header import record_base
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.record.reader import FORMATS, format_of
+from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.wfdb_header import record_base
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import CARD, MODEL, SHIPPED, is_bundle
 
 #: A bundle, a recording, or where one of them lies.
 Given = Bundle | AnyRecording | Path | str

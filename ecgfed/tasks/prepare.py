@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.beats.labels import LabelMap, load_label_map
-from ecgfed.beats.path import BeatOptions
-from ecgfed.beats.rr import RR_LATEST
-from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.cohort.problems import Problems
-from ecgfed.cohort.split import SplitKind
-from ecgfed.cohort.summary import exclusions
-from ecgfed.errors import CohortError, OptionError
-from ecgfed.extras import require
-from ecgfed.files import check_new_folder, replacing_folder
-from ecgfed.record.key_table import writing_key
-from ecgfed.record.leads import lead_list
-from ecgfed.record.recording import ReadOptions, read_options
-from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.base.extras import require
+from ecgfed.base.files import check_new_folder, replacing_folder
+from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.labels import LabelMap, load_label_map
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.rr import RR_LATEST
+from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.problems import Problems
+from ecgfed.domain.cohort.split import SplitKind
+from ecgfed.domain.cohort.summary import exclusions
+from ecgfed.domain.record.key_table import writing_key
+from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.recording import ReadOptions, read_options
+from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.tasks.anonymous import named
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions, telling
-from ecgfed.text import count_of, listed
 
 
 def _options(
@@ -92,8 +92,8 @@ def prepare_mitbih(
     Raises:
         EcgfedError: in one line, what cannot be used.
     """
-    from ecgfed.cohort.download import PHYSIONET, download_mitbih
-    from ecgfed.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
+    from ecgfed.domain.cohort.download import PHYSIONET, download_mitbih
+    from ecgfed.domain.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
 
     source, out = Path(source), Path(out)
     options = _options(
@@ -135,7 +135,7 @@ def prepare_mitbih(
 
 def _tell_of_the_same_person(clients: set[str], holdout: Sequence[str], watch: Watch) -> None:
     """Warn of a record that is held out while another one of its person is trained on."""
-    from ecgfed.cohort.mitbih import SAME_PATIENT
+    from ecgfed.domain.cohort.mitbih import SAME_PATIENT
 
     for one, other in SAME_PATIENT.items():
         if {one, other} <= clients and (one in holdout) != (other in holdout):
@@ -208,7 +208,7 @@ def prepare_folder(
         >>> ecgfed.prepare_folder("cohort-records", "of-my-own", split="chronological")
         Cohort('of-my-own': 3 clients, 12 classes, 247 beats)
     """
-    from ecgfed.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.folder import folder_sources
 
     out, problems = Path(out), Problems(Path(directory))
     options = _options(
@@ -268,7 +268,7 @@ def _without_unusable(
     sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, watch: Watch
 ) -> list[Source]:
     """Return the clients and recordings that can be used; raise what is wrong with others unless they are skipped."""
-    from ecgfed.cohort.check import usable
+    from ecgfed.domain.cohort.check import usable
 
     total = sum(len(source.records) for source in sources) + len(problems)
     kept = usable(sources, options.beats, problems, telling(watch, "files checked"))
@@ -327,7 +327,7 @@ def prepare_demo(
         >>> ecgfed.prepare_demo("a-cohort", patients=3, minutes=1)
         Cohort('a-cohort': 3 clients, 12 classes, 247 beats)
     """
-    from ecgfed.cohort.demo import GENERATOR, OWN_RECORDS, write_demo_records
+    from ecgfed.domain.cohort.demo import GENERATOR, OWN_RECORDS, write_demo_records
 
     out = Path(out)
     folder = out.parent / f"{out.name}-records" if records is None else Path(records)
@@ -371,7 +371,7 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
         >>> ecgfed.unpack_cohort("packed.zip", "unpacked")
         Cohort('unpacked': 3 clients, 12 classes, 247 beats)
     """
-    from ecgfed.cohort.pack import unpack_cohort as unpack
+    from ecgfed.domain.cohort.pack import unpack_cohort as unpack
 
     unpack(Path(file), Path(out), overwrite=overwrite)
     return open_cohort(out)
@@ -392,7 +392,7 @@ def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
         watch.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
     report_exclusions(exclusions(cohort).values(), watch)
     if file is not None:
-        from ecgfed.cohort.pack import pack_cohort
+        from ecgfed.domain.cohort.pack import pack_cohort
 
         watch.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
     return cohort

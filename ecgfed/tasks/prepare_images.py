@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.watch import NOBODY, Watch, telling
 
 
@@ -47,8 +47,8 @@ def prepare_cifar10(
     Raises:
         EcgfedError: in one line, what cannot be used.
     """
-    from ecgfed.cohort.cifar import CifarOptions, build_cifar_cohort
-    from ecgfed.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
+    from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
+    from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
     source, out, told = Path(source), Path(out), telling(watch, "images")
     _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.labels.user_labels import NO_BEAT
-from ecgfed.record.recording import Annotation, AnyRecording
-from ecgfed.record.wfdb_writer import annotation_bytes
+from ecgfed.domain.labels.user_labels import NO_BEAT
+from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.tasks.predict import UNCERTAIN
 
 #: Of the annotation.

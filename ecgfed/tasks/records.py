@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.files import sha256
-from ecgfed.record.leads import (
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.files import sha256
+from ecgfed.domain.record.leads import (
     LeadGroup,
     NoLeadError,
     are_ecg,
@@ -18,9 +18,9 @@ from ecgfed.record.leads import (
     position_in,
     requested_alias,
 )
-from ecgfed.record.opening import open_recording
-from ecgfed.record.recording import AnyRecording, ReadOptions
-from ecgfed.record.wfdb_header import record_base, segment_names
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.recording import AnyRecording, ReadOptions
+from ecgfed.domain.record.wfdb_header import record_base, segment_names
 
 #: Why a channel that is no ECG was not read, as the readers say it.
 NOT_ECG = ("no ECG", "no voltage")

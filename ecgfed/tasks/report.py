@@ -9,25 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.beats.path import RecordingBeats
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.shipped import name_of
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import KIND_WORDS, Kind
-from ecgfed.events.rhythm import Pauses
-from ecgfed.events.rules import EventRules
-from ecgfed.files import check_free
-from ecgfed.record.opening import open_every_lead
-from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.files import check_free
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rhythm import Pauses
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.opening import open_every_lead
+from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.confirm import second_look
+from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.signal.flutter import flutter_text
+from ecgfed.domain.signal.quality import LeadQuality
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import name_of
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
-from ecgfed.signal.block_quality import quality_of
-from ecgfed.signal.confirm import second_look
-from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
@@ -50,7 +52,6 @@ from ecgfed.tasks.report_labels import (
 )
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of, shortened
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: What strips went through, in a few words.
@@ -286,8 +287,8 @@ def _by_model(
     second = None if patient is None else second_reader(bundle, None, found.cut)
     labelled = by_model(found, bundle)
     if found.cut.detected:
-        second_pass = second_look(recording, found.sample)
-        labelled = replace(labelled, confirmed=second_pass.confirmed, lead_segments=second_pass.segments)
+        again = second_look(recording, found.sample, None if found.pacing is None else found.pacing.beats)
+        labelled = replace(labelled, confirmed=again.confirmed, doubted=again.doubted, lead_segments=again.segments)
     return labelled, found.cut.quality, second
 
 
@@ -310,7 +311,10 @@ def _nothing(bundle: Bundle, recording: AnyRecording, patient: str | None, probl
         about={"patient": patient},
     )
     said = f"No beat was found in {recording.lead} ({problem.reason}): is it an ECG, and is the electrode connected?"
-    return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=(("no-beats", said),))
+    warnings: tuple[tuple[str, str], ...] = (("no-beats", said),)
+    if cut.flutter:
+        warnings = (("flutter", f"{flutter_text(cut.flutter, recording.fs_hz)}. Look at it first."), *warnings)
+    return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=warnings)
 
 
 def _by_file(

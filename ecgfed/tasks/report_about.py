@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Sequence
 
 from ecgfed import __version__
-from ecgfed.events.beats import merged
-from ecgfed.events.find import Events
-from ecgfed.record.recording import Annotation
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import merged
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.rhythm import FAST_PER_MIN
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.signal.findings import Finding, missing_lead, record_findings
 from ecgfed.reports.markup import clock
-from ecgfed.signal.findings import Finding, missing_lead, record_findings
 from ecgfed.tasks.records import no_ecg
 from ecgfed.tasks.report_parts import Reading, unusable_parts
-from ecgfed.text import count_of
 
 #: From this share on what cannot be used is a warning.
 _MUCH = 0.01
-#: A mean rate over some intervals in a row that hardly any heart reaches: waves that are no beats may be among them.
-_FAST_PER_MIN = 220.0
 #: Low confidence, or beats unlike those of training, is a warning where it is of more than this share of all beats;
 #: else it stands beside the counts that it touches.
 _MOST = 0.5
@@ -138,7 +137,7 @@ def _of_the_counts(events: Events, *, provisional: bool) -> Iterator[tuple[str, 
             "first; lowest rate and longest interval are of the rest.",
         )
     fastest = events.rates.highest
-    if provisional and fastest is not None and fastest.value >= _FAST_PER_MIN:
+    if provisional and fastest is not None and fastest.value >= FAST_PER_MIN:
         yield (
             "fast-waves",
             f"The rate reaches {fastest.value:.0f}/min at {clock(fastest.start_s)}: waves that are no beats (flutter, "

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.events.beats import Beats
-from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.find import Events
-from ecgfed.events.kinds import KIND_WORDS, Kind
-from ecgfed.events.rhythm import At
-from ecgfed.events.series import Series
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import Beats
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rhythm import At
+from ecgfed.domain.events.series import Series
 
 STRIP_S = 10.0
 #: Strips that begin closer than this show the same, and become one.
@@ -114,7 +114,7 @@ def _of_pauses(beats: Beats, events: Events) -> list[Choice]:
     if longest is None:
         return choices
     pause = longest.value >= events.rules.pause_s
-    what = "Longest pause" if pause else "Longest interval between two beats"
+    what = f"Longest{'' if longest.confirmed else ' confirmed'} {'pause' if pause else 'interval between two beats'}"
     return [_interval(beats, longest, what, f"{longest.value:.2f} s"), *choices]
 
 

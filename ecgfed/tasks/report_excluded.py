@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.record.recording import BEAT_SYMBOLS, Annotation
-from ecgfed.signal.spans import Spans
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation
+from ecgfed.domain.signal.spans import Spans
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded
 from ecgfed.tasks.report_parts import Reading
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from ecgfed.errors import OptionError
-from ecgfed.record.wfdb_header import record_base
-from ecgfed.runs.document import FILE_NAME
-from ecgfed.runs.seeds import is_run
+from ecgfed.base.errors import OptionError
+from ecgfed.core.runs.document import FILE_NAME
+from ecgfed.core.runs.seeds import is_run
+from ecgfed.domain.record.wfdb_header import record_base
 
 
 def run_given(path: Path) -> Path | None:

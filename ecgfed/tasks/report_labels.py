@@ -7,21 +7,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.intervals import unmarked_spans
-from ecgfed.beats.path import RecordingBeats
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
-from ecgfed.errors import BundleError, RecordError
-from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
-from ecgfed.files import read_json
-from ecgfed.labels.user_labels import column_names
-from ecgfed.record.annotations import end_note, read_csv_annotation
-from ecgfed.record.checks import check_heart_rate
-from ecgfed.record.reader import FORMATS, named_errors
-from ecgfed.record.recording import Annotation, AnyRecording
-from ecgfed.record.wfdb_files import read_annotation_file
-from ecgfed.signal.pacing import Pacing
+from ecgfed.base.errors import BundleError, RecordError
+from ecgfed.base.files import read_json
+from ecgfed.domain.beats.intervals import unmarked_spans
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
+from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.labels.user_labels import column_names
+from ecgfed.domain.record.annotations import end_note, read_csv_annotation
+from ecgfed.domain.record.checks import check_heart_rate
+from ecgfed.domain.record.reader import FORMATS, named_errors
+from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.wfdb_files import read_annotation_file
+from ecgfed.domain.signal.flutter import FLUTTER
+from ecgfed.domain.signal.pacing import Pacing
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.tasks.doubts import doubts_of
 from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose
@@ -31,6 +32,11 @@ from ecgfed.tasks.watch import Watch
 _LOOKED_FOR = ("N", "V", "A")
 #: Why ectopy is not counted in a paced record.
 PACED_WITHHELD = "The rhythm is paced: the model was not trained to tell ectopic beats from paced ones."
+#: Why ectopy is not counted where more than this share of the waves taken for beats is of possible flutter.
+_MUCH_FLUTTER = 0.1
+FLUTTER_WITHHELD = (
+    "More than 10% of the beats lie in possible ventricular flutter or fibrillation: read the rhythm first."
+)
 #: Symbols in the order of a legend.
 _ORDER = "NLRBV/AaJSFfEejnrQ?"
 
@@ -55,8 +61,10 @@ class Labelled:
         provisional: nobody has read them over.
         unmarked: (start, stop) in samples of stretches in which whoever labelled the beats marked none: flutter.
         withheld: kind -> why its counts would mislead, in one sentence.
+        flutter: (start, stop) in samples of what is like ventricular flutter or fibrillation: nothing is counted there.
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
+        doubted: (beats,) bool, those that it takes for no beat; None likewise.
         lead_segments: which leads had a say in what is a beat; none where nobody looked.
         probability: (beats, classes) a model's; None for a file's labels.
         far: (beats,) bool, unlike the beats of training; None where that was not assessed.
@@ -80,6 +88,8 @@ class Labelled:
     unmarked: tuple[tuple[int, int], ...] = ()
     withheld: Mapping[Kind, str] = field(default_factory=dict)
     confirmed: NDArray[np.bool_] | None = None
+    doubted: NDArray[np.bool_] | None = None
+    flutter: tuple[tuple[int, int], ...] = ()
     lead_segments: tuple[LeadSegment, ...] = ()
     probability: NDArray[np.floating] | None = None
     far: NDArray[np.bool_] | None = None
@@ -141,7 +151,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         end_noise=found.cut.end_noise,
     )
     labelled = _with_unclassified(labelled, found.override)
-    return _with_paced(labelled, found.pacing) if found.pacing else labelled
+    labelled = _with_paced(labelled, found.pacing) if found.pacing else labelled
+    return _with_flutter(labelled, found.cut.flutter, found.fs_hz) if found.cut.flutter else labelled
 
 
 def _with_unclassified(labelled: Labelled, override: NDArray[np.str_]) -> Labelled:
@@ -175,6 +186,16 @@ def _with_paced(labelled: Labelled, pacing: Pacing) -> Labelled:
         rhythms=(rhythms, *(labelled.rhythms or ())),
         withheld=dict.fromkeys((Kind.VENTRICULAR, Kind.SUPRA), PACED_WITHHELD) if pacing.paced else {},
     )
+
+
+def _with_flutter(labelled: Labelled, spans: tuple[tuple[int, int], ...], fs_hz: float) -> Labelled:
+    """Name what is like ventricular flutter or fibrillation as a possible rhythm; withhold ectopy where it is much."""
+    episodes = tuple((start / fs_hz, stop / fs_hz) for start, stop in spans)
+    rhythms = (*(labelled.rhythms or ()), RhythmEpisodes(FLUTTER, episodes))
+    inside = sum(int(np.diff(np.searchsorted(labelled.sample, span))[0]) for span in spans)
+    reason = dict.fromkeys((Kind.VENTRICULAR, Kind.SUPRA), FLUTTER_WITHHELD)
+    withheld = reason if inside > _MUCH_FLUTTER * len(labelled.sample) else {}
+    return replace(labelled, flutter=spans, rhythms=rhythms, withheld={**withheld, **labelled.withheld})
 
 
 def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.events.beats import Beats, merged
-from ecgfed.events.find import Events, find_events
-from ecgfed.events.hours import stretches
-from ecgfed.events.kinds import Kind
-from ecgfed.events.rules import EventRules
-from ecgfed.record.recording import AnyRecording
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.find import Events, find_events
+from ecgfed.domain.events.hours import stretches
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.signal.filters import bridge_samples
+from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassRow, Comparison, Drawn, LeadRow
-from ecgfed.signal.filters import bridge_samples
-from ecgfed.signal.quality import LeadQuality, Reason, Stretch
 from ecgfed.tasks.report_choice import STRIP_S, Choice, Span, around, busiest_starts, chosen_strips, rate_in
 from ecgfed.tasks.report_labels import Labelled, Second
 from ecgfed.tasks.report_signal import ShownLeads, average_beats, bin_width, moving_leads, strip_bytes
-from ecgfed.text import count_of
 
 #: Columns of the timeline, and bytes that their strips may take.
 _MOST_BINS, _MOST_BYTES = 300, 6_500_000
@@ -65,7 +65,7 @@ def reading_of(
         rules: how they are counted.
         second: another reader of the same beats, or None.
     """
-    bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked])
+    bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked, *labelled.flutter])
     beats = Beats(
         labelled.sample,
         labelled.label,
@@ -76,6 +76,7 @@ def reading_of(
         bad,
         labelled.uncertain,
         labelled.confirmed,
+        labelled.doubted,
         labelled.probability,
         labelled.far,
         labelled.provisional,
@@ -289,7 +290,9 @@ class Drawing:
         recording, step = self.reading.recording, self.leads.step
         last = first + round(STRIP_S * recording.fs_hz)
         parts = [(one.start, one.stop, str(one.reason)) for one in self.reading.quality[recording.lead].stretches]
-        parts += [(start, stop, "no beats marked") for start, stop in self.reading.labelled.unmarked]
+        labelled = self.reading.labelled
+        parts += [(start, stop, "no beats marked") for start, stop in labelled.unmarked]
+        parts += [(start, stop, "possible flutter") for start, stop in labelled.flutter]
         return [
             {"start": _short((start - first) / step), "stop": _short((stop - first) / step)}
             | {"kind": "unusable", "text": text}

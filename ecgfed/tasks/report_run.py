@@ -5,14 +5,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ecgfed.base.text import shortened
+from ecgfed.core.runs.seeds import single_run_folder
 from ecgfed.reports.run_page import run_page
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, Sent
-from ecgfed.runs.seeds import single_run_folder
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.report_run_parts import run_parts
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import shortened
 
 
 @runtime_checkable

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.cohort.split import TEST, TRAIN, VALID
-from ecgfed.errors import EcgfedError, RunError
-from ecgfed.plugins import names_code
+from ecgfed.base.errors import EcgfedError, RunError
+from ecgfed.base.plugins import names_code
+from ecgfed.base.text import count_of
+from ecgfed.core.runs.document import RunDocument, read_document, typed
+from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
+from ecgfed.core.runs.stored_evaluations import StoredEvaluation, read_evaluations
+from ecgfed.core.runs.summary import RunProgress, examples_of, progress_of
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.reports.charts import Curve, Panel
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, ScoredClass, ScoredPatient, Sent
-from ecgfed.runs.document import RunDocument, read_document, typed
-from ecgfed.runs.history import HISTORY, TIMING, read_lines
-from ecgfed.runs.stored_evaluations import StoredEvaluation, read_evaluations
-from ecgfed.runs.summary import RunProgress, examples_of, progress_of
-from ecgfed.text import count_of
 
 USE = "Research use only, not for diagnosis."
 #: A number of this size is no loss of any training, and its square no number.
@@ -268,8 +268,8 @@ def _sent(document: RunDocument, lines: Lines) -> Sent | str:
     if names_code(document.method):
         return "its method is somebody's own code, which is not run for a page"
     try:
-        from ecgfed.federation.cost import round_bytes
-        from ecgfed.runs.run import open_run
+        from ecgfed.core.federation.cost import round_bytes
+        from ecgfed.core.runs.run import open_run
     except ImportError:
         return "it is measured with torch, which is not installed (pip install 'ecgfed[train]')"
     try:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.events.beats import Beats
-from ecgfed.events.rhythm import At
-from ecgfed.record.recording import AnyRecording
-from ecgfed.signal.filters import band_pass_taps
-from ecgfed.signal.long_filter import Bridged
-from ecgfed.signal.quality import LeadQuality, Reason
+from ecgfed.domain.events.beats import Beats
+from ecgfed.domain.events.rhythm import At
+from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.signal.filters import band_pass_taps
+from ecgfed.domain.signal.long_filter import Bridged
+from ecgfed.domain.signal.quality import LeadQuality, Reason
 from ecgfed.web.samples import packed
 
 #: Leads on a strip.

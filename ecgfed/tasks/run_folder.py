@@ -5,14 +5,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ecgfed.errors import EcgfedError, OptionError, RunError, StorageError
-from ecgfed.files import backup_path, is_temporary, recover_locked, remove, swap_folders, write_bytes
-from ecgfed.fsync import sync_folder
-from ecgfed.locks import LOCK_NAME, locked
-from ecgfed.runs.checkpoint import CheckpointStore
-from ecgfed.runs.document import CHECKPOINT, PROGRESS
-from ecgfed.runs.run import FILE_NAME, Run, is_interrupted_write
-from ecgfed.safe_io import MAX_JSON_BYTES, check_links, read_bounded
+from ecgfed.base.errors import EcgfedError, OptionError, RunError, StorageError
+from ecgfed.base.files import backup_path, is_temporary, recover_locked, remove, swap_folders, write_bytes
+from ecgfed.base.fsync import sync_folder
+from ecgfed.base.locks import LOCK_NAME, locked
+from ecgfed.base.safe_io import MAX_JSON_BYTES, check_links, read_bounded
+from ecgfed.core.runs.checkpoint import CheckpointStore
+from ecgfed.core.runs.document import CHECKPOINT, PROGRESS
+from ecgfed.core.runs.run import FILE_NAME, Run, is_interrupted_write
 
 #: What shows that a run has saved a round.
 _SAVED = f"{CHECKPOINT}/{PROGRESS}"

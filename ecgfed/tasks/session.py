@@ -3,26 +3,26 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import RunError
-from ecgfed.evaluation.monitor import NEVER_PREDICTED, ValidationScores
-from ecgfed.federation.data import TrainingData, excluded_beats, training_data
-from ecgfed.federation.engine_choice import open_engine
-from ecgfed.federation.estimate import remaining_seconds, step_arithmetic
-from ecgfed.federation.meta_set import with_meta_set
-from ecgfed.federation.plan import worker_count
-from ecgfed.federation.progress import ProgressCallback, TrainingProgress
-from ecgfed.federation.train import Callback, initial_state, train
-from ecgfed.federation.updates import NoisedEngine, describe_aggregation, describe_privacy_spent
-from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-from ecgfed.runs.client_states import ClientStates
-from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.noise_key import noise_key
-from ecgfed.runs.run import Run
+from ecgfed.base.errors import RunError
+from ecgfed.base.text import count_of
+from ecgfed.core.evaluation.monitor import NEVER_PREDICTED, ValidationScores
+from ecgfed.core.federation.data import TrainingData, excluded_beats, training_data
+from ecgfed.core.federation.engine_choice import open_engine
+from ecgfed.core.federation.estimate import remaining_seconds, step_arithmetic
+from ecgfed.core.federation.meta_set import with_meta_set
+from ecgfed.core.federation.plan import worker_count
+from ecgfed.core.federation.progress import ProgressCallback, TrainingProgress
+from ecgfed.core.federation.train import Callback, initial_state, train
+from ecgfed.core.federation.updates import NoisedEngine, describe_aggregation, describe_privacy_spent
+from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.core.runs.client_states import ClientStates
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.noise_key import noise_key
+from ecgfed.core.runs.run import Run
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.tasks.train_options import TrainOptions
 from ecgfed.tasks.watch import Watch, report_exclusions
-from ecgfed.text import count_of
 
 #: The run's time is told after so many rounds of a session and so many seconds.
 TIMED_ROUNDS, TIMED_S = 3, 5.0
@@ -85,7 +85,7 @@ def run_session(
             ProgressCallback(rounds, _RoundReporter(run, data, state.round, watch)),
         ]
         if tensorboard is not None:
-            from ecgfed.runs.tensorboard import WriteTensorBoard
+            from ecgfed.core.runs.tensorboard import WriteTensorBoard
 
             callbacks.append(WriteTensorBoard(tensorboard))
         clients = NoisedEngine(engine, run.plan, secret)

@@ -4,26 +4,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import OptionError, RunError
-from ecgfed.federation.data import excluded_beats, training_data
-from ecgfed.federation.engine_choice import choose_engine
-from ecgfed.federation.plan import TrainPlan, check_passes, check_requirements, participants
-from ecgfed.federation.updates import check_combining
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import Settings, make_settings
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import net_spec
-from ecgfed.privacy.noise import SITE
-from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
-from ecgfed.runs.seeds import seed_folder
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.text import count_of
+from ecgfed.core.federation.data import excluded_beats, training_data
+from ecgfed.core.federation.engine_choice import choose_engine
+from ecgfed.core.federation.plan import TrainPlan, check_passes, check_requirements, participants
+from ecgfed.core.federation.updates import check_combining
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import Settings, make_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import net_spec
+from ecgfed.core.privacy.noise import SITE
+from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
+from ecgfed.core.runs.seeds import seed_folder
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.opening import told
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, TrainOptions, default_out, resolve_options
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import count_of
 
 
 def train(
@@ -142,7 +142,7 @@ def train(
     if resume and overwrite:
         raise OptionError("--resume and --overwrite", "both given", "one of them")
     if tensorboard is not None:
-        from ecgfed.runs.tensorboard import require_tensorboard
+        from ecgfed.core.runs.tensorboard import require_tensorboard
 
         require_tensorboard()
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))

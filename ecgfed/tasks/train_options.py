@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict, cast
 
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import OptionError
-from ecgfed.methods.registry import method_by_name
-from ecgfed.plugins import names_code
-from ecgfed.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
+from ecgfed.base.errors import OptionError
+from ecgfed.base.plugins import names_code
+from ecgfed.base.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.domain.cohort.cohort import Cohort
 
 SettingValue = str | int | float | bool | None
 

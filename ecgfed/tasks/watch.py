@@ -4,9 +4,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 
-from ecgfed.beats.exclusions import Exclusions
-from ecgfed.record.opening import LONG
-from ecgfed.record.recording import AnyRecording, LongRecording
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.record.opening import LONG
+from ecgfed.domain.record.recording import AnyRecording, LongRecording
 
 _PACKAGE = __name__.partition(".")[0]
 

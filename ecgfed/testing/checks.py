@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ecgfed.deprecation import renamed_fields
-from ecgfed.text import count_of
+from ecgfed.base.deprecation import renamed_fields
+from ecgfed.base.text import count_of
 
 Subject = TypeVar("Subject")
 

@@ -1,18 +1,18 @@
-"""Checks of QRS detectors (``ecgfed.signal.detectors.Detector``), built-in and external."""
+"""Checks of QRS detectors (``ecgfed.domain.signal.detectors.Detector``), built-in and external."""
 
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.errors import EcgfedError, RecordError
-from ecgfed.signal.around_gaps import detect_around_gaps
-from ecgfed.signal.detectors import Detector, Peaks, Signal, detect_r_peaks, detector_option
-from ecgfed.signal.detectors.base import DEFAULT_MAINS_HZ, MAINS_HZ
-from ecgfed.signal.detectors.detect import peaks_problem
+from ecgfed.base.errors import EcgfedError, RecordError
+from ecgfed.base.text import count_of
+from ecgfed.domain.signal.around_gaps import detect_around_gaps
+from ecgfed.domain.signal.detectors import Detector, Peaks, Signal, detect_r_peaks, detector_option
+from ecgfed.domain.signal.detectors.base import DEFAULT_MAINS_HZ, MAINS_HZ
+from ecgfed.domain.signal.detectors.detect import peaks_problem
 from ecgfed.testing.checks import CheckReport, PluginCheck, expect, run_checks
 from ecgfed.testing.ecg import SyntheticEcg, synthetic_ecg
-from ecgfed.text import count_of
 
 #: Maximum distance of a peak from its beat (EC57's match window).
 WITHIN_S = 0.150
@@ -25,7 +25,7 @@ RATES = ((100.0, 0.8), (125.0, 1.2), (200.0, 0.8), (250.0, 0.5), (360.0, 0.8), (
 
 
 def check_detector(detector: Detector | str) -> CheckReport:
-    """Check that a detector meets the contract of ``ecgfed.signal.detectors.Detector``.
+    """Check that a detector meets the contract of ``ecgfed.domain.signal.detectors.Detector``.
 
     Args:
         detector: the detector; a registered name; or ``FILE.py:NAME`` or ``package.module:NAME``, which is loaded.

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.windows import R_INDEX, WINDOW_SAMPLES
-from ecgfed.federation.data import TrainingData
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.domain.beats.windows import R_INDEX, WINDOW_SAMPLES
 
 CLASSES = 3
 #: Maximum number of validation beats per client.

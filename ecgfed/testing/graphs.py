@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
-from ecgfed.device.classifier import Classifier
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.models import Model, Pipeline, Stage
-from ecgfed.nets.net import Inputs, Net, NetSpec
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.methods.models import Model, Pipeline, Stage
+from ecgfed.core.nets.net import Inputs, Net, NetSpec
+from ecgfed.exports.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.exports.device.classifier import Classifier
 
 _TEMPLATES: dict[tuple[NetSpec, str, tuple[tuple[str, torch.Size], ...]], GraphTemplate] = {}
 _PROPERTIES = {"tool_version": "0"}

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ecgfed.methods.base import Method
+from ecgfed.core.methods.base import Method
 from ecgfed.testing.checks import expect
 
 #: Hooks whose arguments are compared before and after a call; models have a check of their own.

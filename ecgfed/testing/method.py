@@ -1,4 +1,4 @@
-"""Checks of federated methods (``ecgfed.methods.base.Method``), built-in and external."""
+"""Checks of federated methods (``ecgfed.core.methods.base.Method``), built-in and external."""
 
 import json
 import random
@@ -11,23 +11,23 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 
-from ecgfed.errors import OptionError, RunError
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.communication_audit import audit_communication
-from ecgfed.federation.communication_log import record_communication
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Method, Tree
-from ecgfed.methods.models import Ensemble, Pipeline
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.callbacks import SaveCheckpoint
-from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.federation.batched import BatchedEngine
+from ecgfed.core.federation.communication_audit import audit_communication
+from ecgfed.core.federation.communication_log import record_communication
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method, Tree
+from ecgfed.core.methods.models import Ensemble, Pipeline
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.callbacks import SaveCheckpoint
+from ecgfed.core.runs.checkpoint import CheckpointStore
 from ecgfed.testing.checks import CheckReport, PluginCheck, SkipCheck, expect, run_checks
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 from ecgfed.testing.hooks import HookRecorder, changed, instrumented, same, snapshot
@@ -50,7 +50,7 @@ ODD = ([1] * 9, [0, 1, 2], [2], [0, 2] * 6)
 #: methods with float32 parameters of their own, where a step such as Adam's amplifies the last bit.
 DOUBLE, SINGLE = (1e-5, 1e-5), (1e-4, 1e-3)
 #: Maximum difference of a logit between torch and an exported graph, proportional to logits above the second number; as
-#: in ``ecgfed.bundles``, which cannot be imported without onnx.
+#: in ``ecgfed.exports.bundles``, which cannot be imported without onnx.
 LOGIT_TOLERANCE, LARGE_LOGIT = 1e-4, 100.0
 
 

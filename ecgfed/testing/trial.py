@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.base import Method, Tree
-from ecgfed.methods.models import Model
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.methods.base import Method, Tree
+from ecgfed.core.methods.models import Model
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.testing.checks import expect
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 from ecgfed.testing.hooks import changed, snapshot

@@ -1,10 +1,10 @@
 "use strict";
 /*
  * Which group of beats to ask for next, and what the answers so far say of all beats: the same rules as
- * ecgfed/labels/choose.py, label_errors.py and spread.py, so that a page without a server asks as Python would
+ * ecgfed/domain/labels/choose.py, label_errors.py and spread.py, so that a page without a server asks as Python would
  * (tests/labels/test_choose_js.py runs both on the same recordings). Answers are a Map: beat -> its label.
  *
- * data = the page's (ecgfed/labels/page.py), of which are used here:
+ * data = the page's (ecgfed/domain/labels/page.py), of which are used here:
  *   groups: [{parent, size, beat, prior}]     a tree, the whole first, parts after what they are part of; of the
  *                                             smallest ones also spread: [shape, rhythm, context]
  *   points: {beat: {leaf, at}}                of every beat that stands for a group: its smallest group, its point
@@ -128,7 +128,7 @@ const EcgChoose = (() => {
   }
 
   /**
-   * Return how many beats are expected to have a wrong label, as ecgfed/labels/label_errors.py does:
+   * Return how many beats are expected to have a wrong label, as ecgfed/domain/labels/label_errors.py does:
    * {beats, low, high, of}, low and high being the ends of a 90% interval.
    */
   function expectedErrors(trees, labels) {
@@ -262,7 +262,7 @@ const EcgChoose = (() => {
   const [LEAST_BEATS, MOST_CONTESTED] = [5, 3];
 
   /**
-   * Return answers to ask again, as ecgfed/labels/contested.py does: [{beat, rival, beats}], those that most beats
+   * Return answers to ask again, as ecgfed/domain/labels/contested.py does: [{beat, rival, beats}], those that most beats
    * depend on first. confirmed: a Set of answers that were given twice; beats: of `spread`.
    */
   function contested(trees, labels, beats, confirmed) {

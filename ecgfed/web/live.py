@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from ecgfed.errors import BundleError, EcgfedError, OptionError
-from ecgfed.files import check_free, write_together
-from ecgfed.safe_io import read_bounded
-from ecgfed.text import shortened
+from ecgfed.base.errors import BundleError, EcgfedError, OptionError
+from ecgfed.base.files import check_free, write_together
+from ecgfed.base.safe_io import read_bounded
+from ecgfed.base.text import shortened
 from ecgfed.web.modules import bundled
 from ecgfed.web.page import asset, escaped, inline_page
 
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--overwrite", action="store_true", help="replace the file")
     args = parser.parse_args(arguments)
     try:
-        folder = args.bundle or Path(str(files("ecgfed"))) / "model"
+        folder = args.bundle or Path(str(files("ecgfed"))) / "exports" / "model"
         bundle = None if args.no_bundle else bundle_files(folder)
         html = live_page(onnx_runtime(args.ort), bundle, args.bundle.resolve().name if args.bundle else "ecgfed/model")
         check_free([args.out], [], overwrite=args.overwrite)

@@ -1,11 +1,12 @@
-"""Bundle the ES modules of this folder into one script, for self-contained pages that cannot import files.
+"""Bundle the ES modules of this folder and of exports/js into one script, for self-contained pages that cannot import
+files.
 
 Each module becomes a function that is called once, in dependency order. Only the import and export forms used in this
 folder are supported; others raise an error, which a test checks.
 """
 
+import posixpath
 import re
-from pathlib import PurePosixPath
 
 from ecgfed.web.page import asset
 
@@ -22,20 +23,14 @@ def _names(text: str) -> list[str]:
 
 def _beside(module: str, imported: str) -> str:
     """Return the path of a module imported by another module."""
-    parts: list[str] = []
-    for part in (PurePosixPath(module).parent / imported).parts:
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(module), imported))
 
 
 def bundled(entry: str, name: str) -> str:
     """Return a script that runs a module with its imports, and binds its exports to the constant ``name``.
 
     Args:
-        entry: path of the module in this folder: ``live/main.js``.
+        entry: path of the module, from this folder: ``live/main.js``.
         name: the script's constant with the module's exports.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ecgfed.text import safe_text, shortened
+from ecgfed.base.text import safe_text, shortened
 
 _FOLDER = Path(__file__).parent
 #: The id of the element that holds a page's data.

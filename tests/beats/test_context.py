@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.beats.context import FEATURES, HISTORY, LIMIT, LOG_UNIT, LOOK_AHEAD, ContextStream, context_features
+from ecgfed.domain.beats.context import FEATURES, HISTORY, LIMIT, LOG_UNIT, LOOK_AHEAD, ContextStream, context_features
 
 Floats = NDArray[np.float64]
 AT = {name: i for i, name in enumerate(FEATURES)}

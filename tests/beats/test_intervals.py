@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.beats.intervals import HIDES_S, LONGEST_S, intervals_s, unmarked_spans
-from ecgfed.record.recording import Annotation
+from ecgfed.domain.beats.intervals import HIDES_S, LONGEST_S, intervals_s, unmarked_spans
+from ecgfed.domain.record.recording import Annotation
 
 FS_HZ = 100.0
 R = np.array([100, 180, 260, 340, 420])

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.beats.labels import BUILT_IN, LabelMap, load_label_map
-from ecgfed.errors import OptionError
-from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.beats.labels import BUILT_IN, LabelMap, load_label_map
+from ecgfed.domain.record.wfdb_files import read_annotation
 
 #: de Chazal, O'Dwyer and Reilly 2004, table 1, and what bxb does with escape beats.
 DE_CHAZAL = {

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ecgfed.beats.extract import labelled_beats, match_peaks
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.record.recording import Annotation
+from ecgfed.domain.beats.extract import labelled_beats, match_peaks
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.record.recording import Annotation
 
 MAP = BUILT_IN["mitbih12"]
 SIGNAL = np.random.default_rng(0).normal(size=4000)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from support import exported
 
 import ecgfed
-from ecgfed.device.bundle import Classifier
+from ecgfed.exports.device.bundle import Classifier
 
 #: Beats of all kinds, one that no class claims (Q), one nobody can say (?), and marks that are none.
 BEATS = "NNNNVNNANNLNNQNNNVNN?NNANNNVNNNLNN"

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import r_waves
 
-from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY, labelled_beats, windows_around
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.beats.rr import RR_NAMES
-from ecgfed.beats.windows import cut_windows, resample, rr_features
-from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.signal.filters import band_pass
+from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY, labelled_beats, windows_around
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.rr import RR_NAMES
+from ecgfed.domain.beats.windows import cut_windows, resample, rr_features
+from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
+from ecgfed.domain.signal.filters import band_pass
 
 
 def test_a_window_by_hand() -> None:

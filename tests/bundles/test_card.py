@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support import Command, exported
 
-from ecgfed.bundles.card import card_of, markdown, plain
 from ecgfed.device import open_bundle
+from ecgfed.exports.bundles.card import card_of, markdown, plain
 
 WILD = "<script>alert(1)</script> [x](http://evil) **b** `c` | d\n# head ![i](javascript:x) www.evil.org a@b.c"
 

@@ -13,12 +13,8 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from support import SavedRun, change_manifest, copied, exported
 
-from ecgfed.bundles.calibration import CalibrationFitter, ValidationLogits
-from ecgfed.bundles.prototypes import PROTOTYPES, fit_prototypes
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.device import open_bundle
-from ecgfed.errors import BundleError
-from ecgfed.evaluation.calibration import (
+from ecgfed.base.errors import BundleError
+from ecgfed.core.evaluation.calibration import (
     SPREADS,
     calibration_error,
     confidence_and_correctness,
@@ -26,7 +22,11 @@ from ecgfed.evaluation.calibration import (
     fit_temperatures,
     threshold_for,
 )
-from ecgfed.runs.run import open_run
+from ecgfed.core.runs.run import open_run
+from ecgfed.device import open_bundle
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits
+from ecgfed.exports.bundles.prototypes import PROTOTYPES, fit_prototypes
 
 
 def drawn(beats: int, temperature: float, seed: int = 0) -> tuple[Any, Any]:
@@ -169,7 +169,7 @@ def test_a_device_divides_by_the_temperature_and_marks_what_lies_below(local_run
     signal, r_samples = synthetic_signal("NNNNV" * 8, seed=5)
     found = open_bundle(bundle).classifier("p1").predict(signal, 360.0, r_samples)
     session = onnxruntime.InferenceSession(str(bundle / "patients" / "p1.onnx"), providers=["CPUExecutionProvider"])
-    from ecgfed.beats.extract import windows_around
+    from ecgfed.domain.beats.extract import windows_around
 
     window = windows_around(signal, 360.0, r_samples).window_mv
     expected = np.exp(log_softmax(session.run(None, {"window": window})[0] / 2.5, axis=1))

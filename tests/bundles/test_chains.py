@@ -12,19 +12,19 @@ import pytest
 import torch
 from support import SavedRun, snapshot, softmax, traced_once  # noqa: F401
 
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.base.errors import BundleError
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.base import Tree
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.parts import extractor_of, head_of
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.run import Run, open_run
 from ecgfed.device import open_bundle
-from ecgfed.errors import BundleError
-from ecgfed.federation.state import State
-from ecgfed.methods.base import Tree
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.parts import extractor_of, head_of
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.run import Run, open_run
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.graphs import GraphTemplate, ensemble_graph, finish
 
 
 class OwnExtractor(FedAvg):

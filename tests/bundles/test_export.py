@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from support import SavedRun, change_json, copied, exported, snapshot, softmax, traced_once  # noqa: F401
 
-import ecgfed.bundles.export as export_module
-import ecgfed.bundles.parity as parity_module
-from ecgfed.beats.rr import RR_LATEST, RR_NAMES
-from ecgfed.bundles.export import export_bundle
-from ecgfed.errors import BundleError, OptionError
-from ecgfed.evaluation.scenarios import evaluate
-from ecgfed.files import write_json
-from ecgfed.runs.run import Run, open_run
+import ecgfed.exports.bundles.export as export_module
+import ecgfed.exports.bundles.parity as parity_module
+from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.files import write_json
+from ecgfed.core.evaluation.scenarios import evaluate
+from ecgfed.core.runs.run import Run, open_run
+from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.exports.bundles.export import export_bundle
 
 PATIENTS = ["p1", "p2", "p3", "p4"]
 #: The bundle contract of the design, and what a device needs to cut windows as they were cut for training.

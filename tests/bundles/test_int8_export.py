@@ -14,18 +14,18 @@ from support import Command, SavedRun, assert_refused, change_manifest, copied, 
 from test_chains import OwnExtractor, OwnHead, _prepared
 
 import ecgfed as package
-from ecgfed.beats.path import BeatOptions
-from ecgfed.bundles.calibration import ValidationLogits
-from ecgfed.bundles.export import PatientModel, export_bundle
-from ecgfed.bundles.extend import extended_bundle
-from ecgfed.bundles.int8_variants import Int8Rule, Int8Variants, judgement
-from ecgfed.bundles.quantise import int8_layers
+from ecgfed.base.errors import BundleError
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import Bundle, open_bundle
-from ecgfed.errors import BundleError
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.net import Inputs
-from ecgfed.runs.run import open_run
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.exports.bundles.calibration import ValidationLogits
+from ecgfed.exports.bundles.export import PatientModel, export_bundle
+from ecgfed.exports.bundles.extend import extended_bundle
+from ecgfed.exports.bundles.int8_variants import Int8Rule, Int8Variants, judgement
+from ecgfed.exports.bundles.quantise import int8_layers
 from ecgfed.tasks.batch_state import call_of
 
 ANY = Int8Rule(loss=1.0, agreement=0.0)
@@ -124,13 +124,13 @@ def test_patients_of_one_model_share_its_int8_form(fedavg_run: Path, tmp_path: P
 
 def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forms that answer otherwise than their float models on every beat."""
-    honest = Int8Variants._answers
+    honest = Int8Variants._logits
 
     def otherwise(*given: Any) -> ValidationLogits:
         found = honest(*given)
         return ValidationLogits(-found.logits, found.label)
 
-    monkeypatch.setattr(Int8Variants, "_answers", otherwise)
+    monkeypatch.setattr(Int8Variants, "_logits", otherwise)
     bundle = _export(fedavg_run, tmp_path / "bundle", Int8Rule(loss=1.0), kind=OwnExtractor)
     assert not [name for name in bundle.manifest["files"] if name.startswith("int8/")]
     assert not (bundle.path / "int8").exists()

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from support import Said, assert_refused, exported
 
-from ecgfed.bundles.graph_writer import LARGE_ENSEMBLE_BYTES, large_ensemble
-from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
-from ecgfed.bundles.simplify import BEATS, ops_of, with_batch
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import Inputs, Net, NetSpec
+from ecgfed.core.personal.registry import personal_models
 from ecgfed.device import open_bundle
-from ecgfed.device.graph import BATCH, Session, check_graph
-from ecgfed.methods.registry import methods
-from ecgfed.nets.build import make_net
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import Inputs, Net, NetSpec
-from ecgfed.personal.registry import personal_models
+from ecgfed.exports.bundles.graph_writer import LARGE_ENSEMBLE_BYTES, large_ensemble
+from ecgfed.exports.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.exports.bundles.simplify import BEATS, ops_of, with_batch
+from ecgfed.exports.device.graph import BATCH, Session, check_graph
 
 #: Roles that a part of some answer has, and their parameters beside the net's own: every method's and every personal
 #: answer's are among them (test_every_role_is_tested).

@@ -11,15 +11,15 @@ import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from ecgfed.bundles.graphs import GraphTemplate
-from ecgfed.bundles.int8_variants import calibration_rows
-from ecgfed.bundles.quantise import Int8Layer, Range, int8_layers, quantise, quantised_weight, read_by_layers
-from ecgfed.bundles.ranges import RULES
-from ecgfed.device.graph import Session, check_graph
-from ecgfed.errors import BundleError
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import CONTEXT_SCALE
+from ecgfed.base.errors import BundleError
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import CONTEXT_SCALE
+from ecgfed.exports.bundles.graphs import GraphTemplate
+from ecgfed.exports.bundles.int8_variants import calibration_rows
+from ecgfed.exports.bundles.quantise import Int8Layer, Range, int8_layers, quantise, quantised_weight, read_by_layers
+from ecgfed.exports.bundles.ranges import RULES
+from ecgfed.exports.device.graph import Session, check_graph
 
 CLASSES = 5
 #: Operations that count in whole numbers, and may saturate on processors without the right instructions.

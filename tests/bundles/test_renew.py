@@ -10,15 +10,15 @@ import torch
 from onnx import numpy_helper
 from support import exported, snapshot, traced_once  # noqa: F401 (a fixture)
 
-from ecgfed.bundles.export import PatientModel
-from ecgfed.bundles.extend import extended_bundle
-from ecgfed.bundles.packing import replacing_bundle
-from ecgfed.bundles.renew import renewed_bundle
-from ecgfed.bundles.weights import global_model
+from ecgfed.base.errors import BundleError
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.net import Inputs
 from ecgfed.device import check_golden, open_bundle
-from ecgfed.errors import BundleError
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.net import Inputs
+from ecgfed.exports.bundles.export import PatientModel
+from ecgfed.exports.bundles.extend import extended_bundle
+from ecgfed.exports.bundles.packing import replacing_bundle
+from ecgfed.exports.bundles.renew import renewed_bundle
+from ecgfed.exports.bundles.weights import global_model
 
 DATA = Path(__file__).parent.parent / "data"
 OLD, OLDER = DATA / "version-1" / "bundle", DATA / "version-0.1" / "bundle"

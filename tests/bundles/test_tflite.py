@@ -20,12 +20,12 @@ import torch.nn.functional as F
 from support import Said, assert_refused
 from test_plain_graphs import feeds_for, model_of
 
-from ecgfed.bundles.simplify import with_batch
-from ecgfed.bundles.tflite import Job, tflite_of, tflite_python
-from ecgfed.bundles.tflite_steps import Steps, steps_of
+from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.device import open_bundle
-from ecgfed.device.activations import activations
-from ecgfed.errors import BundleError, OptionError
+from ecgfed.exports.bundles.simplify import with_batch
+from ecgfed.exports.bundles.tflite import Job, tflite_of, tflite_python
+from ecgfed.exports.bundles.tflite_steps import Steps, steps_of
+from ecgfed.exports.device.activations import activations
 
 PEER = Path(__file__).with_name("tflite_peer.py")
 #: What onnx2tf is given, net and role: every role of the default net, and the nets whose graphs are made otherwise.

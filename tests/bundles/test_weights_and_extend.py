@@ -16,19 +16,19 @@ from safetensors.torch import load_file, save_file
 from support import change_manifest, copied, exported, snapshot, traced_once  # noqa: F401
 
 import ecgfed as package
-from ecgfed.bundles.export import PatientModel, export_bundle
-from ecgfed.bundles.extend import extended_bundle
-from ecgfed.bundles.weights import check_weights, global_model
+from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.personal.base import PatientBeats
+from ecgfed.core.personal.kernel import Kernel
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import open_bundle
-from ecgfed.device.shipped import shipped_model
-from ecgfed.device.signatures import Signer
-from ecgfed.errors import BundleError, OptionError
-from ecgfed.methods.base import Batch
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import PatientBeats
-from ecgfed.personal.kernel import Kernel
-from ecgfed.runs.run import open_run
+from ecgfed.exports.bundles.export import PatientModel, export_bundle
+from ecgfed.exports.bundles.extend import extended_bundle
+from ecgfed.exports.bundles.weights import check_weights, global_model
+from ecgfed.exports.device.shipped import shipped_model
+from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.keys import new_key
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1" / "bundle"

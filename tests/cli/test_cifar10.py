@@ -9,10 +9,10 @@ import onnxruntime
 import pytest
 from support import Command, assert_refused, snapshot
 
-from ecgfed.cohort import cifar_files
-from ecgfed.cohort.cohort import open_cohort
+from ecgfed.base.errors import RecordError
 from ecgfed.device import open_bundle
-from ecgfed.errors import RecordError
+from ecgfed.domain.cohort import cifar_files
+from ecgfed.domain.cohort.cohort import open_cohort
 
 
 @pytest.fixture(autouse=True)

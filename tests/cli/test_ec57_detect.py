@@ -206,7 +206,7 @@ def test_detect_refuses_and_leaves_what_was_there(ecgfed: Command, recorded: Pat
 #: A detector that knows nothing and tells what it was told: a peak at ten times the mains' frequency, and one a second.
 TELLING = """
 import numpy as np
-from ecgfed.signal.detectors import Detector
+from ecgfed.domain.signal.detectors import Detector
 def find(signals_mv, fs_hz, lead, mains_hz):
     return np.union1d([int(10 * mains_hz)], np.arange(1000, signals_mv.shape[1], int(fs_hz)))
 TELLING = Detector("anything", find, "a test")

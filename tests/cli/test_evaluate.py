@@ -21,8 +21,8 @@ from support import (
     snapshot,
 )
 
-from ecgfed.evaluation.scenarios import evaluate
-from ecgfed.runs.run import open_run
+from ecgfed.core.evaluation.scenarios import evaluate
+from ecgfed.core.runs.run import open_run
 
 FILES = {"scores.json", "per_patient.csv", "per_class.csv", "learning_curves.png"}
 SCENARIOS = ["T_g", "T_p", "T_r", "T_l", "T_p_global", "T_l_clients"]

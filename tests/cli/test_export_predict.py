@@ -25,8 +25,8 @@ from support import (
     traced_once,  # noqa: F401
 )
 
-from ecgfed.beats.extract import windows_around
 from ecgfed.device import open_bundle
+from ecgfed.domain.beats.extract import windows_around
 
 #: Class names that are no WFDB symbols: spaces, another script, and longer than an annotation's note can be.
 LONG = "左脚ブロックの心拍、" * 25

@@ -162,7 +162,7 @@ def test_the_script_for_the_shell(shell: str) -> None:
 
 
 def test_methods_are_completed_from_their_files() -> None:
-    from ecgfed.methods.registry import methods
+    from ecgfed.core.methods.registry import methods
 
     assert method_names("") == sorted(methods())
     assert method_names("grp-") == ["grp-fed", "grp-fed-printed"]
@@ -182,6 +182,6 @@ def test_lists_of_runs_load_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom ecgfed_cli.main import app\n"
         f"app(['runs', 'list', {str(tmp_path)!r}], standalone_mode=False)\n"
-        "import ecgfed.runs.compare\nassert 'torch' not in sys.modules\n"
+        "import ecgfed.core.runs.compare\nassert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

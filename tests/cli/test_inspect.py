@@ -111,7 +111,7 @@ def test_the_heart_rate_is_the_detectors(ecgfed: Command, records: Path, tmp_pat
     """An own detector that marks a beat each second at 60 Hz mains, and two at 50."""
     (tmp_path / "own.py").write_text(
         "import numpy as np\n"
-        "from ecgfed.signal.detectors import Detector\n"
+        "from ecgfed.domain.signal.detectors import Detector\n"
         "find = lambda s, fs, lead, mains: np.arange(0, s.shape[1], int(fs * (mains - 40) / 20))\n"
         "OWN = Detector('own', find, 'a test')\n"
     )

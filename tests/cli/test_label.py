@@ -17,10 +17,10 @@ from record_files import write_212
 from support import Command, assert_refused, snapshot
 
 import ecgfed as package
-from ecgfed.deprecation import EcgfedDeprecation
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.labels.page import page_data as served_data
-from ecgfed.labels.user_labels import read_user_labels
+from ecgfed.base.deprecation import EcgfedDeprecation
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.domain.labels.page import page_data as served_data
+from ecgfed.domain.labels.user_labels import read_user_labels
 from ecgfed.tasks.grouped import recording_id
 
 
@@ -154,7 +154,7 @@ def test_served_labels_are_in_the_file_before_the_next_question(
     record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With all that ``serve`` does around the server: what keeps a second one out must not keep the answers out."""
-    monkeypatch.setattr("ecgfed.files._WAIT_S", 0.2)
+    monkeypatch.setattr("ecgfed.base.files._WAIT_S", 0.2)
     made = package.label(record, tmp_path / "labels", count=3, page_file=False)
     data, told = served_data(made.page), list[Any]()
     sample = min(point["sample"] for point in data["points"].values())

@@ -10,9 +10,9 @@ import wfdb
 from conftest import synthetic_signal
 from support import FEDAVG, Command, SavedRun, assert_refused, exported, traced_once  # noqa: F401
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.federation.data import training_data
-from ecgfed.runs.run import open_run
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 
 FS = 360
 #: Seconds of q1's MLII at the recorder's limit.
@@ -22,8 +22,8 @@ RAIL = (20, 30)
 @pytest.fixture(scope="module")
 def poor_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three patients of 100 beats; q1 is at the rail from 20 to 30 s, q3 throughout its second half noisy."""
-    from ecgfed.cohort.build import PrepareOptions, build_cohort
-    from ecgfed.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.folder import folder_sources
 
     folder = tmp_path_factory.mktemp("poor")
     (folder / "records").mkdir()
@@ -81,8 +81,8 @@ def test_cohort_json_says_seconds_per_reason(cohort: Cohort) -> None:
 
 def test_quality_changes_no_window(cohort: Cohort, poor_path: Path) -> None:
     """The windows are the filtered signal, flagged or not."""
-    from ecgfed.record.wfdb_files import read_recording
-    from ecgfed.signal.filters import band_pass
+    from ecgfed.domain.record.wfdb_files import read_recording
+    from ecgfed.domain.signal.filters import band_pass
 
     recording = read_recording(poor_path.parent / "records" / "q1", ("MLII",))
     filtered = band_pass(recording.signal_mv, 360.0)
@@ -166,8 +166,8 @@ def test_predict_marks_beats_in_bad_stretches(
 @pytest.mark.mitdb
 def test_a_hundredth_of_mit_bihs_beats_are_flagged(mitdb: Path) -> None:
     """Of four records, from clean to noisy: 100 none, 105 0.4%, 203 4%, 108 13%."""
-    from ecgfed.beats.extract import windows_around
-    from ecgfed.record.wfdb_files import read_annotation, read_recording
+    from ecgfed.domain.beats.extract import windows_around
+    from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 
     shares = {}
     for name in ("100", "105", "203", "108"):

@@ -5,7 +5,7 @@ import json
 import pytest
 from support import Command, assert_refused
 
-from ecgfed.methods.registry import methods
+from ecgfed.core.methods.registry import methods
 
 
 def test_the_table_has_every_method_on_one_line_at_80_columns(ecgfed: Command) -> None:

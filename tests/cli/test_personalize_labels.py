@@ -13,7 +13,7 @@ from conftest import write_record
 from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
 from support import Command, assert_refused, exported, snapshot, trace_once
 
-from ecgfed.device.shipped import shipped_model
+from ecgfed.exports.device.shipped import shipped_model
 
 
 @pytest.fixture(scope="module", autouse=True)

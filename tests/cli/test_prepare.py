@@ -14,7 +14,7 @@ import pytest
 from conftest import PATIENTS, Said, write_record
 from record_files import END, copy_record, cut, edit, flip_byte, mark
 
-from ecgfed.record.reader import FORMATS
+from ecgfed.domain.record.reader import FORMATS
 
 Run = Callable[..., Said]
 SERIAL = ("--workers", 1)

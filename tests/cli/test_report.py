@@ -96,7 +96,7 @@ def test_a_strip_holds_the_bands_own_samples(ecgfed: Command, ectopic: Path, tmp
     """The page's microvolts against the band-pass of the whole lead, computed here."""
     import base64
 
-    from ecgfed.signal.filters import band_pass
+    from ecgfed.domain.signal.filters import band_pass
 
     out = tmp_path / "page.html"
     reported(ecgfed, ectopic, "--labels", ectopic.with_suffix(".atr"), "--out", out)
@@ -188,7 +188,7 @@ def test_doubts_are_shown_where_predictions_carry_them(
     ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every third beat uncertain, and a warning: marked on strips, counted by class, said on top."""
-    from ecgfed.device.model_warnings import ModelWarning
+    from ecgfed.exports.device.model_warnings import ModelWarning
     from ecgfed.tasks import report
 
     def doubtful(*given: Any, **how: Any) -> Any:
@@ -284,7 +284,7 @@ def test_low_confidence_of_most_beats_is_a_warning(
     place: str,
 ) -> None:
     """Of fewer it is a note: counts that rest on such beats are marked themselves."""
-    from ecgfed.device.model_warnings import ModelWarning
+    from ecgfed.exports.device.model_warnings import ModelWarning
     from ecgfed.tasks import report
 
     def doubtful(*given: Any, **how: Any) -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from support import Command, assert_refused, copied
 
-from ecgfed.federation.progress import ProgressCallback, TrainingProgress
-from ecgfed.federation.state import State
-from ecgfed.federation.train import RoundOutcome
-from ecgfed.runs.tensorboard import WriteTensorBoard
+from ecgfed.core.federation.progress import ProgressCallback, TrainingProgress
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.train import RoundOutcome
+from ecgfed.core.runs.tensorboard import WriteTensorBoard
 
 
 @pytest.fixture

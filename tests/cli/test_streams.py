@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support import ECGFED, Command, assert_refused
 
-from ecgfed.errors import RunError
-from ecgfed.safe_io import read_bounded
+from ecgfed.base.errors import RunError
+from ecgfed.base.safe_io import read_bounded
 
 
 def in_a_shell(line: str) -> tuple[int, str]:
@@ -57,7 +57,7 @@ def test_too_little_memory_is_one_line(ecgfed: Command, monkeypatch: pytest.Monk
     def fails(*given: object, **more: object) -> None:
         raise error
 
-    monkeypatch.setattr("ecgfed.runs.summary.find_runs", fails)
+    monkeypatch.setattr("ecgfed.core.runs.summary.find_runs", fails)
     assert_refused(ecgfed("runs", "list", "."), "not enough memory", "ulimit -v", type(error).__name__)
 
 
@@ -65,7 +65,7 @@ def test_a_worker_that_was_killed_is_one_line(ecgfed: Command, monkeypatch: pyte
     def fails(*given: object, **more: object) -> None:
         raise BrokenProcessPool("A process in the process pool was terminated abruptly")
 
-    monkeypatch.setattr("ecgfed.runs.summary.find_runs", fails)
+    monkeypatch.setattr("ecgfed.core.runs.summary.find_runs", fails)
     assert_refused(ecgfed("runs", "list", "."), "a worker process was ended")
 
 
@@ -73,7 +73,7 @@ def test_our_own_mistakes_stay_tracebacks(ecgfed: Command, monkeypatch: pytest.M
     def fails(*given: object, **more: object) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr("ecgfed.runs.summary.find_runs", fails)
+    monkeypatch.setattr("ecgfed.core.runs.summary.find_runs", fails)
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         ecgfed("runs", "list", ".")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support import Command, assert_refused, copied
 
-from ecgfed.privacy.accountant import DELTA, epsilon_of
+from ecgfed.core.privacy.accountant import DELTA, epsilon_of
 
 SMALL = ("--method", "fedavg", "--local-steps", 2, "--batch-size", 16, "--width", 0.35, "--eval-every", 0)
 NOISED = ("--dp-clip", 0.5, "--dp-noise", 2)

@@ -83,7 +83,7 @@ def test_a_file_that_ends_too_soon_is_no_ctrl_d(ecgfed: Command, monkeypatch: py
     def ends(folder: Path) -> list[Path]:
         raise EOFError("No data left in file")
 
-    monkeypatch.setattr("ecgfed.runs.summary.find_runs", ends)
+    monkeypatch.setattr("ecgfed.core.runs.summary.find_runs", ends)
     with pytest.raises(EOFError, match="No data left"):
         ecgfed("runs", "list")
 

@@ -11,13 +11,13 @@ import pytest
 from conftest import PATIENTS, write_record
 from record_files import cut, flip_byte
 
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.beats.path import BeatOptions
-from ecgfed.beats.rr import RR_NAMES
-from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.cohort.folder import folder_sources
-from ecgfed.errors import CohortError, OptionError, RecordError, StorageError
+from ecgfed.base.errors import CohortError, OptionError, RecordError, StorageError
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.rr import RR_NAMES
+from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.folder import folder_sources
 
 DEFAULT = PrepareOptions()
 

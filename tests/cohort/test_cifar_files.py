@@ -11,9 +11,9 @@ import cifar_source as cs
 import numpy as np
 import pytest
 
-from ecgfed.cohort import cifar_files
-from ecgfed.cohort.cifar_files import read_cifar10
-from ecgfed.errors import CohortError, OptionError
+from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.domain.cohort import cifar_files
+from ecgfed.domain.cohort.cifar_files import read_cifar10
 
 
 @pytest.fixture(autouse=True)

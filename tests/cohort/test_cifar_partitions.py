@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from support import resealed
 
-from ecgfed.cohort.cifar import (
+from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.domain.cohort.cifar import (
     LEAST_IMAGES,
     CifarOptions,
     build_cifar_cohort,
@@ -16,11 +17,10 @@ from ecgfed.cohort.cifar import (
     imbalanced_stock,
     long_tailed_counts,
 )
-from ecgfed.cohort.cohort import NOBODY, open_cohort
-from ecgfed.cohort.pack import pack_cohort
-from ecgfed.cohort.split import TEST, TRAIN, VALID
-from ecgfed.cohort.summary import summarise
-from ecgfed.errors import CohortError, OptionError
+from ecgfed.domain.cohort.cohort import NOBODY, open_cohort
+from ecgfed.domain.cohort.pack import pack_cohort
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
+from ecgfed.domain.cohort.summary import summarise
 
 
 def rng(seed: int) -> np.random.Generator:

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.cohort.cifar import CifarOptions, build_cifar_cohort
-from ecgfed.cohort.cifar_files import CifarImages, read_cifar10
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.split import TEST
-from ecgfed.nets.images import PIXEL_MEAN, PIXEL_STD
+from ecgfed.core.nets.images import PIXEL_MEAN, PIXEL_STD
+from ecgfed.domain.cohort.cifar import CifarOptions, build_cifar_cohort
+from ecgfed.domain.cohort.cifar_files import CifarImages, read_cifar10
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.split import TEST
 
 pytestmark = pytest.mark.cifar10
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.summary import summarise
-from ecgfed.cohort.writer import CohortWriter
-from ecgfed.errors import CohortError
+from ecgfed.base.errors import CohortError
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.summary import summarise
+from ecgfed.domain.cohort.writer import CohortWriter
 
 #: The contract's arrays: name, type, what one beat takes.
 CONTRACT = {

@@ -17,11 +17,11 @@ import pytest
 from support import Command, assert_refused, change_json, copied, snapshot
 
 from ecgfed import evaluate, train
-from ecgfed.cohort import arrays as arrays_module
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.pack import pack_cohort, unpack_cohort
-from ecgfed.errors import CohortError, RunError
-from ecgfed.runs.run import open_run
+from ecgfed.base.errors import CohortError, RunError
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort import arrays as arrays_module
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.pack import pack_cohort, unpack_cohort
 
 NAMES = ["../../../x/y", "/etc/x", "..", "", "a\\b", "a\nb", "x" * 300, 7, None, "nul"]
 
@@ -445,7 +445,7 @@ def test_a_pack_that_claims_far_more_than_it_holds(packed: Path, tmp_path: Path)
         bomb(bad, name, (rows,), "|u1")
     assert bad.stat().st_size < 2e6
     done = in_a_gigabyte(
-        "from ecgfed.cohort.pack import unpack_cohort; from pathlib import Path\n"
+        "from ecgfed.domain.cohort.pack import unpack_cohort; from pathlib import Path\n"
         f"try: unpack_cohort(Path({str(bad)!r}), Path({str(tmp_path / 'out')!r}))\n"
         "except Exception as e: print(type(e).__name__, e)"
     )
@@ -458,7 +458,8 @@ def test_an_npz_recording_that_claims_far_more_than_it_holds(tmp_path: Path) -> 
     bad = bomb(tmp_path / "r.npz", "signal", (2, 500_000_000), "|i1")
     assert bad.stat().st_size < 1.1e6
     done = in_a_gigabyte(
-        "from ecgfed.record.reader import read_recording; from ecgfed.record.recording import ReadOptions\n"
+        "from ecgfed.domain.record.reader import read_recording; from ecgfed.domain.record.recording import "
+        "ReadOptions\n"
         f"try: read_recording({str(bad)!r}, how=ReadOptions(360, 'mV', ('a', 'b')))\n"
         "except Exception as e: print(type(e).__name__, e)"
     )

@@ -8,11 +8,11 @@ import pytest
 from demo_records import CLASSES, FS_HZ, NAMES, Record
 from scipy import signal as dsp
 
-from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.demo import write_demo_records
-from ecgfed.errors import OptionError
-from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.demo import write_demo_records
+from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 
 #: Millivolt in both leads, three samples after the R wave of beat 100.
 FROZEN_MV = [

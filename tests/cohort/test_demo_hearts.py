@@ -8,9 +8,9 @@ import pytest
 from demo_records import CLASSES, FS_HZ, NAMES, Record
 from scipy import signal as dsp
 
-from ecgfed.cohort.build import Source
-from ecgfed.cohort.demo import write_demo_records
-from ecgfed.signal.detectors import OURS, detect_r_peaks
+from ecgfed.domain.cohort.build import Source
+from ecgfed.domain.cohort.demo import write_demo_records
+from ecgfed.domain.signal.detectors import OURS, detect_r_peaks
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.cohort import cifar_files, download
-from ecgfed.errors import MissingExtraError, StorageError
+from ecgfed.base.errors import MissingExtraError, StorageError
+from ecgfed.domain.cohort import cifar_files, download
 from ecgfed.tasks.prepare import prepare_mitbih
 
 FILES = {"100.atr": b"short", "100.dat": np.random.default_rng(0).bytes(300_000), "100.hea": b"100 2 360 650000\n"}

@@ -12,10 +12,10 @@ import wfdb
 from conftest import Said, synthetic_signal, write_record
 
 import ecgfed as front
-from ecgfed.beats.exclusions import WARN_SHARE, Exclusions
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.split import TRAIN
-from ecgfed.errors import CohortError
+from ecgfed.base.errors import CohortError
+from ecgfed.domain.beats.exclusions import WARN_SHARE, Exclusions
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.split import TRAIN
 
 FS = 360.0
 
@@ -83,7 +83,7 @@ def test_a_cohort_with_a_lead_that_was_off_trains(
 def test_a_cohort_of_an_older_version_trains_without_its_empty_windows(
     lead_off: tuple[Path, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ecgfed.beats.path.empty_windows", lambda window_mv, *_: np.zeros(len(window_mv), bool))
+    monkeypatch.setattr("ecgfed.domain.beats.path.empty_windows", lambda window_mv, *_: np.zeros(len(window_mv), bool))
     cohort = front.prepare_folder(lead_off[0], tmp_path / "c", leads=("MLII",), workers=1)
     monkeypatch.undo()
     still = np.ptp(cohort.beats, axis=(1, 2)) <= 0.010

@@ -9,11 +9,11 @@ import pytest
 from conftest import synthetic_signal
 from record_files import edf_bytes, write_212
 
-from ecgfed.beats.path import BeatOptions
-from ecgfed.cohort.build import PrepareOptions, build_cohort
-from ecgfed.cohort.folder import folder_sources
-from ecgfed.errors import CohortError, EcgfedError
-from ecgfed.record.recording import ReadOptions
+from ecgfed.base.errors import CohortError, EcgfedError
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+from ecgfed.domain.cohort.folder import folder_sources
+from ecgfed.domain.record.recording import ReadOptions
 
 RAMP = [list(range(0, 40, 10)), list(range(40, 0, -10))]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from record_files import write_212
 
-from ecgfed.cohort.folder import folder_sources
-from ecgfed.errors import CohortError, EcgfedError, OptionError
+from ecgfed.base.errors import CohortError, EcgfedError, OptionError
+from ecgfed.domain.cohort.folder import folder_sources
 
 RAMP = [list(range(0, 40, 10)), list(range(40, 0, -10))]
 

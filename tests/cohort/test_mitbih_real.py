@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from record_files import copy_record, flip_byte
 
-from ecgfed.beats.context import FEATURES
-from ecgfed.beats.labels import BUILT_IN
-from ecgfed.beats.path import BeatOptions
-from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.cohort.mitbih import count_check, mitbih_sources, published_sha256, record_names, wrong_files
-from ecgfed.cohort.split import TEST, TRAIN, VALID
-from ecgfed.cohort.summary import summarise
-from ecgfed.errors import CohortError, OptionError
+from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.domain.beats.context import FEATURES
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.mitbih import count_check, mitbih_sources, published_sha256, record_names, wrong_files
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
+from ecgfed.domain.cohort.summary import summarise
 from ecgfed.tasks.prepare import prepare_mitbih
 
 #: Beats of each class on the 46 records with MLII.

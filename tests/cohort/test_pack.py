@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.cohort.cohort import ARRAYS, open_cohort
-from ecgfed.cohort.pack import pack_cohort, unpack_cohort
-from ecgfed.errors import CohortError
+from ecgfed.base.errors import CohortError
+from ecgfed.domain.cohort.cohort import ARRAYS, open_cohort
+from ecgfed.domain.cohort.pack import pack_cohort, unpack_cohort
 
 
 def test_beats_come_back_within_half_a_microvolt_and_the_rest_exactly(cohort_path: Path, tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_what_is_no_packed_cohort_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.mitdb
 def test_all_of_mitbih_travels_in_under_60_mb(mitdb: Path, tmp_path: Path) -> None:
-    from ecgfed.cohort.build import PrepareOptions, build_cohort
-    from ecgfed.cohort.mitbih import mitbih_sources
+    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.mitbih import mitbih_sources
 
     options = PrepareOptions()
     build_cohort(mitbih_sources(mitdb, options)[0], tmp_path / "cohort", options, kind="mitbih")

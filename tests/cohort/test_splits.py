@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from ecgfed.cohort.split import TEST, TRAIN, VALID, split_beats
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID, split_beats
 
 
 def counts(split: np.ndarray) -> tuple[int, int, int]:

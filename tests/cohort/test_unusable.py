@@ -11,8 +11,8 @@ from record_files import edf_bytes
 from support import assert_refused
 
 import ecgfed as front
-from ecgfed.cohort.problems import UnusableError
-from ecgfed.errors import CohortError, RecordError
+from ecgfed.base.errors import CohortError, RecordError
+from ecgfed.domain.cohort.problems import UnusableError
 from ecgfed.tasks.watch import EcgfedWarning
 
 

@@ -13,10 +13,10 @@ import onnx
 import pytest
 from support import Command, assert_refused, change_manifest, copied, exported
 
-from ecgfed.beats.labels import LabelMap
+from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
-from ecgfed.device.graph_metadata import class_table
-from ecgfed.errors import BundleError
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.exports.device.graph_metadata import class_table
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1"
 Manifest = dict[str, Any]

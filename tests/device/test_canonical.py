@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import exported
 
-from ecgfed.device.canonical import canonical, digest_of
+from ecgfed.exports.device.canonical import canonical, digest_of
 
 #: RFC 8785, appendix B: IEEE 754 bits -> what ECMAScript writes.
 NUMBERS = {

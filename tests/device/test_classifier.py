@@ -12,11 +12,11 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 from support import SavedRun, exported, softmax
 
-from ecgfed.beats.extract import Windows, windows_around
-from ecgfed.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, open_bundle
-from ecgfed.device.calibration import Calibration
-from ecgfed.errors import BundleError, RecordError
+from ecgfed.domain.beats.extract import Windows, windows_around
+from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.exports.device.calibration import Calibration
 
 SYMBOLS = "NNNNV" * 12
 #: RR features of a cohort where nothing else is asked for.
@@ -79,7 +79,7 @@ def test_beats_that_are_shared_out_among_threads_come_back_in_order(
 ) -> None:
     window, rr = _windows(1100), _rr(1100)
     alone = with_rr.logits(window, rr)
-    monkeypatch.setattr("ecgfed.device.classifier._SHARED", 300)
+    monkeypatch.setattr("ecgfed.exports.device.classifier._SHARED", 300)
     np.testing.assert_array_equal(with_rr.logits(window, rr), alone)
 
 
@@ -91,7 +91,7 @@ def test_how_many_beats_are_run_at_once_changes_no_bit(
     window = rng.normal(0, 0.3, (300, 1, 256)).astype(np.float32)
     rr = rng.normal(0, 1, (300, len(RR_NAMES[with_rr.rr]))).astype(np.float32)
     expected = with_rr.logits(window, rr)
-    monkeypatch.setattr("ecgfed.device.classifier.AT_ONCE", at_once)
+    monkeypatch.setattr("ecgfed.exports.device.classifier.AT_ONCE", at_once)
     np.testing.assert_array_equal(with_rr.logits(window, rr), expected)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.device import Drift
-from ecgfed.device.drift import OF_THE_SIGNAL, REASONS, DriftBounds
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.exports.device.drift import OF_THE_SIGNAL, REASONS, DriftBounds
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "drift"
 #: A made-up beat, one millivolt high, and another of another shape.

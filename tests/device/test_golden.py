@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from support import change_manifest, copied, exported
 
-import ecgfed.device.golden as module
-from ecgfed.bundles.golden import RECORDINGS
+import ecgfed.exports.device.golden as module
+from ecgfed.base.errors import BundleError
 from ecgfed.device import check_golden, open_bundle
-from ecgfed.errors import BundleError
+from ecgfed.exports.bundles.golden import RECORDINGS
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1"
 Golden = dict[str, Any]

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from support import copied, exported
 
-from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.base.errors import BundleError
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.parts import extractor_of, head_of
 from ecgfed.device import Classifier
-from ecgfed.device.graph import BATCH, check_graph
-from ecgfed.device.graph_shapes import check_operations
-from ecgfed.device.onnx_file import read_model, read_parts
-from ecgfed.device.operations import OPERATIONS
-from ecgfed.device.protobuf import WireError
-from ecgfed.errors import BundleError
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.parts import extractor_of, head_of
+from ecgfed.exports.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.exports.device.graph import BATCH, check_graph
+from ecgfed.exports.device.graph_shapes import check_operations
+from ecgfed.exports.device.onnx_file import read_model, read_parts
+from ecgfed.exports.device.operations import OPERATIONS
+from ecgfed.exports.device.protobuf import WireError
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1" / "bundle"
 CLASSES = tuple("NLRV")
@@ -391,7 +391,7 @@ def test_a_hostile_graph_takes_no_memory_and_no_time(tmp_path: Path) -> None:
     for number, (model, _) in enumerate(HUGE.values()):
         (tmp_path / f"{number}.onnx").write_bytes(model.SerializeToString())
     code = (
-        "import pathlib, sys\nfrom ecgfed.device import Classifier\nfrom ecgfed.errors import BundleError\n"
+        "import pathlib, sys\nfrom ecgfed.device import Classifier\nfrom ecgfed.base.errors import BundleError\n"
         "for path in pathlib.Path(sys.argv[1]).glob('*.onnx'):\n"
         "    try:\n        Classifier([path], tuple('NLRV'), rr=False)\n"
         "    except BundleError:\n        continue\n    raise SystemExit(f'{path} passed')\n"

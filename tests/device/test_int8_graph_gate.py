@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from ecgfed.bundles.graphs import GraphTemplate
-from ecgfed.bundles.quantise import Range, quantise, read_by_layers
+from ecgfed.base.errors import BundleError
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import NetSpec
 from ecgfed.device import Classifier
-from ecgfed.device.graph_shapes import check_operations
-from ecgfed.device.onnx_file import read_model, read_parts
-from ecgfed.errors import BundleError
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import NetSpec
+from ecgfed.exports.bundles.graphs import GraphTemplate
+from ecgfed.exports.bundles.quantise import Range, quantise, read_by_layers
+from ecgfed.exports.device.graph_shapes import check_operations
+from ecgfed.exports.device.onnx_file import read_model, read_parts
 
 CLASSES = tuple("NLRV")
 F, I8 = TensorProto.FLOAT, TensorProto.INT8

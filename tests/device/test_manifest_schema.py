@@ -12,9 +12,9 @@ import pytest
 from support import Command, exported, traced_once  # noqa: F401 (a fixture)
 
 import ecgfed as front
-from ecgfed.cohort import cifar_files
 from ecgfed.device import check_golden, open_bundle
-from ecgfed.device.shipped import MODEL
+from ecgfed.domain.cohort import cifar_files
+from ecgfed.exports.device.shipped import MODEL
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is of the extra 'dev'")
 Manifest = dict[str, Any]
@@ -149,7 +149,7 @@ def test_who_opens_bundles_needs_no_jsonschema() -> None:
 
     code = (
         "import sys; sys.modules['jsonschema'] = None\n"
-        "from ecgfed.device import open_bundle; from ecgfed.device.shipped import MODEL\n"
+        "from ecgfed.device import open_bundle; from ecgfed.exports.device.shipped import MODEL\n"
         "open_bundle(MODEL).classifier()"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,8 +8,8 @@ from conftest import synthetic_signal, write_record
 from support import exported
 
 import ecgfed
-from ecgfed.errors import EcgfedError, RecordError
-from ecgfed.record.leads import choose_lead
+from ecgfed.base.errors import EcgfedError, RecordError
+from ecgfed.domain.record.leads import choose_lead
 
 
 @pytest.fixture

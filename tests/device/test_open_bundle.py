@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support import change_json, change_manifest, copied, exported
 
+from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
-from ecgfed.errors import BundleError
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from support import change_manifest, copied, exported
 
+from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
-from ecgfed.device.preprocessing import difference, preprocessing_metadata
-from ecgfed.device.shipped import MODEL
-from ecgfed.errors import BundleError
+from ecgfed.exports.device.preprocessing import difference, preprocessing_metadata
+from ecgfed.exports.device.shipped import MODEL
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def test_the_taps_are_those_of_scipy() -> None:
 
 
 def test_features_are_those_that_come_out_in_their_order() -> None:
-    from ecgfed.beats.rr import RR_NAMES
+    from ecgfed.domain.beats.rr import RR_NAMES
 
     for version, names in RR_NAMES.items():
         told = preprocessing_metadata(version)["rr"]

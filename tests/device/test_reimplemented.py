@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from reimplemented import Runtime
 from support import change_manifest, copied, exported
 
-from ecgfed.beats.context import context_features
-from ecgfed.beats.extract import windows_around
-from ecgfed.beats.windows import resample, rr_features
-from ecgfed.bundles.describe import preprocessing_of
-from ecgfed.device.shipped import MODEL
-from ecgfed.signal.block_quality import lead_quality
-from ecgfed.signal.filters import band_pass, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL
+from ecgfed.domain.beats.context import context_features
+from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.windows import resample, rr_features
+from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.filters import band_pass, fill_gaps
+from ecgfed.domain.signal.quality import NO_SIGNAL
+from ecgfed.exports.bundles.describe import preprocessing_of
+from ecgfed.exports.device.shipped import MODEL
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from support import Command, assert_refused, copied, exported, snapshot, traced_once  # noqa: F401
 
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.packing import replacing_bundle
+from ecgfed.base.errors import BundleError, MissingExtraError, OptionError
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import open_bundle
-from ecgfed.device.signatures import Signer
-from ecgfed.errors import BundleError, MissingExtraError, OptionError
-from ecgfed.runs.run import open_run
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.packing import replacing_bundle
+from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.keys import KeyPair, key_of, new_key
 from ecgfed.tasks.predict import predict
 
@@ -208,7 +208,7 @@ def test_without_the_package_a_signature_is_told_and_not_believed(
     signed: Path, pair: KeyPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The base install: it predicts, says whose key is claimed, and refuses only where one asks for trust."""
-    monkeypatch.setattr("ecgfed.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("ecgfed.base.extras.find_spec", lambda name: None)
     found = open_bundle(signed).signature
     assert found is not None
     assert found.as_json() == {"key": pair.key, "verified": False, "trusted": False}

@@ -14,21 +14,21 @@ from conftest import synthetic_signal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from spoiled_signals import rails_by_median
 
-from ecgfed.beats.context import BLOCK, LOOK_AHEAD
-from ecgfed.beats.extract import Windows
-from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats
-from ecgfed.beats.stream import BeatStream
-from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
-from ecgfed.device.predictions import Predictions
-from ecgfed.device.shipped import shipped_model
-from ecgfed.device.stream import LATENCY
-from ecgfed.errors import BundleError, RecordError
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import Recording
-from ecgfed.signal.filters import LENGTH_S
-from ecgfed.signal.quality import LIMIT_MV, rails
+from ecgfed.domain.beats.context import BLOCK, LOOK_AHEAD
+from ecgfed.domain.beats.extract import Windows
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats
+from ecgfed.domain.beats.stream import BeatStream
+from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.filters import LENGTH_S
+from ecgfed.exports.device.predictions import Predictions
+from ecgfed.exports.device.shipped import shipped_model
+from ecgfed.exports.device.stream import LATENCY
 
 Signals = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def whole_of(signals: Signals, fs_hz: float, rr_version: int) -> RecordingBeats:
 
 def limits(lead: NDArray[np.float64]) -> tuple[float, ...]:
     """The lead's own extremes, as ``predict`` takes them for the converter's."""
-    return rails(np.clip(lead[np.isfinite(lead)], -LIMIT_MV, LIMIT_MV))
+    return rails_by_median(lead)
 
 
 def streamed(stream: StreamClassifier, signals: Signals, sizes: list[int]) -> list[StreamBeat]:

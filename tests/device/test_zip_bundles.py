@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from support import Command, assert_refused, copied, exported
 
-from ecgfed.bundles.packing import packed, replacing_bundle
+from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.device import check_golden, open_bundle
 from ecgfed.device import zip_file as module
-from ecgfed.errors import BundleError, OptionError
+from ecgfed.exports.bundles.packing import packed, replacing_bundle
 
 RECORD = Path(__file__).parent.parent / "data" / "version-0.1" / "recording" / "demo01"
 

@@ -18,7 +18,7 @@ from browser_driver import HERE, chromium_path, driver_path
 from ecgfed_cli.main import app
 
 import ecgfed
-from ecgfed.methods.registry import methods
+from ecgfed.core.methods.registry import methods
 
 pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parent.parent.parent
@@ -108,7 +108,7 @@ def commands(group: typer.core.TyperGroup, before: str = "") -> list[str]:
 
 
 def test_every_method_has_a_page_with_its_settings(site: Path) -> None:
-    from ecgfed.methods.settings import settings_of
+    from ecgfed.core.methods.settings import settings_of
 
     for name, kind in methods().items():
         text = (site / "methods" / f"{name}.html").read_text(encoding="utf-8")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
-from ecgfed.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
-from ecgfed.evaluation.scores import confusion
+from ecgfed.core.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
+from ecgfed.core.evaluation.scores import confusion
 
 TRUTH = np.array([0] * 6 + [1] * 3 + [2])
 GUESS = np.array([0, 0, 0, 1, 2, 0, 1, 1, 0, 2])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from wfdb.processing import compare_annotations
 
-from ecgfed.evaluation.ec57 import CLASSES, MAPPINGS, BeatComparison, aggregate, compare
-from ecgfed.record.recording import Annotation
-from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.core.evaluation.ec57 import CLASSES, MAPPINGS, BeatComparison, aggregate, compare
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.record.wfdb_files import read_annotation
 
 FS_HZ = 360.0
 START = 300 * 360

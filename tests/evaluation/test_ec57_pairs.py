@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.evaluation.ec57 import BeatComparison, compare
-from ecgfed.record.recording import Annotation
+from ecgfed.core.evaluation.ec57 import BeatComparison, compare
+from ecgfed.domain.record.recording import Annotation
 
 PAIRS = Path(__file__).parents[1] / "data/ec57/pairs.npz"
 COUNT = 400

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ecgfed.evaluation.result import Scores, with_spread
+from ecgfed.core.evaluation.result import Scores, with_spread
 
 
 def result(t_g: float, f1: float, own: tuple[float, float]) -> dict[str, Any]:

@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from support import SavedRun, copied, resealed, softmax
 
-from ecgfed.cohort.build import PrepareOptions, build_cohort
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.folder import folder_sources
-from ecgfed.errors import CohortError, RunError
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scenarios import evaluate
-from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import train
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.run import open_run
+from ecgfed.base.errors import CohortError, RunError
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scenarios import evaluate
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import train
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.folder import folder_sources
 
 TEST = 2
 #: key in the result -> the classes scikit-learn averages over (None: its default)

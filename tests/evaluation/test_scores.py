@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
 
-from ecgfed.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
+from ecgfed.core.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
 
 CLASSES = 6
 #: Labels from a few of the classes only, so that some are missing from truth, from prediction or from both.

@@ -11,20 +11,20 @@ import pytest
 from conftest import train_run
 from support import traced_once  # noqa: F401
 
-import ecgfed.evaluation.predict as predict
-import ecgfed.evaluation.scenarios as scenarios
-from ecgfed.bundles.export import export_bundle
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.federation.data import training_data
-from ecgfed.federation.state import State
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Tree
-from ecgfed.methods.models import Pipeline, Stage
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.client_states import ClientStates
-from ecgfed.runs.run import open_run
+import ecgfed.core.evaluation.predict as predict
+import ecgfed.core.evaluation.scenarios as scenarios
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Tree
+from ecgfed.core.methods.models import Pipeline, Stage
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.client_states import ClientStates
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.exports.bundles.export import export_bundle
 
 
 class Counted(ClientStates):

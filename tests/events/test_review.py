@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ecgfed.events.beats import Beats, merged
-from ecgfed.events.ectopy import Ectopy, ectopy
-from ecgfed.events.find import find_events
-from ecgfed.events.kinds import Kind, kind_of
-from ecgfed.events.rules import EventRules
+from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.ectopy import Ectopy, ectopy
+from ecgfed.domain.events.find import find_events
+from ecgfed.domain.events.kinds import Kind, kind_of
+from ecgfed.domain.events.rules import EventRules
 
 FS = 100.0
 CLASSES = ("N", "V", "A", "F")

@@ -5,15 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ecgfed.errors import OptionError
-from ecgfed.events.beats import Beats, merged
-from ecgfed.events.ectopy import ectopy
-from ecgfed.events.find import find_events
-from ecgfed.events.hours import busiest, stretches
-from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
-from ecgfed.events.rules import EventRules
-from ecgfed.record.recording import BEAT_SYMBOLS
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.ectopy import ectopy
+from ecgfed.domain.events.find import find_events
+from ecgfed.domain.events.hours import busiest, stretches
+from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
+from ecgfed.domain.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.recording import BEAT_SYMBOLS
 
 FS = 100.0
 CLASSES = ("N", "V", "A", "F", "/")
@@ -342,6 +342,81 @@ def test_which_unconfirmed_intervals_are_listed() -> None:
     assert listed == pytest.approx([3.0, 4.0])
     nothing = pauses(unconfirmed([4.0], 0), RULES)
     assert (nothing.longest, len(nothing.not_confirmed)) == (None, 1)
+
+
+def test_a_lowest_rate_that_unconfirmed_intervals_would_lower_is_not_confirmed() -> None:
+    """Forty intervals of 1 s; one of 3 s among them would make 8 of them last 10 s: 48/min, 20% lower than 60."""
+    rr_s = [1.0] * 20 + [3.0] + [1.0] * 20
+    rates = heart_rates(unconfirmed(rr_s, 20), RULES)
+    assert rates.lowest is not None
+    assert rates.highest is not None
+    assert (rates.lowest.value, rates.lowest.confirmed) == (pytest.approx(60.0), False)
+    assert (rates.highest.value, rates.highest.confirmed) == (pytest.approx(60.0), True)
+    rr_s[20] = 1.6  # 8 in 8.6 s: 55.8/min, 7% lower
+    lowest = heart_rates(unconfirmed(rr_s, 20), RULES).lowest
+    assert lowest is not None
+    assert lowest.confirmed
+    assert heart_rates(beats_of("N" * 42, rr_s), RULES).lowest == dataclasses.replace(lowest, **found_at(rr_s))
+
+
+def found_at(rr_s: list[float]) -> dict[str, float]:
+    """The lowest rate over eight intervals in a row and where it is, by hand."""
+    sums = [sum(rr_s[at : at + 8]) for at in range(len(rr_s) - 7)]
+    first = int(np.argmax(np.round(sums, 6)))
+    start = 1.0 + sum(rr_s[:first])
+    return {
+        "value": pytest.approx(480 / sums[first]),
+        "start_s": pytest.approx(start),
+        "stop_s": pytest.approx(start + sums[first]),
+    }
+
+
+def test_a_highest_rate_that_unconfirmed_intervals_would_raise_is_not_confirmed() -> None:
+    """Two unconfirmed intervals of 0.5 s in place of one of 1 s: 8 of them in 7 s are 68.6/min, 14% more than 60."""
+    rates = heart_rates(unconfirmed([1.0] * 20 + [0.5, 0.5] + [1.0] * 20, 20, 21), RULES)
+    assert rates.lowest is not None
+    assert rates.highest is not None
+    assert (rates.highest.value, rates.highest.confirmed) == (pytest.approx(60.0), False)
+    assert rates.lowest.confirmed
+
+
+def test_a_rate_above_220_is_never_confirmed() -> None:
+    """Intervals of 0.25 s, 240/min; by the marks of a person, whom nothing second-guesses, they stand."""
+    marks = beats_of("N" * 21, 0.25)
+    looked_at = dataclasses.replace(marks, confirmed=np.ones(20, np.bool_))
+    for beats, confirmed in ((marks, True), (looked_at, False)):
+        highest = heart_rates(beats, RULES).highest
+        assert highest is not None
+        assert (highest.value, highest.confirmed) == (pytest.approx(240.0), confirmed)
+    slower = dataclasses.replace(beats_of("N" * 21, 0.3), confirmed=np.ones(20, np.bool_))  # 200/min
+    highest = heart_rates(slower, RULES).highest
+    assert highest is not None
+    assert highest.confirmed
+
+
+def test_a_longest_interval_with_a_longer_unconfirmed_one_is_not_confirmed() -> None:
+    found = pauses(unconfirmed([1.0, 2.5, 2.0, 1.0], 1), RULES)
+    assert found.longest is not None
+    assert (found.longest.value, found.longest.confirmed) == (2.0, False)
+    assert [(one.value, one.confirmed) for one in found.not_confirmed] == [(2.5, False)]
+    found = pauses(unconfirmed([2.8, 2.5, 2.0, 1.0], 1), RULES)
+    assert found.longest is not None
+    assert (found.longest.value, found.longest.confirmed) == (pytest.approx(2.8), True)
+
+
+def test_beats_that_a_second_analysis_takes_for_none() -> None:
+    """Without the beats at 22 and 23 s one interval of 3 s is left, a possible pause, and 8 intervals last 10 s."""
+    beats = unconfirmed([1.0] * 40, 20, 21, 22)
+    doubted = np.isin(np.arange(41), [21, 22])
+    beats = dataclasses.replace(beats, doubted=doubted)
+    found, rates = pauses(beats, RULES), heart_rates(beats, RULES)
+    assert [(one.value, one.start_s, one.stop_s) for one in found.not_confirmed] == [(3.0, 21.0, 24.0)]
+    assert found.longest is not None
+    assert rates.lowest is not None
+    assert (found.found, found.longest.confirmed, rates.lowest.confirmed) == ((), False, False)
+    assert rates.lowest.value == pytest.approx(60.0)
+    across = dataclasses.replace(beats, unusable=merged([(2250, 2260)]))  # nothing is measured across it
+    assert pauses(across, RULES).not_confirmed == ()
 
 
 def test_withheld_counts() -> None:

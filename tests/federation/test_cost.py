@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from ecgfed.errors import OptionError
-from ecgfed.federation.cost import CLIENTS, Cost, cost_of, round_bytes
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.communication import summarize
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.layers import trainable
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.parts import count_parameters, extractor_of, head_of
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.cost import CLIENTS, Cost, cost_of, round_bytes
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.methods.communication import summarize
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.layers import trainable
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.parts import count_parameters, extractor_of, head_of
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 #: Rows of the page's table: every method as it is, and settings that change what travels. Settings that are needed for

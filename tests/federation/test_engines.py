@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from ecgfed.errors import OptionError, RunError
-from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine_choice import open_engine
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.core.federation.batched import BatchedEngine
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.engine_choice import open_engine
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 #: sizes with a short last batch, one smaller than a batch, and more clients than slots
 SIZES = (20, 33, 5, 16, 41)

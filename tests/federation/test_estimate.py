@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.estimate import POINTS, remaining_seconds, step_arithmetic
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.estimate import POINTS, remaining_seconds, step_arithmetic
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 PLAN = TrainPlan(rounds=40, local_epochs=None, local_steps=1, batch_size=8)
 

@@ -10,24 +10,24 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.cohort.split import TEST
-from ecgfed.evaluation.scenarios import evaluate
-from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.client_round import ClientEngine
-from ecgfed.federation.data import training_data
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.build import make_net
-from ecgfed.nets.net import Inputs, net_spec
-from ecgfed.runs.callbacks import SaveCheckpoint
-from ecgfed.runs.run import create_run, open_run
+from ecgfed.core.evaluation.scenarios import evaluate
+from ecgfed.core.federation.batched import BatchedEngine
+from ecgfed.core.federation.client_round import ClientEngine
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import Inputs, net_spec
+from ecgfed.core.runs.callbacks import SaveCheckpoint
+from ecgfed.core.runs.run import create_run, open_run
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.domain.cohort.split import TEST
 
 PLAN = TrainPlan(rounds=2, local_epochs=None, local_steps=2, batch_size=8)
 

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 import torch
 
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.errors import OptionError, RunError, StorageError
-from ecgfed.federation.client_round import surveyed_rows
-from ecgfed.federation.data import TrainingData, local_batches, training_data
-from ecgfed.federation.plan import TrainPlan, participants
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-from ecgfed.runs.checkpoint import CheckpointStore
-from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.base.errors import OptionError, RunError, StorageError
+from ecgfed.core.federation.client_round import surveyed_rows
+from ecgfed.core.federation.data import TrainingData, local_batches, training_data
+from ecgfed.core.federation.plan import TrainPlan, participants
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.federation.trees import flatten, unflatten
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.core.runs.checkpoint import CheckpointStore
+from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.domain.cohort.cohort import open_cohort
 
 
 def numbered(count: int) -> TrainingData:
@@ -195,7 +195,7 @@ def test_a_kill_between_the_files_of_a_checkpoint_leaves_the_one_before(
     def killed(*_: object) -> None:
         raise StorageError("progress.json", "killed here")
 
-    monkeypatch.setattr("ecgfed.runs.checkpoint.CheckpointStore._publish", killed)
+    monkeypatch.setattr("ecgfed.core.runs.checkpoint.CheckpointStore._publish", killed)
     with pytest.raises(StorageError, match="killed here"):
         trained(cohort_path, Local, 1, plan, tmp_path)
     monkeypatch.undo()

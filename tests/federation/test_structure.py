@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import torch
 
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.structure import Structures, client_mismatch, server_mismatch, structures_of
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.structure import Structures, client_mismatch, server_mismatch, structures_of
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten, unflatten
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.testing.trial import mixed_federation
 
 #: Settings that change what is kept, beside every method as it is.
@@ -35,7 +35,7 @@ def trained(name: str, values: dict[str, Any]) -> tuple[State, Structures]:
     kind = methods()[name]
     data = mixed_federation(rr=False)
     method = kind(ResNet1d(NetSpec(data.classes, width=0.2)), make_settings(kind.settings_type, values))
-    few = None if method.needs.all_clients else 2
+    few = None if method.requirements.all_clients else 2
     plan = TrainPlan(rounds=6, local_epochs=None, local_steps=1, batch_size=8, clients_per_round=few)
     with ThreadEngine(data, plan, 1) as engine:
         state = train(method, data, plan, engine, initial_state(method, plan))
@@ -45,8 +45,8 @@ def trained(name: str, values: dict[str, Any]) -> tuple[State, Structures]:
 @pytest.mark.parametrize(("name", "values"), ROWS, ids=str)
 def test_every_leaf_of_a_trained_state_is_needed(name: str, values: dict[str, Any]) -> None:
     state, structures = trained(name, values)
-    assert server_mismatch(structures, state.server, state.seen) is None
-    for kept in state.kept.values():
+    assert server_mismatch(structures, state.server, state.beats_used) is None
+    for kept in state.client_states.values():
         assert client_mismatch(structures, kept) is None
         leaves = flatten(kept)
         for path, leaf in leaves.items():
@@ -68,13 +68,13 @@ def test_every_leaf_of_a_trained_server_is_compared(name: str, values: dict[str,
     state, structures = trained(name, values)
     leaves = flatten(state.server)
     for path, leaf in leaves.items():
-        wrong = server_mismatch(structures, unflatten({**leaves, path: leaf.reshape(1, *leaf.shape)}), state.seen)
+        wrong = server_mismatch(structures, unflatten({**leaves, path: leaf.reshape(1, *leaf.shape)}), state.beats_used)
         assert wrong is not None
         assert wrong.leaf == path
         without = unflatten({other: value for other, value in leaves.items() if other != path})
         comes_later = path in ("affinity", "lambda", "personal", "relation", "round", "seed")
-        assert comes_later or server_mismatch(structures, without, state.seen) is not None, path
-    assert server_mismatch(structures, unflatten({**leaves, "extra": torch.zeros(3)}), state.seen) is not None
+        assert comes_later or server_mismatch(structures, without, state.beats_used) is not None, path
+    assert server_mismatch(structures, unflatten({**leaves, "extra": torch.zeros(3)}), state.beats_used) is not None
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,6 @@ def test_what_is_of_each_client_is_of_the_clients_that_took_part(
 ) -> None:
     state, structures = trained(name, values)
     assert path in state.server
-    wrong = server_mismatch(structures, {**state.server, path: value}, state.seen)
+    wrong = server_mismatch(structures, {**state.server, path: value}, state.beats_used)
     assert wrong is not None
     assert wrong.leaf == path

@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 import torch
 
-from ecgfed.federation.batched import _Mover
-from ecgfed.federation.communication_audit import audit_communication
-from ecgfed.federation.communication_log import record_communication
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.trees import tree_bytes
-from ecgfed.methods.base import ClientInfo, Method, Returned, Tree
-from ecgfed.methods.communication import ALWAYS_SENT, CommunicationSpec, Metric, Sent, Stored, condition_holds
-from ecgfed.methods.ditto import Ditto
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.fedfomo import FedFomo
-from ecgfed.methods.mtl import Mtl
-from ecgfed.methods.registry import method_by_name, methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.batched import _Mover
+from ecgfed.core.federation.communication_audit import audit_communication
+from ecgfed.core.federation.communication_log import record_communication
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.trees import tree_bytes
+from ecgfed.core.methods.base import ClientInfo, Method, Returned, Tree
+from ecgfed.core.methods.communication import ALWAYS_SENT, CommunicationSpec, Metric, Sent, Stored, condition_holds
+from ecgfed.core.methods.ditto import Ditto
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.fedfomo import FedFomo
+from ecgfed.core.methods.mtl import Mtl
+from ecgfed.core.methods.registry import method_by_name, methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 #: Settings that change what travels or stays, with a method that has them.

@@ -9,21 +9,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from ecgfed.errors import OptionError
-from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.communication_log import record_communication
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten, stack, unflatten
-from ecgfed.federation.updates import NoisedEngine, check_combining, combined, updates_of
-from ecgfed.methods.base import Method, Returned, Tree
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.privacy.accountant import epsilon_of
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.communication_log import record_communication
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten, stack, unflatten
+from ecgfed.core.federation.updates import NoisedEngine, check_combining, combined, updates_of
+from ecgfed.core.methods.base import Method, Returned, Tree
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.privacy.accountant import epsilon_of
 from ecgfed.testing.federation import CLASSES
 from ecgfed.testing.trial import DoubleNet, double_precision, mixed_federation
 
@@ -233,7 +233,7 @@ def test_epsilon_counts_the_rounds_of_who_took_part_most() -> None:
     plan = plan_for(method, rounds=7, clients_per_round=2, dp_clip=0.5, dp_noise=2.0)
     lines: list[dict[str, Any]] = []
 
-    from ecgfed.federation.train import Callback, RoundOutcome
+    from ecgfed.core.federation.train import Callback, RoundOutcome
 
     class Keep(Callback):
         def on_round(self, outcome: RoundOutcome) -> None:

@@ -190,7 +190,7 @@ def _edit(path: Path, change: Callable[[dict], None]) -> bool:  # type: ignore[t
 def reseal_document(document: dict) -> None:  # type: ignore[type-arg]
     """Make a document's digest of itself true again, where it carries one."""
     if "digest" in document:
-        module = importlib.import_module("ecgfed.device.canonical")  # decision 0025
+        module = importlib.import_module("ecgfed.exports.device.canonical")  # decision 0025
         document["digest"] = module.digest_of(document, "digest")
 
 

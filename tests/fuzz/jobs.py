@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 
-from ecgfed.methods.registry import methods
+from ecgfed.core.methods.registry import methods
 
 from .bundle_zip import BUNDLE
 from .containers import GRAPH, NPY, SAFETENSORS, ZIP

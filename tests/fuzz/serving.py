@@ -49,8 +49,8 @@ def write_served(world: Path) -> None:
 
 def serve_spoiled() -> None:
     """Serve a page, send it what lies in the folder, and hold that the labels' file is what the server says it is."""
-    from ecgfed.errors import EcgfedError, RecordError
-    from ecgfed.labels.user_labels import read_user_labels
+    from ecgfed.base.errors import EcgfedError, RecordError
+    from ecgfed.domain.labels.user_labels import read_user_labels
     from ecgfed.tasks.label_server import serve
 
     file, said = FOLDER / "r-labels.csv", []

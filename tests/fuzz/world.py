@@ -11,8 +11,8 @@ import hospital_files
 import numpy as np
 from record_files import edf_annotation, edf_bytes, encode_212
 
-from ecgfed.record.reader import read_annotation, read_recording
-from ecgfed.record.wfdb_writer import annotation_bytes
+from ecgfed.domain.record.reader import read_annotation, read_recording
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
 
 from .child import Limits, Task, run_one
 from .jobs import METHODS
@@ -215,7 +215,7 @@ def warm_up(world: Path) -> None:
     import pkgutil
 
     import ecgfed
-    from ecgfed.extras import EXTRA_OF
+    from ecgfed.base.extras import EXTRA_OF
 
     for package in (ecgfed, importlib.import_module("ecgfed_cli")):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -234,9 +234,9 @@ def warm_up(world: Path) -> None:
 
 def _trace_once(runs: Iterable[Path]) -> None:
     """Let torch's exporter trace a role of a net once; a case whose net is another still traces its own."""
-    from ecgfed.bundles.graphs import GraphTemplate
-    from ecgfed.methods.models import Pipeline
-    from ecgfed.runs.run import open_run
+    from ecgfed.core.methods.models import Pipeline
+    from ecgfed.core.runs.run import open_run
+    from ecgfed.exports.bundles.graphs import GraphTemplate
 
     known: dict[object, dict[str, object]] = {}
     make = GraphTemplate.__init__

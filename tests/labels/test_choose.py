@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from ecgfed.labels.choose import (
+from ecgfed.domain.labels.choose import (
     FEATURES,
     NEAR,
     LabelledTree,
     Rule,
     differ_features,
-    expected_wrong,
+    expected_errors_of_groups,
     next_group,
     shipped_rule,
 )
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.likeness import Points
-from ecgfed.labels.spread import spread
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.likeness import Points
+from ecgfed.domain.labels.spread import spread
 
 PARTS = {"answers": slice(0, 5), "shape": slice(5, 7), "rhythm": slice(7, 8), "context": slice(8, 9)}
 
@@ -79,7 +79,7 @@ def test_the_first_question_is_of_the_whole_and_the_next_where_most_are_expected
     rule = Rule(np.eye(len(FEATURES))[FEATURES.index("shape")], 0.0)  # only distance counts
     asked = LabelledTree.of(groups, {3: "N"})
     near, far = (size * 1 / (1 + np.exp(-np.log(distance + NEAR))) for size, distance in ((3, 9.0), (1, 47.0 - 7.0)))
-    np.testing.assert_allclose(expected_wrong(asked, rule, np.array([3, 2])), [near, far])
+    np.testing.assert_allclose(expected_errors_of_groups(asked, rule, np.array([3, 2])), [near, far])
     assert near > far
     assert next_group(groups, {3: "N"}, rule=rule) == 3  # 1, 0 and 4 hold the answered beat
     assert next_group(groups, {3: "N", 1: "N"}, rule=rule) == 2

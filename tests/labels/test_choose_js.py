@@ -13,13 +13,13 @@ from label_pages import page_of, reference
 from numpy.typing import NDArray
 
 import ecgfed.web
-from ecgfed.labels.choose import LabelledTree, Rule, differ_features, next_group, shipped_rule
-from ecgfed.labels.contested import contested
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.label_errors import expected_errors
-from ecgfed.labels.likeness import Points
-from ecgfed.labels.page import LabelPage, page_data
-from ecgfed.labels.spread import spread
+from ecgfed.domain.labels.choose import LabelledTree, Rule, differ_features, next_group, shipped_rule
+from ecgfed.domain.labels.contested import contested
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.label_errors import expected_errors
+from ecgfed.domain.labels.likeness import Points
+from ecgfed.domain.labels.page import LabelPage, page_data
+from ecgfed.domain.labels.spread import spread
 
 WEB = Path(ecgfed.web.__file__).parent
 DRIVER = Path(__file__).parents[1] / "browser" / "choose.mjs"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ecgfed.labels.contested import Contested, contested
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.likeness import Points
+from ecgfed.domain.labels.contested import Contested, contested
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.likeness import Points
 
 
 def line() -> Groups:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ecgfed.labels.choose import Rule, next_group
-from ecgfed.labels.enough import ENOUGH, judge
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.label_errors import ERROR_FEATURES, ErrorModel, expected_errors
-from ecgfed.labels.likeness import Points
+from ecgfed.domain.labels.choose import Rule, next_group
+from ecgfed.domain.labels.enough import ENOUGH, judge
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.label_errors import ERROR_FEATURES, ErrorModel, expected_errors
+from ecgfed.domain.labels.likeness import Points
 
 
 def groups_of(beats: int, leaves: int, seed: int = 0, apart: float = 1.0) -> Groups:

@@ -11,9 +11,9 @@ from conftest import write_record
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist
 
-from ecgfed.labels import groups as module
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.likeness import Points
+from ecgfed.domain.labels import groups as module
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.likeness import Points
 
 
 def points(at: np.ndarray) -> Points:
@@ -63,7 +63,7 @@ def test_each_group_is_its_two_parts_and_its_beat_the_one_nearest_the_middle() -
 DIGEST = """
 import sys
 import ecgfed
-from ecgfed.labels.page import _digest
+from ecgfed.domain.labels.page import _digest
 for record in sys.argv[1:]:
     print(_digest(ecgfed.label(record).grouped.groups))
 """

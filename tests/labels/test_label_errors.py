@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from ecgfed.labels.choose import FEATURES, NEAR
-from ecgfed.labels.groups import Groups
-from ecgfed.labels.label_errors import (
+from ecgfed.domain.labels.choose import FEATURES, NEAR
+from ecgfed.domain.labels.groups import Groups
+from ecgfed.domain.labels.label_errors import (
     ERROR_FEATURES,
     NO_RIVAL,
     ErrorModel,
@@ -17,7 +17,7 @@ from ecgfed.labels.label_errors import (
     leaf_labels,
     packaged_model,
 )
-from ecgfed.labels.likeness import Points
+from ecgfed.domain.labels.likeness import Points
 
 PARTS = {"answers": slice(0, 5), "shape": slice(5, 7), "rhythm": slice(7, 8), "context": slice(8, 9)}
 

@@ -17,9 +17,9 @@ import pytest
 from browser_driver import HERE, chromium_path, driver_path
 from label_pages import page_of, reference
 
-from ecgfed.labels.choose import next_group
-from ecgfed.labels.page import LABELS, LabelPage, label_page
-from ecgfed.labels.spread import spread
+from ecgfed.domain.labels.choose import next_group
+from ecgfed.domain.labels.page import LABELS, LabelPage, label_page
+from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.label import Labelling
 from ecgfed.tasks.label_server import Served
 

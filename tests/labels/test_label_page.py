@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.labels.choose import shipped_rule
-from ecgfed.labels.groups import Groups, group_beats
-from ecgfed.labels.likeness import Points, points_of
-from ecgfed.labels.page import LABELS, SCRIPTS, LabelPage, label_page, page_data
-from ecgfed.labels.pictures import AVERAGED, ODD, group_pictures
-from ecgfed.record.recording import Recording
-from ecgfed.signal.block_quality import lead_quality
+from ecgfed.domain.labels.choose import shipped_rule
+from ecgfed.domain.labels.groups import Groups, group_beats
+from ecgfed.domain.labels.likeness import Points, points_of
+from ecgfed.domain.labels.page import LABELS, SCRIPTS, LabelPage, label_page, page_data
+from ecgfed.domain.labels.pictures import AVERAGED, ODD, group_pictures
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.block_quality import lead_quality
 from ecgfed.tasks.label_strips import STRIP_S, label_strips
 from ecgfed.tasks.report_signal import ShownLeads
 from ecgfed.web.page import DATA_ID, asset

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.decomposition import PCA
 
-from ecgfed.labels import likeness
-from ecgfed.labels.likeness import ANSWER, CONTEXT, LEAST_SHARE, RHYTHM, SHAPE, points_of
+from ecgfed.domain.labels import likeness
+from ecgfed.domain.labels.likeness import ANSWER, CONTEXT, LEAST_SHARE, RHYTHM, SHAPE, points_of
 
 RNG = np.random.default_rng(1)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import ecgfed
-from ecgfed.errors import RecordError
-from ecgfed.labels.user_labels import UserLabel, column_names, label_table, read_user_labels
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.labels.user_labels import UserLabel, column_names, label_table, read_user_labels
 from ecgfed.tasks.report_labels import read_labels
 
 HEAD = "recording,sample,time_s,label,beats,source\n"

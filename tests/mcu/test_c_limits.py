@@ -9,7 +9,7 @@ from mcu_sources import HERE, SANITIZED, build, peaks_of, run_c
 from numpy.typing import NDArray
 from test_c_stream import a_minute
 
-from ecgfed.device.classifier import Classifier
+from ecgfed.exports.device.classifier import Classifier
 
 pytest_plugins = ("mcu_fixtures",)
 pytestmark = pytest.mark.mcu

@@ -11,7 +11,7 @@ from mcu_sources import build, peaks_of, run_c, same_as_python
 from numpy.typing import NDArray
 from spoiled_signals import beats_and_none
 
-from ecgfed.device.classifier import Classifier
+from ecgfed.exports.device.classifier import Classifier
 
 pytest_plugins = ("mcu_fixtures",)
 pytestmark = pytest.mark.mcu

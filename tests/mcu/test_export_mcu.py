@@ -12,11 +12,11 @@ from mcu_sources import CORTEX_M4, HERE, SANITIZED, SOURCES, STRICT, build, tool
 from support import Said, assert_refused, snapshot
 
 import ecgfed.tasks.export_mcu as export_module
-from ecgfed.device.classifier import Classifier
-from ecgfed.errors import OptionError
-from ecgfed.mcu.c_text import c_array, c_comment, c_float, c_string
-from ecgfed.mcu.golden import BEATS, Golden
-from ecgfed.mcu.writer import SOURCES as WRITTEN
+from ecgfed.base.errors import OptionError
+from ecgfed.exports.device.classifier import Classifier
+from ecgfed.exports.mcu.c_text import c_array, c_comment, c_float, c_string
+from ecgfed.exports.mcu.golden import BEATS, Golden
+from ecgfed.exports.mcu.writer import SOURCES as WRITTEN
 from ecgfed.tasks.export_mcu import export_mcu
 
 pytest_plugins = ("mcu_fixtures",)

@@ -10,9 +10,9 @@ from mcu_sources import HERE, SANITIZED, STRICT, build, run_c, tool
 from numpy.typing import NDArray
 from test_c_stream import a_minute
 
-from ecgfed.errors import OptionError
-from ecgfed.mcu.rate import check_rate, rate_header
-from ecgfed.signal.fir import resampled
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.signal.fir import resampled
+from ecgfed.exports.mcu.rate import check_rate, rate_header
 
 pytest_plugins = ("mcu_fixtures",)
 RATES = (100, 125, 128, 200, 250, 256, 500, 512, 1000)

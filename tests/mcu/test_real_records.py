@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mcu_sources import run_c, same_as_python
 
-from ecgfed.device.classifier import Classifier
-from ecgfed.record.reader import read_recording
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.exports.device.classifier import Classifier
 
 pytest_plugins = ("mcu_fixtures",)
 pytestmark = [pytest.mark.mcu, pytest.mark.mitdb]

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods.base import Method
-from ecgfed.methods.models import Model, Pipeline
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.models import Model, Pipeline
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 
 FILE = Path(__file__).with_name("recorded.json")

@@ -9,7 +9,7 @@ import pytest
 import recorded_numbers
 from recorded_numbers import TOLERANCE, numbers_of, recorded
 
-from ecgfed.methods.registry import methods
+from ecgfed.core.methods.registry import methods
 
 SCRIPT = Path(recorded_numbers.__file__)
 

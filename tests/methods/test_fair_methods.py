@@ -7,10 +7,10 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.afl import Afl, AflFedAvg, onto_simplex
-from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.q_ffl import QFfl
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.afl import Afl, AflFedAvg, onto_simplex
+from ecgfed.core.methods.fedavg import FedAvgUniform
+from ecgfed.core.methods.q_ffl import QFfl
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 

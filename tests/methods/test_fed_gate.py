@@ -7,11 +7,11 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.methods.base import Returned
-from ecgfed.methods.fed_gate import FedGate, FedGateSettings
-from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.grp_fed import GrpFed
-from ecgfed.methods.registry import methods
+from ecgfed.core.methods.base import Returned
+from ecgfed.core.methods.fed_gate import FedGate, FedGateSettings
+from ecgfed.core.methods.fedavg import FedAvgUniform
+from ecgfed.core.methods.grp_fed import GrpFed
+from ecgfed.core.methods.registry import methods
 
 ADAM = {"server_optimizer": "adam", "server_lr": 0.1, "server_momentum": 0.5, "server_schedule": "cosine"}
 

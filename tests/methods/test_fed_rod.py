@@ -8,16 +8,16 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.fed_rod import FedRod, FedRodHyper, FedRodSettings
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.feddyn import FedDyn
-from ecgfed.methods.fedprox import FedProx
-from ecgfed.methods.scaffold import Scaffold
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.hypernetwork import head_from_hypernetwork
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.methods.fed_rod import FedRod, FedRodHyper, FedRodSettings
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.feddyn import FedDyn
+from ecgfed.core.methods.fedprox import FedProx
+from ecgfed.core.methods.scaffold import Scaffold
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.hypernetwork import head_from_hypernetwork
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 
@@ -108,7 +108,7 @@ def test_the_hypernetwork_is_averaged_and_makes_a_head_for_a_new_patient() -> No
 
 
 def test_scaffold_inside_refuses_momentum_as_it_does_alone() -> None:
-    from ecgfed.errors import OptionError
+    from ecgfed.base.errors import OptionError
 
     with pytest.raises(OptionError, match="momentum"):
         make_settings(FedRodSettings, {"generic": "scaffold"})

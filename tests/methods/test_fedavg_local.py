@@ -5,19 +5,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.base import Method
-from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
-from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.models import Ensemble, Pipeline
-from ecgfed.methods.registry import methods
-from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.fedavg import FedAvg, FedAvgUniform
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.methods.models import Ensemble, Pipeline
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 NET = ResNet1d(NetSpec(3, width=0.35))
 
@@ -113,10 +113,10 @@ def test_answers() -> None:
 @pytest.mark.parametrize("name", sorted(methods()))
 def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress: float) -> None:
     """The same begin, step and finish under torch.func.vmap: what a GPU engine will do with every method."""
-    from ecgfed.federation.trees import flatten, stack
-    from ecgfed.methods.base import Batch, ClientInfo
-    from ecgfed.methods.settings import make_settings
-    from ecgfed.nets.layers import mapped_over_clients
+    from ecgfed.core.federation.trees import flatten, stack
+    from ecgfed.core.methods.base import Batch, ClientInfo
+    from ecgfed.core.methods.settings import make_settings
+    from ecgfed.core.nets.layers import mapped_over_clients
 
     kind = methods()[name]
     net = ResNet1d(NetSpec(3, width=0.35, norm=norm))

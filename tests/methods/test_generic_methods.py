@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tiny
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
-from ecgfed.methods.feddyn import FedDyn
-from ecgfed.methods.fedprox import FedProx
-from ecgfed.methods.scaffold import Scaffold, ScaffoldSettings
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.fedavg import FedAvg, FedAvgUniform
+from ecgfed.core.methods.feddyn import FedDyn
+from ecgfed.core.methods.fedprox import FedProx
+from ecgfed.core.methods.scaffold import Scaffold, ScaffoldSettings
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 SHARES = (2 / 5, 3 / 5)
@@ -94,9 +94,9 @@ def test_feddyns_pull_is_linear_in_the_distance() -> None:
     """One step from a point away from the received one: twice the distance, twice the pull."""
     import torch
 
-    from ecgfed.methods.base import Batch
-    from ecgfed.methods.feddyn import FedDynSettings
-    from ecgfed.nets.net import Inputs
+    from ecgfed.core.methods.base import Batch
+    from ecgfed.core.methods.feddyn import FedDynSettings
+    from ecgfed.core.nets.net import Inputs
 
     method = FedDyn(tiny.TinyNet(), FedDynSettings(lr=1.0, momentum=0.0, alpha=0.5))  # type: ignore[arg-type]
     x, y = tiny.POINTS[0]

@@ -10,22 +10,22 @@ import torch
 import torch.nn.functional as F
 from test_fedavg_local import NET, federation, run
 
-from ecgfed.errors import OptionError
-from ecgfed.federation.data import local_batches
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.methods.base import ClientInfo, Returned
-from ecgfed.methods.discriminator_losses import discriminator_loss, gradient_penalty, regulariser_loss
-from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
-from ecgfed.methods.grp_fed import DISCRIMINATOR_SEED, GrpFed, GrpFedSettings
-from ecgfed.methods.grp_fed_printed import PrintedSettings
-from ecgfed.methods.loss_weighted import loss_weights, next_power
-from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
-from ecgfed.nets.net import Inputs
-from ecgfed.nets.parts import extractor_of, head_of
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.data import local_batches
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.methods.base import ClientInfo, Returned
+from ecgfed.core.methods.discriminator_losses import discriminator_loss, gradient_penalty, regulariser_loss
+from ecgfed.core.methods.fedavg import FedAvg, FedAvgUniform
+from ecgfed.core.methods.grp_fed import DISCRIMINATOR_SEED, GrpFed, GrpFedSettings
+from ecgfed.core.methods.grp_fed_printed import PrintedSettings
+from ecgfed.core.methods.loss_weighted import loss_weights, next_power
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings, server_step
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.discriminator import discriminate, feature_gradient, initial_discriminator
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.nets.parts import extractor_of, head_of
 
 
 def f64(value: float) -> torch.Tensor:

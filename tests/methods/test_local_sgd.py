@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.base import Batch, cross_entropy, weighted_mean
-from ecgfed.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.layers import mapped_over_clients
-from ecgfed.nets.net import Inputs
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.base import Batch, cross_entropy, weighted_mean
+from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.layers import mapped_over_clients
+from ecgfed.core.nets.net import Inputs
 
 
 @pytest.mark.parametrize("settings", [SgdSettings(0.1, 0.0, 0.0), SgdSettings(0.05, 0.9, 0.01)])

@@ -7,12 +7,12 @@ import tiny
 import torch
 import torch.nn.functional as F
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.base import Batch
-from ecgfed.methods.fedabc import FedAbc, FedAbcSettings, binary_loss
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.losses import LossSettings, batch_loss
-from ecgfed.nets.net import Inputs
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.fedabc import FedAbc, FedAbcSettings, binary_loss
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.losses import LossSettings, batch_loss
+from ecgfed.core.nets.net import Inputs
 
 LOGITS = [1.0, -0.5, 2.0]
 COUNTS = [8, 2, 0]

@@ -8,21 +8,21 @@ import tiny
 import torch
 from torch import Tensor
 
-from ecgfed.errors import CohortError
-from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.meta_set import meta_set, with_meta_set
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local import Local
-from ecgfed.methods.meta_balance import BALANCE, first_balance
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.base.errors import CohortError
+from ecgfed.core.federation.batched import BatchedEngine
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.meta_set import meta_set, with_meta_set
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.meta_balance import BALANCE, first_balance
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 LR, META_LR = 0.4, 0.3
 ONE_STEP = TrainPlan(rounds=1, local_epochs=None, local_steps=1, batch_size=8)
@@ -100,7 +100,7 @@ def test_without_learning_and_with_even_weights_it_is_balanced_softmax(monkeypat
         start = first_balance(gamma, like)
         return {name: value if name == "gamma" else torch.zeros_like(value) for name, value in start.items()}
 
-    monkeypatch.setattr("ecgfed.methods.meta_balance.first_balance", even)
+    monkeypatch.setattr("ecgfed.core.methods.meta_balance.first_balance", even)
     learned = tiny.run(FedAvg, federation=federation(), risk="meta-bsm", meta_lr=0.0, gamma=0.7)
     plain = tiny.run(FedAvg, federation=federation(), risk="bsm", gamma=0.7)
     for name, value in plain.server["model"].items():

@@ -8,17 +8,17 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.beats.extract import LabelledBeats, Windows
-from ecgfed.errors import RecordError
-from ecgfed.evaluation.new_client import FirstBeats, adapt_model, first_beats
-from ecgfed.federation.state import State
-from ecgfed.methods.ditto import Ditto
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.fedper import FedPer
-from ecgfed.methods.mtl import Mtl
-from ecgfed.methods.per_fedavg import PerFedAvg
-from ecgfed.methods.pfedme import PFedMe
-from ecgfed.methods.settings import make_settings
+from ecgfed.base.errors import RecordError
+from ecgfed.core.evaluation.new_client import FirstBeats, adapt_model, first_beats
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.ditto import Ditto
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.fedper import FedPer
+from ecgfed.core.methods.mtl import Mtl
+from ecgfed.core.methods.per_fedavg import PerFedAvg
+from ecgfed.core.methods.pfedme import PFedMe
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.domain.beats.extract import LabelledBeats, Windows
 
 #: Where the run ended: what the server sends the new patient, whose beats are the second tiny client's.
 END = np.array([0.7, -0.4])
@@ -41,7 +41,7 @@ class NoCohort:
 
 def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings: Any) -> dict[str, float]:
     run = Stub(kind, **settings)
-    monkeypatch.setattr("ecgfed.evaluation.new_client.training_data", lambda cohort, rr: None)
+    monkeypatch.setattr("ecgfed.core.evaluation.new_client.training_data", lambda cohort, rr: None)
     x, y = tiny.POINTS[CLIENT]
     patient = FirstBeats(replace(tiny.data(((x, y),)), clients=np.zeros(1, np.int64)), np.empty(0, np.int64))
     model = {"extractor.w": torch.tensor([[END[0]]]), "head.b": torch.tensor([END[1]])}

@@ -9,24 +9,24 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.deprecation import EcgfedDeprecation
-from ecgfed.methods.base import Method, Requirements, Tree
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.interface import ClientInfo
-from ecgfed.methods.models import Ensemble, Pipeline, Stage
-from ecgfed.methods.registry import method_by_name
+from ecgfed.base.deprecation import EcgfedDeprecation
+from ecgfed.core.methods.base import Method, Requirements, Tree
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.interface import ClientInfo
+from ecgfed.core.methods.models import Ensemble, Pipeline, Stage
+from ecgfed.core.methods.registry import method_by_name
 
 #: As a file for version 0.2 reads: every renamed import, keyword, attribute and hook that FedAvg's rounds use.
 OLD_FILE = """
 from dataclasses import replace
 from typing import ClassVar
 
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Needs
-from ecgfed.methods.card import Card, Keeps, Reports, Travels
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local_sgd import train_whole_model
-from ecgfed.methods.risks import risk
+from ecgfed.core.methods.answers import Chain, Part
+from ecgfed.core.methods.base import Needs
+from ecgfed.core.methods.card import Card, Keeps, Reports, Travels
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.local_sgd import train_whole_model
+from ecgfed.core.methods.risks import risk
 
 
 class Old(FedAvg):
@@ -67,7 +67,7 @@ def old_method(folder: Path) -> type[Method]:
         return method_by_name(f"{file}:Old")
 
 
-@pytest.mark.filterwarnings("ignore::ecgfed.deprecation.EcgfedDeprecation")
+@pytest.mark.filterwarnings("ignore::ecgfed.base.deprecation.EcgfedDeprecation")
 def test_a_method_written_for_version_0_2_trains_as_fedavg(tmp_path: Path) -> None:
     kind = old_method(tmp_path)
     state, fedavg = tiny.run(kind), tiny.run(FedAvg)
@@ -116,9 +116,9 @@ def test_old_attributes_read_and_set_the_new_ones() -> None:
 
 
 def test_old_modules_name_the_new_things() -> None:
-    from ecgfed.methods import answers, risks
+    from ecgfed.core.methods import answers, risks
 
-    with pytest.warns(EcgfedDeprecation, match="use ecgfed.methods.models.Ensemble instead"):
+    with pytest.warns(EcgfedDeprecation, match="use ecgfed.core.methods.models.Ensemble instead"):
         assert answers.Ensemble is Ensemble
     with pytest.raises(AttributeError, match="has no attribute 'Risks'"):
         _ = risks.Risks

@@ -7,19 +7,19 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.methods.ditto import Ditto, DittoSettings
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.fedper import FedPer
-from ecgfed.methods.fedrep import FedRep, FedRepSettings
-from ecgfed.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
-from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.models import Ensemble, Pipeline
-from ecgfed.methods.per_fedavg import PerFedAvg
-from ecgfed.methods.pfedme import PFedMe, PFedMeSettings
-from ecgfed.nets.layers import is_buffer
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.core.methods.ditto import Ditto, DittoSettings
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.fedper import FedPer
+from ecgfed.core.methods.fedrep import FedRep, FedRepSettings
+from ecgfed.core.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.methods.models import Ensemble, Pipeline
+from ecgfed.core.methods.per_fedavg import PerFedAvg
+from ecgfed.core.methods.pfedme import PFedMe, PFedMeSettings
+from ecgfed.core.nets.layers import is_buffer
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 SHARES = (2 / 5, 3 / 5)
@@ -88,8 +88,8 @@ def test_fedrep_by_hand() -> None:
 
 
 def test_fedreps_frozen_body_keeps_its_normalisation_statistics() -> None:
-    from ecgfed.methods.base import Batch, ClientInfo
-    from ecgfed.nets.net import Inputs
+    from ecgfed.core.methods.base import Batch, ClientInfo
+    from ecgfed.core.nets.net import Inputs
 
     net = ResNet1d(NetSpec(3, width=0.35, norm="batch"))
     method = FedRep(net, FedRepSettings(head_share=0.5, momentum=0.9, lr=0.1))
@@ -200,8 +200,8 @@ def test_per_fedavg_by_hand(form: str) -> None:
 
 
 def test_per_fedavg_draws_independent_batches() -> None:
-    from ecgfed.federation.data import local_rows
-    from ecgfed.federation.plan import TrainPlan
+    from ecgfed.core.federation.data import local_rows
+    from ecgfed.core.federation.plan import TrainPlan
 
     plan = TrainPlan(rounds=1, local_epochs=None, local_steps=1, batch_size=1)
     ((first, second),) = local_rows(tiny.data(), plan, 1, 0, 2)

@@ -6,9 +6,9 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.registry import method_by_name, methods, name_of
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.registry import method_by_name, methods, name_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 
@@ -17,7 +17,7 @@ def test_a_method_from_a_file_or_a_module_is_found_again_by_its_name() -> None:
     own = method_by_name(f"{EXAMPLE}:TrimmedMean")
     assert own.name == "trimmed-mean"
     assert method_by_name(name_of(own)) is own
-    assert method_by_name("ecgfed.methods.fedavg:FedAvg") is FedAvg
+    assert method_by_name("ecgfed.core.methods.fedavg:FedAvg") is FedAvg
     assert name_of(FedAvg) == "fedavg"
     assert "trimmed-mean" not in methods()
 
@@ -26,8 +26,8 @@ def test_the_trimmed_mean_of_two_clients_is_their_mean_and_of_five_leaves_the_ex
     own = method_by_name(f"{EXAMPLE}:TrimmedMean")
     a, b = (tiny.run(kind).server["model"] for kind in (own, method_by_name("fedavg-uniform")))
     assert tiny.pair(a) == pytest.approx(tiny.pair(b), abs=1e-12)
-    from ecgfed.methods.base import Returned
-    from ecgfed.methods.settings import make_settings
+    from ecgfed.core.methods.base import Returned
+    from ecgfed.core.methods.settings import make_settings
 
     method = own(tiny.TinyNet(), make_settings(own.settings_type, {"trim": 0.2}))  # type: ignore[arg-type]
     values = torch.tensor([[9.0], [1.0], [2.0], [-50.0], [3.0]])
@@ -45,14 +45,15 @@ def test_the_trimmed_mean_of_two_clients_is_their_mean_and_of_five_leaves_the_ex
         ("import nothing_of_this_name", "{}:Thing", "ModuleNotFoundError"),
         ("raise RuntimeError('no')", "{}:Thing", "RuntimeError: no"),
         (
-            "from ecgfed.methods.base import Method\nclass Half(Method):\n    name = 'half'",
+            "from ecgfed.core.methods.base import Method\nclass Half(Method):\n    name = 'half'",
             "{}:Half",
             "lacks communication",
         ),
         (
-            "from ecgfed.methods.fedavg import FedAvg\nclass Wordy(FedAvg):\n    communication = 'the model only'",
+            "from ecgfed.core.methods.fedavg import FedAvg\nclass Wordy(FedAvg):\n    communication = 'the model only'",
             "{}:Wordy",
-            "Wordy's communication is 'the model only'; expected an ecgfed.methods.communication.CommunicationSpec",
+            "Wordy's communication is 'the model only'; expected an "
+            "ecgfed.core.methods.communication.CommunicationSpec",
         ),
     ],
 )

@@ -9,18 +9,18 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Returned
-from ecgfed.methods.fedfomo import FedFomo, FedFomoSettings, mixed
-from ecgfed.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
-from ecgfed.methods.local import Local
-from ecgfed.methods.mtl import RIDGE, Mtl, MtlSettings, learned_relation
-from ecgfed.runs.callbacks import SaveCheckpoint
-from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Returned
+from ecgfed.core.methods.fedfomo import FedFomo, FedFomoSettings, mixed
+from ecgfed.core.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.mtl import RIDGE, Mtl, MtlSettings, learned_relation
+from ecgfed.core.runs.callbacks import SaveCheckpoint
+from ecgfed.core.runs.checkpoint import CheckpointStore
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.fed_rod import GENERIC, FedRodSettings
-from ecgfed.methods.grp_fed import GrpFedSettings
-from ecgfed.methods.grp_fed_printed import PrintedSettings
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.losses import LossSettings
-from ecgfed.methods.per_fedavg import PerFedAvgSettings
-from ecgfed.methods.registry import method_by_name, methods
-from ecgfed.methods.scaffold import ScaffoldSettings
-from ecgfed.methods.settings import (
+from ecgfed.base.errors import OptionError
+from ecgfed.base.text import did_you_mean, same_name
+from ecgfed.core.methods.fed_rod import GENERIC, FedRodSettings
+from ecgfed.core.methods.grp_fed import GrpFedSettings
+from ecgfed.core.methods.grp_fed_printed import PrintedSettings
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.methods.losses import LossSettings
+from ecgfed.core.methods.per_fedavg import PerFedAvgSettings
+from ecgfed.core.methods.registry import method_by_name, methods
+from ecgfed.core.methods.scaffold import ScaffoldSettings
+from ecgfed.core.methods.settings import (
     Choice,
     Range,
     Settings,
@@ -26,7 +27,6 @@ from ecgfed.methods.settings import (
     settings_of,
     stored_settings,
 )
-from ecgfed.text import did_you_mean, same_name
 
 
 @dataclass(frozen=True)

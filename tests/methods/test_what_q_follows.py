@@ -7,15 +7,15 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.methods.afl import AflFedAvg
-from ecgfed.methods.base import Batch
-from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.grp_fed import GrpFed
-from ecgfed.methods.grp_fed_printed import PrintedSettings
-from ecgfed.methods.loss_weighted import unevenness
-from ecgfed.methods.losses import LossSettings, batch_loss
-from ecgfed.methods.q_ffl import QFfl
-from ecgfed.nets.net import Inputs
+from ecgfed.core.methods.afl import AflFedAvg
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.fedavg import FedAvgUniform
+from ecgfed.core.methods.grp_fed import GrpFed
+from ecgfed.core.methods.grp_fed_printed import PrintedSettings
+from ecgfed.core.methods.loss_weighted import unevenness
+from ecgfed.core.methods.losses import LossSettings, batch_loss
+from ecgfed.core.methods.q_ffl import QFfl
+from ecgfed.core.nets.net import Inputs
 
 LOSSES = torch.tensor([1.0, 2.0, 3.0, 6.0, *[3.0] * 8], dtype=torch.float64)  # twelve clients, mean 3
 ADAM = {"server_optimizer": "adam", "server_lr": 0.1, "server_momentum": 0.5}

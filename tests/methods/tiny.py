@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgfed.federation.data import TrainingData
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.base import Method
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import Inputs, NetSpec
 
 #: x and class of each client's points
 POINTS = ((np.array([1.0, -0.5]), np.array([1, 0])), (np.array([2.0, 0.3, -1.0]), np.array([0, 1, 1])))

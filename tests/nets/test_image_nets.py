@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from ecgfed.errors import OptionError
-from ecgfed.nets.build import make_net
-from ecgfed.nets.images import ConvNet, ResNet30
-from ecgfed.nets.layers import mapped_over_clients, trainable
-from ecgfed.nets.net import NETS, Inputs, NetSpec, net_spec
-from ecgfed.nets.parts import count_parameters, extractor_of
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.base.errors import OptionError
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.images import ConvNet, ResNet30
+from ecgfed.core.nets.layers import mapped_over_clients, trainable
+from ecgfed.core.nets.net import NETS, Inputs, NetSpec, net_spec
+from ecgfed.core.nets.parts import count_parameters, extractor_of
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 IMAGE_PLANS = NETS["image"]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ecgfed.nets.layers import channels_last, conv, mapped_over_clients, mean_over_time, norm
+from ecgfed.core.nets.layers import channels_last, conv, mapped_over_clients, mean_over_time, norm
 
 
 @pytest.mark.parametrize(

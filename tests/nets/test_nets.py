@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from ecgfed.errors import OptionError
-from ecgfed.nets.layers import norm, standardise, trainable
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.parts import count_parameters, extractor_of, head_of
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.base.errors import OptionError
+from ecgfed.core.nets.layers import norm, standardise, trainable
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.parts import count_parameters, extractor_of, head_of
+from ecgfed.core.nets.resnet1d import ResNet1d
 
 
 def test_sizes() -> None:

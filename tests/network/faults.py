@@ -5,7 +5,7 @@ from typing import Any
 
 from test_same_numbers import kept_at, same
 
-from ecgfed.methods.registry import methods
+from ecgfed.core.methods.registry import methods
 from ecgfed.network.policy import Policy, write_policy
 
 #: Numbers of the patients of each node.

@@ -21,7 +21,7 @@ _CHANGING = re.compile(r"\.?\d+-[0-9a-f]{8}\.|[0-9a-f]{16,}|\d+")  # .PID-RANDOM
 
 def at_every_step(act: Callable[[int, str], None]) -> None:
     """Call ``act`` with number and name before every call that changes a disk, for the rest of this process."""
-    from ecgfed import fsync
+    from ecgfed.base import fsync
 
     count, counting, inside = 0, threading.Lock(), threading.local()
 
@@ -65,7 +65,7 @@ def in_a_child(work: Callable[[], Any], setup: Callable[[], None] = lambda: None
             setup()
             answer = work()
         except Exception as problem:
-            from ecgfed.errors import EcgfedError
+            from ecgfed.base.errors import EcgfedError
 
             code = 2 if isinstance(problem, EcgfedError) else 1
             answer = problem.line if isinstance(problem, EcgfedError) else traceback.format_exc()

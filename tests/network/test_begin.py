@@ -11,7 +11,7 @@ flower()
 
 from test_same_numbers import same
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 from ecgfed.network.server_folder import FederationConfig, make_server, read_config
 from ecgfed.network.status import status_of
 

@@ -12,8 +12,8 @@ from needs import flower
 flower()
 
 import ecgfed
-from ecgfed.errors import OptionError
-from ecgfed.locks import LockedError, locked
+from ecgfed.base.errors import OptionError
+from ecgfed.base.locks import LockedError, locked
 from ecgfed.network.budget import SPENT
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.federate import KEY, prepare_site, run_site

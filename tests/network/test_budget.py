@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 import torch
 
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.federation.client_round import ClientResult
-from ecgfed.federation.communication_log import record_communication
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.base import Method
-from ecgfed.methods.registry import methods
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.core.federation.client_round import ClientResult
+from ecgfed.core.federation.communication_log import record_communication
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.privacy.accountant import epsilon_of
+from ecgfed.core.privacy.noise import clipped
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network.budget import SPENT, charge, epsilon_spent, noised_scalars
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import SiteOptions
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
-from ecgfed.privacy.accountant import epsilon_of
-from ecgfed.privacy.noise import clipped
 from ecgfed.testing.federation import CLASSES
 from ecgfed.testing.trial import mixed_federation
 
@@ -199,8 +199,8 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     from needs import flower
 
     flower()
+    from ecgfed.core.runs.run import open_run
     from ecgfed.network.status import status_of
-    from ecgfed.runs.run import open_run
 
     wish: dict[str, Any] = {"rounds": 2, "local_steps": 1, "dp_clip": 0.05, "dp_noise": 0.1, "dp_at": "patient"}
     made = federation("grp-fed", end=True, eval_every=1, **wish)

@@ -15,10 +15,10 @@ from flwr.app import RecordDict
 from test_resume import KilledError, killed_after
 from test_same_numbers import same
 
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import OptionError
-from ecgfed.federation.data import local_rows, training_data
-from ecgfed.federation.plan import TrainPlan
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.data import local_rows, training_data
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.policy import Policy, write_policy
 from ecgfed.network.roster import Roster, SiteEntry

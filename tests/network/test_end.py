@@ -15,10 +15,11 @@ from test_resume import KilledError, killed_after
 from test_same_numbers import ASKED, same
 
 import ecgfed
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.federation.train import initial_state
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.registry import methods
+from ecgfed.core.federation.train import initial_state
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network import leaves
 from ecgfed.network.roster import read_roster
 from ecgfed.network.run_spec import RunSpec
@@ -26,7 +27,6 @@ from ecgfed.network.server_run import run_spec_for
 from ecgfed.network.site_folder import open_site
 from ecgfed.network.site_results import write_result
 from ecgfed.network.site_run import SiteRun
-from ecgfed.runs.run import open_run
 
 
 def result_at(made: Any, run: Any, place: int, last: int | None = None) -> Any:

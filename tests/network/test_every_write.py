@@ -16,7 +16,7 @@ flower()
 
 from kill_walk import at_every_step, full_at, in_a_child, killed_at, one_of_each, steps_of
 
-from ecgfed.files import is_temporary, sha256
+from ecgfed.base.files import is_temporary, sha256
 from ecgfed.network import client_app
 from ecgfed.network.status import status_of
 

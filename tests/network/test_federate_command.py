@@ -19,8 +19,8 @@ flower()
 
 from test_same_numbers import PROMISED, same
 
-from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.runs.run import open_run
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 
 
 def refused(said: Any, *parts: str) -> None:

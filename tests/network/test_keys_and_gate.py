@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from ecgfed.errors import OptionError
+from ecgfed.base.errors import OptionError
 from ecgfed.network.certificates import (
     check_certificate,
     check_public_key,

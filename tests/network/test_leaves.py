@@ -15,11 +15,11 @@ flower()
 
 import torch
 
-from ecgfed.federation.communication_audit import entry_of
-from ecgfed.methods.base import ClientInfo, Tree
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.grp_fed import GrpFed
-from ecgfed.methods.registry import methods
+from ecgfed.core.federation.communication_audit import entry_of
+from ecgfed.core.methods.base import ClientInfo, Tree
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.grp_fed import GrpFed
+from ecgfed.core.methods.registry import methods
 from ecgfed.network import leaves
 from ecgfed.network.errors import NetworkError
 
@@ -157,9 +157,9 @@ def test_the_server_writes_down_what_travels(federation: Callable[..., Any]) -> 
 @pytest.mark.parametrize("name", sorted(methods()))
 def test_no_other_patient_s_model_is_delivered(name: str) -> None:
     """What everybody gets at the end has the names of the first state, which was made from nobody's beats."""
-    from ecgfed.methods.settings import make_settings
-    from ecgfed.nets.build import make_net
-    from ecgfed.nets.net import NetSpec
+    from ecgfed.core.methods.settings import make_settings
+    from ecgfed.core.nets.build import make_net
+    from ecgfed.core.nets.net import NetSpec
 
     kind = methods()[name]
     settings: Any = make_settings(kind.settings_type, {"momentum": 0.0} if name == "afl" else {})

@@ -14,8 +14,8 @@ from faults import ALL_CLIENTS, PATIENTS, Faults, check_without, compare, faulty
 from test_resume import KilledError, killed_after
 from test_same_numbers import ASKED, same
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.registry import methods
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.registry import methods
 from ecgfed.network import engine, messenger
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.policy import Policy, write_policy

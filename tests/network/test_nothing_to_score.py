@@ -12,9 +12,9 @@ from needs import flower
 
 flower()
 
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.split import TEST, TRAIN, VALID
-from ecgfed.cohort.writer import CohortWriter
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
+from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.network.limits import SiteOptions
 from ecgfed.network.partition import _RECOMPUTED
 from ecgfed.network.site_folder import make_site

@@ -7,8 +7,8 @@ from needs import flower
 
 flower()
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.base import Requirements
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.base import Requirements
 from ecgfed.network.policy import ALL_SITES, Policy, read_policy, write_policy
 
 

@@ -15,15 +15,15 @@ flower()
 import torch
 from flwr.supercore.differential_privacy import compute_clip_model_update
 
-from ecgfed.federation import updates
-from ecgfed.federation.trees import flatten
+from ecgfed.core.federation import updates
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.privacy.accountant import epsilon_of
+from ecgfed.core.privacy.noise import clipped, gaussian
+from ecgfed.core.runs.noise_key import FILE_NAME
 from ecgfed.network import messages
 from ecgfed.network.site_folder import open_site
 from ecgfed.network.site_run import ORDER, SiteRun, run_folder
 from ecgfed.network.tensor_schema import TensorSchema
-from ecgfed.privacy.accountant import epsilon_of
-from ecgfed.privacy.noise import clipped, gaussian
-from ecgfed.runs.noise_key import FILE_NAME
 
 WISH = {"rounds": 2, "local_steps": 2}
 

@@ -14,8 +14,9 @@ flower()
 
 from test_resume import KilledError, killed_after
 
-from ecgfed.errors import OptionError
-from ecgfed.files import sha256
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import sha256
+from ecgfed.core.runs.run import open_run
 from ecgfed.network import client_app, launch
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.limits import SiteOptions
@@ -25,7 +26,6 @@ from ecgfed.network.site_folder import make_site, open_site
 from ecgfed.network.site_results import result_folders
 from ecgfed.network.site_run import RoundRequest, SiteRun
 from ecgfed.network.status import status_of
-from ecgfed.runs.run import open_run
 
 pytestmark = pytest.mark.usefixtures("at_once", "quick_end")
 
@@ -250,7 +250,7 @@ def test_flowers_log_is_put_away_at_a_start(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("text", ["a\0b", "\ud800", "x\udfff"])
 def test_a_path_that_is_none(text: str, parts: list[Path], tmp_path: Path) -> None:
     """A NUL, or half a surrogate pair: a line, and not what Python says of it."""
-    from ecgfed.errors import StorageError
+    from ecgfed.base.errors import StorageError
 
     make_site(tmp_path / "site", parts[0])
     file = tmp_path / "site" / "site.json"

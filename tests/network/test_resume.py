@@ -12,8 +12,8 @@ flower()
 
 from test_same_numbers import kept_at, same
 
-from ecgfed.federation import client_round
-from ecgfed.locks import locked
+from ecgfed.base.locks import locked
+from ecgfed.core.federation import client_round
 from ecgfed.network import site_run
 from ecgfed.network.errors import NetworkError
 
@@ -69,7 +69,7 @@ def test_an_answer_is_not_trained_twice(federation: Callable[..., Any], monkeypa
         trained.append(given[3].info.round)
         return run_client(*given)
 
-    monkeypatch.setattr("ecgfed.federation.threads.run_client", counted)
+    monkeypatch.setattr("ecgfed.core.federation.threads.run_client", counted)
     made.serve()
     assert sorted(trained) == [3] * 7
 
@@ -135,7 +135,7 @@ def test_two_runs_of_one_site_do_not_meet(federation: Callable[..., Any]) -> Non
     second.serve()
     folders = sorted((first.sites[0] / site_run.RUNS).iterdir())
     assert len(folders) == 2
-    from ecgfed.runs.checkpoint import CheckpointStore
+    from ecgfed.core.runs.checkpoint import CheckpointStore
 
     states = [CheckpointStore(folder).load() for folder in folders]
     assert sum(all(same(state.client_states[c], before[c]) for c in before) for state in states) == 1

@@ -11,12 +11,12 @@ flower()
 
 import torch
 
-from ecgfed.cohort.cohort import Cohort
-from ecgfed.federation.trees import flatten
-from ecgfed.methods.registry import methods
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.runs.document import FILE_NAME
+from ecgfed.core.runs.run import open_run
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.network.server_folder import FederationConfig
-from ecgfed.runs.document import FILE_NAME
-from ecgfed.runs.run import open_run
 
 #: What some methods have to be asked for.
 ASKED: dict[str, dict[str, Any]] = {
@@ -48,7 +48,7 @@ def check_same(federation: Any, method: str, alone: Any, **wish: Any) -> Any:
 
 def kept_at(site: Path) -> dict[int, Any]:
     """What a site's patients keep, by number."""
-    from ecgfed.runs.checkpoint import CheckpointStore
+    from ecgfed.core.runs.checkpoint import CheckpointStore
 
     (folder,) = (site / "runs").iterdir()
     state = CheckpointStore(folder).load()
@@ -96,7 +96,7 @@ def test_numbers_are_the_site_s_own_choice(
     parts: list[Path], cohort_of: Callable[[int], Cohort], tmp_path: Path
 ) -> None:
     """Shuffled numbers move every patient's beats along, and say no id."""
-    from ecgfed.federation.data import training_data
+    from ecgfed.core.federation.data import training_data
     from ecgfed.network.site_folder import make_site, open_site
 
     cohort = cohort_of(2)

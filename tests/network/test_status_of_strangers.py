@@ -9,7 +9,7 @@ from needs import flower
 
 flower()
 
-from ecgfed.errors import StorageError
+from ecgfed.base.errors import StorageError
 from ecgfed.network.status import status_of
 
 

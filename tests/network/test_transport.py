@@ -12,8 +12,8 @@ flower()
 import torch
 from test_same_numbers import same
 
-from ecgfed.errors import OptionError
-from ecgfed.federation.trees import flatten
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.trees import flatten
 from ecgfed.network.server_folder import FederationConfig
 from ecgfed.network.transport import pack, packed, unpack
 

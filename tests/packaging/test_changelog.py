@@ -145,6 +145,6 @@ def test_one_version_is_named_everywhere() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert newest[1] == ecgfed.__version__ == cited["version"]
     assert newest[1] == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert newest[1] == json.loads((ROOT / "ecgfed/web/runtime/package.json").read_text("utf-8"))["version"]
+    assert newest[1] == json.loads((ROOT / "ecgfed/exports/js/package.json").read_text("utf-8"))["version"]
     assert newest[2] == str(cited["date-released"])
     assert "Unreleased" not in text

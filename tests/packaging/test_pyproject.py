@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ecgfed.errors import MissingExtraError
-from ecgfed.extras import EXTRA_OF, naming_the_extra, require
+from ecgfed.base.errors import MissingExtraError
+from ecgfed.base.extras import EXTRA_OF, naming_the_extra, require
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -23,7 +23,7 @@ FOLDERS = {"ecgfed": ROOT / "ecgfed", "ecgfed_cli": ROOT / "cli"}
 BESIDE_ALL = {"flower"}
 #: Packages of an environment of their own, as code imports them and as they are installed: one file needs them.
 APART = {"tensorflow": "tensorflow-cpu", "tflite_micro": "tflite-micro"}
-APART_FILE = FOLDERS["ecgfed"] / "bundles" / "tflite_convert.py"
+APART_FILE = FOLDERS["ecgfed"] / "exports" / "bundles" / "tflite_convert.py"
 
 
 def names(requirements: list[str]) -> set[str]:

@@ -121,9 +121,13 @@ def test_the_wheel_holds_the_packages_and_nothing_else(built: Path, sources: Pat
     packages = {name for name in held if ".dist-info/" not in name}
     wanted = {f"ecgfed/{name}" for name in files_below(sources / "ecgfed")}
     assert packages == wanted | {f"ecgfed_cli/{name}" for name in files_below(sources / "cli")}
-    assert {"ecgfed/py.typed", "ecgfed/signal/qrs_weights.npz", "ecgfed/cohort/mitdb-1.0.0.sha256"} <= packages
+    assert {
+        "ecgfed/py.typed",
+        "ecgfed/domain/signal/qrs_weights.npz",
+        "ecgfed/domain/cohort/mitdb-1.0.0.sha256",
+    } <= packages
     model = {"manifest.json", "global.onnx", "far.onnx", "golden.json", "CARD.md", "card.json"}
-    assert {f"ecgfed/model/{name}" for name in model} <= packages
+    assert {f"ecgfed/exports/model/{name}" for name in model} <= packages
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in held)
 
 

@@ -9,19 +9,19 @@ import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from ecgfed.errors import OptionError
-from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.base import Batch
-from ecgfed.methods.models import Pipeline
-from ecgfed.nets.net import Inputs, NetSpec
-from ecgfed.nets.parts import extractor_of, head_of
-from ecgfed.nets.personal_head import gated_logits, kernel_logits, squared_distances
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.personal import gated, kernel
-from ecgfed.personal.base import PatientBeats
-from ecgfed.personal.finetune import Stopping, batches, fine_tune, loss_on
-from ecgfed.personal.registry import personal_by_name, personal_models
-from ecgfed.personal.softmax_fit import fit_softmax
+from ecgfed.base.errors import OptionError
+from ecgfed.core.evaluation.predict import chain_logits
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.models import Pipeline
+from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.parts import extractor_of, head_of
+from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, squared_distances
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.personal import gated, kernel
+from ecgfed.core.personal.base import PatientBeats
+from ecgfed.core.personal.finetune import Stopping, batches, fine_tune, loss_on
+from ecgfed.core.personal.registry import personal_by_name, personal_models
+from ecgfed.core.personal.softmax_fit import fit_softmax
 
 CLASSES, HAS = 5, (0, 2, 3)
 NET = ResNet1d(NetSpec(CLASSES, width=0.35, rr=True, rr_version=2))

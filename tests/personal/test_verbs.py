@@ -8,12 +8,12 @@ import pytest
 from support import Command, assert_refused, change_json, copied, traced_once  # noqa: F401
 
 import ecgfed as package
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import macro_f1
-from ecgfed.federation.data import training_data
-from ecgfed.personal.apply import PersonalModels
-from ecgfed.personal.registry import personal_by_name, personal_models
-from ecgfed.runs.run import open_run
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import macro_f1
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.personal.apply import PersonalModels
+from ecgfed.core.personal.registry import personal_by_name, personal_models
+from ecgfed.core.runs.run import open_run
 
 NAMES = tuple(personal_models())
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ecgfed.privacy.accountant import delta_of, epsilon_of
+from ecgfed.core.privacy.accountant import delta_of, epsilon_of
 
 #: noise, releases, delta -> epsilon of Google's dp-accounting 0.6 (PLDAccountant of a SelfComposedDpEvent of
 #: GaussianDpEvent) and of its RdpAccountant, run once in an environment of its own

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from ecgfed.errors import OptionError
-from ecgfed.privacy.noise import Privacy, clipped, gaussian
+from ecgfed.base.errors import OptionError
+from ecgfed.core.privacy.noise import Privacy, clipped, gaussian
 
 SECRET = b"s" * 32
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.stats import trim_mean
 
-from ecgfed.errors import OptionError
-from ecgfed.privacy.robust import Aggregation, lengths, median, norm_bounded, trimmed_mean
+from ecgfed.base.errors import OptionError
+from ecgfed.core.privacy.robust import Aggregation, lengths, median, norm_bounded, trimmed_mean
 
 DRAW = np.random.default_rng(4)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hospital_records import STEPS, aecg, fails, written
 
-from ecgfed.record.reader import read_recording
+from ecgfed.domain.record.reader import read_recording
 
 
 def test_aecg_units_origins_and_parts(tmp_path: Path) -> None:

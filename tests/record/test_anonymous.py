@@ -15,12 +15,12 @@ from conftest import synthetic_signal, write_record
 from record_files import edf_annotation, edf_bytes
 from support import Command, assert_refused, snapshot
 
-from ecgfed.errors import OptionError
-from ecgfed.extras import is_installed
-from ecgfed.record.anonymous import HOSPITAL, anonymised, anonymous_annotation
-from ecgfed.record.key_table import new_id
-from ecgfed.record.reader import read_annotation, read_recording
-from ecgfed.record.recording import Annotation
+from ecgfed.base.errors import OptionError
+from ecgfed.base.extras import is_installed
+from ecgfed.domain.record.anonymous import HOSPITAL, anonymised, anonymous_annotation
+from ecgfed.domain.record.key_table import new_id
+from ecgfed.domain.record.reader import read_annotation, read_recording
+from ecgfed.domain.record.recording import Annotation
 from ecgfed.tasks.convert import convert
 
 SYMBOLS = "NNNNV" * 6

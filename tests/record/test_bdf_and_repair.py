@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from record_files import edf_annotation, edf_bytes
 
-from ecgfed.errors import RecordError
-from ecgfed.record.opening import open_recording
-from ecgfed.record.reader import format_of, read_annotation, read_comments, read_recording
-from ecgfed.record.recording import LongRecording, ReadOptions
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import format_of, read_annotation, read_comments, read_recording
+from ecgfed.domain.record.recording import LongRecording, ReadOptions
 
 REPAIR = ReadOptions(repair=True)
 STEPS = np.random.default_rng(8).integers(-(2**23), 2**23, (2, 4, 250))  # (channels, data records, samples)

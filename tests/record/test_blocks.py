@@ -8,10 +8,10 @@ import wfdb
 from conftest import write_record
 from numpy.typing import NDArray
 
-from ecgfed.errors import RecordError
-from ecgfed.record.opening import open_recording
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import LongRecording, ReadOptions, Recording
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
 
 SAMPLES = 3001
 SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "skipped", "requested_as", "samples")

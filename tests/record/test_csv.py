@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgfed.errors import EcgfedError
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import ReadOptions
+from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import ReadOptions
 
 N = 500
 MLII = np.round(np.sin(np.arange(N) / 7), 4)

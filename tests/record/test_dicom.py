@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hospital_records import MV, STEPS, dicom, fails, needs_pydicom, written
 
-from ecgfed.errors import EcgfedError
-from ecgfed.record.reader import read_recording
+from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record.reader import read_recording
 
 
 @needs_pydicom
@@ -138,7 +138,7 @@ def test_reading_dicom_opens_no_socket(tmp_path: Path) -> None:
         "import sys\n"
         "def hook(event, about):\n    if event.startswith('socket.'): raise SystemExit(event)\n"
         "sys.addaudithook(hook)\n"
-        "from ecgfed.record.reader import read_recording\n"
+        "from ecgfed.domain.record.reader import read_recording\n"
         f"print(read_recording({str(path)!r}).leads)\n"
         "assert 'urllib3' not in sys.modules and 'requests' not in sys.modules\n"
     )
@@ -147,7 +147,7 @@ def test_reading_dicom_opens_no_socket(tmp_path: Path) -> None:
 
 
 def test_dicom_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ecgfed.extras.is_installed", lambda package: package != "pydicom")
+    monkeypatch.setattr("ecgfed.base.extras.is_installed", lambda package: package != "pydicom")
     path = written(tmp_path, "r.dcm", dicom())
     with pytest.raises(EcgfedError, match=r"pydicom: is not installed, .* pip install 'ecgfed\[hospital\]'"):
         read_recording(path)

@@ -8,9 +8,9 @@ import pytest
 import wfdb
 from record_files import edf_annotation, edf_bytes
 
-from ecgfed.errors import RecordError
-from ecgfed.record.reader import read_annotation, read_recording
-from ecgfed.record.recording import ReadOptions, Recording
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.reader import read_annotation, read_recording
+from ecgfed.domain.record.recording import ReadOptions, Recording
 
 FS = 200
 #: Two channels of three data records of a second; 1000 steps are 5 mV.

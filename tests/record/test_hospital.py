@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hospital_records import MV, SAME_MV, aecg, dicom, fails, ishne, needs_pydicom, scp, written
 
-from ecgfed.record import groups
-from ecgfed.record.reader import format_of, is_recording, read_comments, read_recording
+from ecgfed.domain.record import groups
+from ecgfed.domain.record.reader import format_of, is_recording, read_comments, read_recording
 
 WHOLE: dict[str, tuple[str, Callable[[], bytes | str], float, np.ndarray]] = {
     "ishne": ("r.ecg", ishne, 200, MV),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hospital_records import STEPS, fails, ishne, written
 
-from ecgfed.record.reader import read_recording
+from ecgfed.domain.record.reader import read_recording
 
 
 def test_ishne_leads_gaps_text_and_both_ways_of_counting(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecgfed.errors import RecordError
-from ecgfed.record.lead_names import is_another_signal, is_impersonal
-from ecgfed.record.leads import (
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.lead_names import is_another_signal, is_impersonal
+from ecgfed.domain.record.leads import (
     NameMatch,
     are_ecg,
     choose_lead,

@@ -10,11 +10,11 @@ from conftest import synthetic_signal
 from record_files import edf_bytes, write_212
 
 import ecgfed
-from ecgfed.errors import RecordError
-from ecgfed.record.opening import open_every_lead, open_recording
-from ecgfed.record.reader import ecg_alone, read_every_lead, read_recording
-from ecgfed.record.recording import AnyRecording, LongRecording, ReadOptions, Recording
-from ecgfed.signal.findings import missing_lead, record_findings
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.opening import open_every_lead, open_recording
+from ecgfed.domain.record.reader import ecg_alone, read_every_lead, read_recording
+from ecgfed.domain.record.recording import AnyRecording, LongRecording, ReadOptions, Recording
+from ecgfed.domain.signal.findings import missing_lead, record_findings
 
 RAMP = [list(range(0, 2000, 2)), list(range(2000, 0, -2)), list(range(500, 1500))]
 

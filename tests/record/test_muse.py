@@ -7,8 +7,8 @@ import hospital_files as made
 import numpy as np
 import pytest
 
-from ecgfed.errors import RecordError
-from ecgfed.record.reader import format_of, read_comments, read_recording
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.reader import format_of, read_comments, read_recording
 from ecgfed.tasks.inspect import inspect_recording
 
 ONE = np.arange(5000) % 211 - 100

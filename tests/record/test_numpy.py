@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.errors import EcgfedError
-from ecgfed.record.opening import open_recording
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import ReadOptions
+from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import ReadOptions
 
 RNG = np.random.default_rng(4)
 MV = np.round(RNG.standard_normal((3, 500)), 3)

@@ -8,7 +8,7 @@ import wfdb
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ecgfed.record.wfdb_marks import PlainMarks, plain_marks
+from ecgfed.domain.record.wfdb_marks import PlainMarks, plain_marks
 
 
 def word(code: int, number: int) -> bytes:

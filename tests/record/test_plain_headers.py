@@ -10,11 +10,11 @@ from conftest import write_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ecgfed.record.opening import open_recording
-from ecgfed.record.reader import read_recording
-from ecgfed.record.wfdb_grammar import read_lines
-from ecgfed.record.wfdb_header import read_header
-from ecgfed.record.wfdb_plain import PlainHeader, plain_header
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.wfdb_grammar import read_lines
+from ecgfed.domain.record.wfdb_header import read_header
+from ecgfed.domain.record.wfdb_plain import PlainHeader, plain_header
 
 
 def assert_same(plain: PlainHeader, path: Path) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from record_files import END, aux, copy_record, cut, mark, skip, write_212
 
-from ecgfed.errors import RecordError
-from ecgfed.record.reader import read_annotation as read_any
-from ecgfed.record.reader import read_recording
-from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.reader import read_annotation as read_any
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.wfdb_files import read_annotation
 from ecgfed.tasks.ec57 import score_ec57
 
 #: Marks at 10, 110, 150, 2150, 72,000 and 72,300, one of them a rhythm change with an odd and zero-ended text.
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("ecgfed.safe_io.open_regular", refuse)
+    monkeypatch.setattr("ecgfed.base.safe_io.open_regular", refuse)
     assert "Permission denied" in fails(tmp_path / "r")
 
 

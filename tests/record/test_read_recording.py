@@ -7,8 +7,8 @@ import pytest
 import wfdb
 from record_files import copy_record, cut, edit, flip_byte, write_212
 
-from ecgfed.errors import RecordError
-from ecgfed.record.wfdb_files import read_recording
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.wfdb_files import read_recording
 
 RAMP = [list(range(0, 2000, 10)), list(range(2000, 0, -10))]
 

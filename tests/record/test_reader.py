@@ -7,12 +7,19 @@ import pytest
 import wfdb
 from record_files import END, edf_annotation, edf_bytes, mark, write_212
 
-from ecgfed.errors import EcgfedError, RecordError
-from ecgfed.record.reader import annotation_file, format_of, read_annotation, read_comments, read_recording, record_path
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
-from ecgfed.record.wfdb_files import read_annotation as read_atr
-from ecgfed.record.wfdb_files import read_recording as read_wfdb
-from ecgfed.record.wfdb_writer import choose_gain, record_bytes, record_name
+from ecgfed.base.errors import EcgfedError, RecordError
+from ecgfed.domain.record.reader import (
+    annotation_file,
+    format_of,
+    read_annotation,
+    read_comments,
+    read_recording,
+    record_path,
+)
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.domain.record.wfdb_files import read_annotation as read_atr
+from ecgfed.domain.record.wfdb_files import read_recording as read_wfdb
+from ecgfed.domain.record.wfdb_writer import choose_gain, record_bytes, record_name
 
 RAMP = [list(range(0, 2000, 2)), list(range(2000, 0, -2))]
 MARKS = mark("N", 100) + mark("V", 300) + mark("N", 310) + END

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hospital_records import SAME_MV, STEPS, fails, scp, written
 
-from ecgfed.record.reader import read_recording
-from ecgfed.record.scp_huffman import decode, standard_table, table_of
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.scp_huffman import decode, standard_table, table_of
 
 
 @pytest.mark.parametrize("coded", [False, True])

@@ -7,8 +7,8 @@ import pytest
 import wfdb
 from record_files import cut, edit, flip_byte, write_212
 
-from ecgfed.errors import RecordError
-from ecgfed.record.wfdb_files import read_recording
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.wfdb_files import read_recording
 
 A, B = list(range(1000, 1400, 2)), list(range(1500, 1300, -1))
 MV_A, MV_B = (np.array(A) - 1024) / 200, (np.array(B) - 1024) / 200

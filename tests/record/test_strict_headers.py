@@ -9,12 +9,12 @@ import pytest
 import wfdb
 from record_files import edit, write_212
 
-from ecgfed.beats.extract import windows_around
-from ecgfed.errors import EcgfedError, RecordError
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import ReadOptions
-from ecgfed.record.wfdb_grammar import read_lines
-from ecgfed.record.wfdb_header import segment_names
+from ecgfed.base.errors import EcgfedError, RecordError
+from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import ReadOptions
+from ecgfed.domain.record.wfdb_grammar import read_lines
+from ecgfed.domain.record.wfdb_header import segment_names
 
 RAMP = [list(range(1000, 1400, 2)), list(range(1500, 1300, -1))]
 SUM = sum(RAMP[0])

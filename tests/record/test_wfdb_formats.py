@@ -9,10 +9,10 @@ import pytest
 import wfdb
 from record_files import mark, write_212
 
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.opening import open_recording
-from ecgfed.record.reader import format_of, read_annotation, read_recording
-from ecgfed.record.recording import LongRecording, ReadOptions
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import format_of, read_annotation, read_recording
+from ecgfed.domain.record.recording import LongRecording, ReadOptions
 from ecgfed.tasks.inspect import inspect_recording
 
 RNG = np.random.default_rng(3)

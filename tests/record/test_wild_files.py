@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from record_files import END, aux, edf_annotation, edf_bytes, mark, skip, write_212
 
-import ecgfed.record.checks as checks
-from ecgfed.errors import EcgfedError
-from ecgfed.extras import is_installed
-from ecgfed.record.reader import read_annotation, read_comments, read_recording
-from ecgfed.record.recording import ReadOptions, Recording
+import ecgfed.domain.record.checks as checks
+from ecgfed.base.errors import EcgfedError
+from ecgfed.base.extras import is_installed
+from ecgfed.domain.record.reader import read_annotation, read_comments, read_recording
+from ecgfed.domain.record.recording import ReadOptions, Recording
 
 RAMP = [list(range(0, 1200, 2)), list(range(1200, 0, -2))]
 HOW = ReadOptions(fs_hz=250, units="mV", columns=())

@@ -8,10 +8,10 @@ import pytest
 from conftest import write_record
 from record_files import edf_annotation, edf_bytes
 
-from ecgfed.errors import MissingExtraError
-from ecgfed.record.reader import read_annotation, read_recording
-from ecgfed.record.recording import Annotation, ReadOptions
-from ecgfed.record.wfdb_writer import annotation_bytes, record_bytes
+from ecgfed.base.errors import MissingExtraError
+from ecgfed.domain.record.reader import read_annotation, read_recording
+from ecgfed.domain.record.recording import Annotation, ReadOptions
+from ecgfed.domain.record.wfdb_writer import annotation_bytes, record_bytes
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import END, mark, skip
 
-from ecgfed.errors import RecordError
-from ecgfed.record.annotations import OTHER_SYMBOLS
-from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, Recording
-from ecgfed.record.wfdb_files import read_annotation_file
-from ecgfed.record.wfdb_writer import annotation_bytes, record_bytes
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.annotations import OTHER_SYMBOLS
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, Recording
+from ecgfed.domain.record.wfdb_files import read_annotation_file
+from ecgfed.domain.record.wfdb_writer import annotation_bytes, record_bytes
 
 #: A mark: samples since the one before, symbol, subtype, note.
 MARK = st.tuples(

@@ -12,12 +12,12 @@ import wfdb
 from conftest import synthetic_signal
 from support import Command
 
-from ecgfed.record.recording import Annotation, Recording
-from ecgfed.record.wfdb_writer import annotation_bytes, record_bytes
+from ecgfed.base.text import cell_text, safe_cell, safe_row
+from ecgfed.domain.record.recording import Annotation, Recording
+from ecgfed.domain.record.wfdb_writer import annotation_bytes, record_bytes
 from ecgfed.reports.curves import draw_learning_curves
 from ecgfed.reports.quality_page import QualityPage, draw_quality
 from ecgfed.reports.strip import Strip, draw_strip
-from ecgfed.text import cell_text, safe_cell, safe_row
 
 #: Mathematics that matplotlib cannot read, mathematics it can, and what a terminal or an XML reader obeys.
 WILD = ["$\\frac{$", "a_$x^2$", "\x1b[2J$", "<b>&", "_hidden", "\x00\ud800", "[/x]"]

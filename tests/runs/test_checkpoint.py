@@ -11,24 +11,24 @@ import torch
 from full_disk import gets_full
 from safetensors.torch import load_file
 
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.errors import RunError, StorageError
-from ecgfed.federation.data import training_data
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.state import State
-from ecgfed.federation.threads import ThreadEngine
-from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.federation.trees import compact_storage, flatten, tree_bytes
-from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.registry import methods
-from ecgfed.nets.net import NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs import client_states
-from ecgfed.runs.callbacks import SaveCheckpoint
-from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
-from ecgfed.runs.client_states import ClientStates
-from ecgfed.runs.tree_files import load_tree, serialised
+from ecgfed.base.errors import RunError, StorageError
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.state import State
+from ecgfed.core.federation.threads import ThreadEngine
+from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.core.federation.trees import compact_storage, flatten, tree_bytes
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.local_sgd import SgdSettings
+from ecgfed.core.methods.registry import methods
+from ecgfed.core.nets.net import NetSpec
+from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.runs import client_states
+from ecgfed.core.runs.callbacks import SaveCheckpoint
+from ecgfed.core.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.core.runs.client_states import ClientStates
+from ecgfed.core.runs.tree_files import load_tree, serialised
+from ecgfed.domain.cohort.cohort import open_cohort
 
 NET = ResNet1d(NetSpec(12, width=0.35))
 
@@ -224,7 +224,7 @@ def test_an_error_saves_the_last_finished_round(tmp_path: Path, spill_bytes: int
 def test_checkpoints_take_their_share_of_the_time_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write takes 0.1 s: from its end on 5 s pass until the next one, whatever the rounds."""
     now = [100.0]
-    monkeypatch.setattr("ecgfed.runs.callbacks.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("ecgfed.core.runs.callbacks.time.perf_counter", lambda: now[0])
     written: list[int] = []
 
     class Noted(CheckpointStore):

@@ -11,12 +11,12 @@ import pytest
 from support import Command, assert_refused, change_json, copied, snapshot
 
 import ecgfed as front
-from ecgfed.errors import OptionError, RunError
-from ecgfed.runs.run import open_run
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.core.runs.run import open_run
 
 SOURCE = """
 from pathlib import Path
-from ecgfed.methods.fedavg import FedAvg
+from ecgfed.core.methods.fedavg import FedAvg
 Path(__file__).with_name("ran").touch()
 class Mine(FedAvg):
     name = "mine"

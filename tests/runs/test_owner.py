@@ -13,8 +13,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from support import Command, assert_refused, change_json, copied
 
-from ecgfed.errors import RunError
-from ecgfed.runs.run import Run, open_run
+from ecgfed.base.errors import RunError
+from ecgfed.core.runs.run import Run, open_run
 
 DATA = Path(__file__).parents[1] / "data"
 OLD = DATA / "version-0.2"

@@ -5,11 +5,11 @@ import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
 
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.signal import around_gaps
-from ecgfed.signal.around_gaps import detect_around_gaps, usable_pieces
-from ecgfed.signal.block_quality import lead_quality
-from ecgfed.signal.detectors import detect_r_peaks
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.domain.signal import around_gaps
+from ecgfed.domain.signal.around_gaps import detect_around_gaps, usable_pieces
+from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.detectors import detect_r_peaks
 
 FS = 360.0
 TOLERANCE = 15  # samples: 42 ms

@@ -8,11 +8,11 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 from spoiled_signals import rails_by_median
 
-from ecgfed.record.recording import Recording
-from ecgfed.signal.block_quality import gaps_of, lead_quality, quality_of, spikes_of
-from ecgfed.signal.filters import band_pass_taps, convolved, reach_of
-from ecgfed.signal.quality import Reason, Stretch, runs
-from ecgfed.signal.spans import Spans
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.block_quality import gaps_of, lead_quality, quality_of, spikes_of
+from ecgfed.domain.signal.filters import band_pass_taps, convolved, reach_of
+from ecgfed.domain.signal.quality import Reason, Stretch, runs
+from ecgfed.domain.signal.spans import Spans
 
 FS = 128.0
 #: Chunks of so many seconds; the least that is judged at once is twelve.

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed import extras, plugins
-from ecgfed.errors import CohortError, MissingExtraError, OptionError
-from ecgfed.signal.around_gaps import detect_around_gaps
-from ecgfed.signal.detectors import (
+from ecgfed.base import extras, plugins
+from ecgfed.base.errors import CohortError, MissingExtraError, OptionError
+from ecgfed.domain.signal.around_gaps import detect_around_gaps
+from ecgfed.domain.signal.detectors import (
     Detector,
     detect_r_peaks,
     detector_by_name,
@@ -27,7 +27,7 @@ from ecgfed.testing import synthetic_ecg
 OWN = """
 from pathlib import Path
 import numpy as np
-from ecgfed.signal.detectors import Detector
+from ecgfed.domain.signal.detectors import Detector
 (Path(__file__).parent / "was-run").touch()
 MINE = Detector("xqrs", lambda signals_mv, fs_hz, lead, mains_hz: np.array([50, 300]), "me")
 THING = 3
@@ -55,10 +55,10 @@ def test_a_detector_of_a_module_is_found_too(own: Path, monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(own.parent)
     assert detector_option("own:MINE").name == "own:MINE"
     with pytest.raises(OptionError, match="tuple is no detector"):
-        detector_option("ecgfed.signal.detectors.neurokit:DETECTORS")
+        detector_option("ecgfed.domain.signal.detectors.neurokit:DETECTORS")
 
 
-@pytest.mark.parametrize("form", ["{}:MINE", "own:MINE", "ecgfed.signal.detectors.ours:DETECTORS", "a:b:c", ":"])
+@pytest.mark.parametrize("form", ["{}:MINE", "own:MINE", "ecgfed.domain.signal.detectors.ours:DETECTORS", "a:b:c", ":"])
 def test_no_other_door_loads_code(form: str, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a name in a file nor one that reaches a function of the library makes a file or a module run."""
     monkeypatch.syspath_prepend(own.parent)

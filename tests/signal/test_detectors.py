@@ -9,9 +9,9 @@ import pytest
 from record_files import r_waves
 from wfdb.processing import compare_annotations
 
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.signal.detectors import Detector, as_peaks, detect_r_peaks
+from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
+from ecgfed.domain.signal.detectors import Detector, as_peaks, detect_r_peaks
 
 
 def beat_times(count: int) -> list[float]:

@@ -15,10 +15,10 @@ from scipy.ndimage import maximum_filter1d, median_filter, minimum_filter1d
 from scipy.signal import firwin, oaconvolve, resample_poly
 from scipy.special import lambertw
 
-from ecgfed.beats.windows import FS_HZ, resampling
-from ecgfed.signal import fir
-from ecgfed.signal.filters import BAND_HZ, band_pass_taps
-from ecgfed.signal.medians import running_median
+from ecgfed.domain.beats.windows import FS_HZ, resampling
+from ecgfed.domain.signal import fir
+from ecgfed.domain.signal.filters import BAND_HZ, band_pass_taps
+from ecgfed.domain.signal.medians import running_median
 
 RATES = (100.0, 128.0, 200.0, 250.0, 257.0, 360.0, 500.0, 512.0, 1000.0, 2000.0)
 

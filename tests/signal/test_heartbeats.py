@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.record.recording import Recording
-from ecgfed.signal.heartbeats import end_noise, without_heartbeat
-from ecgfed.signal.size import least_qrs_mv
-from ecgfed.signal.spans import Spans
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
+from ecgfed.domain.signal.size import least_qrs_mv
+from ecgfed.domain.signal.spans import Spans
 
 FS = 250.0
 #: Five waves, then twenty QRS complexes, then four waves.

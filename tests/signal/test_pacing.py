@@ -10,9 +10,9 @@ from paced_recordings import paced_recording
 from scipy.signal import resample_poly
 
 from ecgfed import read_annotation, read_recording
-from ecgfed.record.recording import LongRecording, Recording
-from ecgfed.signal.long_peaks import find_peaks
-from ecgfed.signal.pacing import (
+from ecgfed.domain.record.recording import LongRecording, Recording
+from ecgfed.domain.signal.long_peaks import find_peaks
+from ecgfed.domain.signal.pacing import (
     CLEAR_SCORE,
     EPISODE_CLEAR,
     MIN_ASSESSED,
@@ -22,7 +22,7 @@ from ecgfed.signal.pacing import (
     mean_score,
     pacing_of,
 )
-from ecgfed.signal.pacing_features import GRID_HZ, GRID_SAMPLES, NAMES, resampling_matrix, window_features
+from ecgfed.domain.signal.pacing_features import GRID_HZ, GRID_SAMPLES, NAMES, resampling_matrix, window_features
 from ecgfed.testing.ecg import synthetic_ecg
 
 Floats = NDArray[np.float64]

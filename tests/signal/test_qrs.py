@@ -10,8 +10,8 @@ from record_files import r_waves
 from scipy.signal import resample_poly
 
 from ecgfed.device import DELAY_S, QrsDetector, detect_qrs
-from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
+from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
+from ecgfed.domain.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
 
 FS_HZ = 360.0
 

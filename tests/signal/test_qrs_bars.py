@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.cohort.mitbih import record_names
-from ecgfed.evaluation.ec57 import BeatComparison, aggregate, compare
-from ecgfed.record.recording import Annotation
-from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.signal.detectors import detect_r_peaks
-from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
+from ecgfed.core.evaluation.ec57 import BeatComparison, aggregate, compare
+from ecgfed.domain.cohort.mitbih import record_names
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
+from ecgfed.domain.signal.detectors import detect_r_peaks
+from ecgfed.domain.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
 #: The test half of de Chazal et al. 2004: never used for training or choosing anything.
 DS2 = (

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ecgfed.record.recording import Annotation
-from ecgfed.signal.qrs import detect_qrs
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.signal.qrs import detect_qrs
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "qrs"
 FS_HZ = 360.0
@@ -109,7 +109,7 @@ def test_another_sampling_frequency_moves_the_beats_along(makers: SimpleNamespac
 @pytest.mark.parametrize("row", ["V run 200", "V run 250", "bigeminy", "tall T", "pauses", "block", "twice as fast"])
 def test_our_detector_on_rhythms_of_real_beats(makers: SimpleNamespace, mitdb: Path, record: str, row: str) -> None:
     """Of DS1 records, which it was trained on: a bar that must not fall; other patients are in the benchmark."""
-    from ecgfed.evaluation.ec57 import compare
+    from ecgfed.core.evaluation.ec57 import compare
 
     whole, _ = makers.physiology.load(mitdb, record)
     minute = makers.physiology.excerpt(whole, 36_000, 57_600)

@@ -9,9 +9,9 @@ from record_files import r_waves
 from spoiled_signals import beats_and_none
 
 from ecgfed.device import QrsDetector, detect_qrs
-from ecgfed.record.reader import read_recording
-from ecgfed.signal.qrs_flat import FlatLine
-from ecgfed.signal.qrs_views import ActiveBlocks, LeadVote, View, ViewBeat, views_of
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.signal.qrs_flat import FlatLine
+from ecgfed.domain.signal.qrs_views import ActiveBlocks, LeadVote, View, ViewBeat, views_of
 
 FS_HZ = 360.0
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from ecgfed.record.wfdb_files import read_recording
-from ecgfed.signal.block_quality import lead_quality
-from ecgfed.signal.quality import LeadQuality, Reason, Stretch, runs
+from ecgfed.domain.record.wfdb_files import read_recording
+from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
 
 FS = 360
 START = 30 * FS

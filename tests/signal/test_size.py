@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from support import Command
 
 import ecgfed as package
-from ecgfed.record.opening import open_recording
-from ecgfed.record.recording import LongRecording, Recording
-from ecgfed.signal.size import LOOKED_AT, lead_size
-from ecgfed.signal.spans import Spans
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.recording import LongRecording, Recording
+from ecgfed.domain.signal.size import LOOKED_AT, lead_size
+from ecgfed.domain.signal.spans import Spans
 
 BUNDLE = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"
 FS = 360.0

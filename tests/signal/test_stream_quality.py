@@ -8,11 +8,11 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 from spoiled_signals import rails_by_median
 
-from ecgfed.record.reader import read_recording
-from ecgfed.signal.block_quality import lead_quality
-from ecgfed.signal.filters import LONGEST_BRIDGE_S
-from ecgfed.signal.quality import Reason, runs
-from ecgfed.signal.stream_quality import DECIDED_S, QualityStream, Samples
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.filters import LONGEST_BRIDGE_S
+from ecgfed.domain.signal.quality import Reason, runs
+from ecgfed.domain.signal.stream_quality import DECIDED_S, QualityStream, Samples
 
 Edges = dict[Reason, list[tuple[int, int]]]
 

@@ -8,8 +8,8 @@ import pytest
 from record_files import r_waves
 
 from ecgfed.device import QrsDetector
-from ecgfed.record.recording import spans
-from ecgfed.signal import two_streams
+from ecgfed.domain.record.recording import spans
+from ecgfed.domain.signal import two_streams
 
 BLOCK_S = 17.3
 

@@ -13,8 +13,8 @@ from forked import Forks
 from support import assert_refused, change_manifest, copied, exported, snapshot
 
 import ecgfed as front
-from ecgfed.errors import OptionError
-from ecgfed.locks import locked
+from ecgfed.base.errors import OptionError
+from ecgfed.base.locks import locked
 from ecgfed.tasks import predict_batch as module
 from ecgfed.tasks.batch_state import STATE
 from ecgfed.tasks.watch import Watch

@@ -11,8 +11,8 @@ from conftest import synthetic_signal, write_record
 from support import Command, assert_refused, change_manifest, copied, exported
 
 import ecgfed
-from ecgfed.device.model_warnings import CODES
-from ecgfed.errors import BundleError
+from ecgfed.base.errors import BundleError
+from ecgfed.exports.device.model_warnings import CODES
 
 OLD = Path(__file__).parents[1] / "data" / "version-0.1"
 
@@ -170,7 +170,7 @@ def test_a_cohort_of_made_up_records_is_synthetic_whoever_prepares_it(tmp_path: 
     made = ecgfed.prepare_demo(tmp_path / "demo", patients=2, minutes=0.5)
     again = ecgfed.prepare_folder(tmp_path / "demo-records", tmp_path / "again", workers=1)
     assert [one["synthetic"] for cohort in (made, again) for one in cohort.meta["records"]] == [True] * 4
-    from ecgfed.bundles.training_metadata import training_metadata
+    from ecgfed.exports.bundles.training_metadata import training_metadata
 
     assert training_metadata(again, "nothing")["synthetic"] is True
 

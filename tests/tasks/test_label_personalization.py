@@ -21,17 +21,17 @@ from support import exported, snapshot, trace_once
 
 import ecgfed as package
 import ecgfed.tasks.personalize_labels as module
-from ecgfed.bundles.weights import global_model
-from ecgfed.deprecation import EcgfedDeprecation
+from ecgfed.base.deprecation import EcgfedDeprecation
+from ecgfed.base.errors import BundleError, EcgfedError, OptionError, RecordError
+from ecgfed.core.methods.base import Batch
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.personal.base import PatientBeats
+from ecgfed.core.personal.kernel import Kernel
+from ecgfed.core.personal.partway import Partway
 from ecgfed.device import open_bundle
-from ecgfed.errors import BundleError, EcgfedError, OptionError, RecordError
-from ecgfed.labels.label_errors import expected_errors
-from ecgfed.labels.spread import spread
-from ecgfed.methods.base import Batch
-from ecgfed.nets.net import Inputs
-from ecgfed.personal.base import PatientBeats
-from ecgfed.personal.kernel import Kernel
-from ecgfed.personal.partway import Partway
+from ecgfed.domain.labels.label_errors import expected_errors
+from ecgfed.domain.labels.spread import spread
+from ecgfed.exports.bundles.weights import global_model
 from ecgfed.tasks.cross_validation import (
     MAX_CHANCE,
     PREDICTORS,
@@ -485,7 +485,7 @@ def test_a_patient_whom_another_process_added_meanwhile_is_not_lost(
 def test_nothing_is_published_where_the_labels_cannot_be_written(
     record: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ecgfed.errors import StorageError
+    from ecgfed.base.errors import StorageError
 
     def full(contents: object) -> None:
         raise StorageError("beats", "no space left")

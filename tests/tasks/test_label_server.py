@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ecgfed.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.tasks.label_connections import MAX_HEAD_BYTES, MAX_WAITING
 from ecgfed.tasks.label_server import MAX_BYTES, Served, actions_file, labels_csv, serve
 

@@ -10,7 +10,7 @@ from conftest import write_record
 from support import exported
 
 import ecgfed
-from ecgfed.record.wfdb_writer import annotation_bytes
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1"
 DEMO = OLD / "recording" / "demo01"

@@ -10,9 +10,9 @@ import wfdb
 from conftest import Said, synthetic_signal
 
 import ecgfed as package
-from ecgfed.beats.extract import without_qrs, without_signal
-from ecgfed.record.recording import Recording
-from ecgfed.signal.spans import Spans
+from ecgfed.domain.beats.extract import without_qrs, without_signal
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.spans import Spans
 
 pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
 

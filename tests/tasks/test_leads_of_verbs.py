@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from support import Command, assert_refused
 
 import ecgfed
-from ecgfed.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError
 
 BUNDLE = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"
 FS = 360

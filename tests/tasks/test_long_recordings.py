@@ -13,18 +13,18 @@ from conftest import synthetic_signal, write_record
 from record_files import edf_bytes
 
 import ecgfed
-from ecgfed.beats import context, long_windows, path
-from ecgfed.beats.extract import windows_around
-from ecgfed.beats.long_windows import windows_by_blocks
-from ecgfed.beats.path import BeatOptions, cut_beats
-from ecgfed.cohort import build
+from ecgfed.base.errors import RecordError
 from ecgfed.device import classifier, predictions
-from ecgfed.errors import RecordError
-from ecgfed.record import opening
-from ecgfed.record.recording import LongRecording, ReadOptions, Recording
-from ecgfed.signal import block_quality, findings, long_peaks
-from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.beats import context, long_windows, path
+from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.long_windows import windows_by_blocks
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
+from ecgfed.domain.cohort import build
+from ecgfed.domain.record import opening
+from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
+from ecgfed.domain.signal import block_quality, findings, long_peaks
+from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
+from ecgfed.domain.signal.long_filter import BandPassed, Bridged
 from ecgfed.tasks import predict as predicting
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
 

@@ -9,7 +9,7 @@ from conftest import write_record
 from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
 
 import ecgfed as package
-from ecgfed.errors import EcgfedError, RecordError
+from ecgfed.base.errors import EcgfedError, RecordError
 from ecgfed.tasks.grouped import GroupedBeats
 from ecgfed.tasks.matched_labels import match_labels, read_label_file
 

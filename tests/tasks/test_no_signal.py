@@ -11,12 +11,12 @@ import wfdb
 from conftest import Said, synthetic_signal
 
 import ecgfed as front
-from ecgfed.beats.extract import without_signal
+from ecgfed.base.errors import RecordError
 from ecgfed.device import Predictions, StreamClassifier, open_bundle
-from ecgfed.device.shipped import shipped_model
-from ecgfed.errors import RecordError
-from ecgfed.labels.user_labels import read_user_labels
-from ecgfed.signal.spans import Spans
+from ecgfed.domain.beats.extract import without_signal
+from ecgfed.domain.labels.user_labels import read_user_labels
+from ecgfed.domain.signal.spans import Spans
+from ecgfed.exports.device.shipped import shipped_model
 
 SYMBOLS = "NNNVNN" * 8
 

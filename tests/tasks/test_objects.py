@@ -142,8 +142,8 @@ def failed_batch() -> ecgfed.Batch:
 
 
 def windows() -> Any:
-    from ecgfed.beats.extract import Windows
-    from ecgfed.beats.rr import RR_LATEST, RR_NAMES
+    from ecgfed.domain.beats.extract import Windows
+    from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
 
     rng = np.random.default_rng(0)
     rr = np.full((3, len(RR_NAMES[RR_LATEST])), 0.8, np.float32)

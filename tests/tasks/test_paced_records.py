@@ -12,8 +12,8 @@ import wfdb
 from paced_recordings import paced_recording
 
 import ecgfed
-from ecgfed.beats.labels import LabelMap
-from ecgfed.record.recording import Recording
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.record.recording import Recording
 from ecgfed.tasks.predict import RecordingPredictions
 from ecgfed.tasks.report import RecordingReport
 

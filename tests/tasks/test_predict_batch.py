@@ -13,7 +13,7 @@ from conftest import Said, write_record
 from support import assert_refused, exported, snapshot
 
 import ecgfed as front
-from ecgfed.errors import BundleError
+from ecgfed.base.errors import BundleError
 
 ENDS = ("ecgfed", "csv", "json")
 

@@ -8,10 +8,10 @@ import pytest
 from support import Command, assert_refused, change_manifest, copied, exported, traced_once  # noqa: F401
 
 import ecgfed as front
-from ecgfed.bundles.export import export_bundle
+from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import open_bundle, shipped
-from ecgfed.errors import BundleError, OptionError
-from ecgfed.runs.run import open_run
+from ecgfed.exports.bundles.export import export_bundle
 
 
 @pytest.fixture(scope="session")

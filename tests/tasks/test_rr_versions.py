@@ -10,21 +10,21 @@ import torch
 from conftest import train_run
 
 from ecgfed import predict, prepare_folder
-from ecgfed.beats.context import FEATURES
-from ecgfed.beats.path import BeatOptions, cut_beats
-from ecgfed.beats.rr import RR_LATEST, RR_NAMES
-from ecgfed.bundles.export import export_bundle
-from ecgfed.cohort.cohort import open_cohort
-from ecgfed.cohort.pack import pack_cohort, unpack_cohort
+from ecgfed.base.errors import BundleError, CohortError, OptionError, RunError
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.net import RR_COUNT, Inputs, NetSpec
+from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, ResNet1d
+from ecgfed.core.runs.run import create_run, open_run
 from ecgfed.device import open_bundle
-from ecgfed.errors import BundleError, CohortError, OptionError, RunError
-from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import RR_COUNT, Inputs, NetSpec
-from ecgfed.nets.resnet1d import CONTEXT_SCALE, ResNet1d
-from ecgfed.record.reader import read_recording
-from ecgfed.runs.run import create_run, open_run
+from ecgfed.domain.beats.context import FEATURES
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
+from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.pack import pack_cohort, unpack_cohort
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.exports.bundles.export import export_bundle
 
 VERSIONS = sorted(RR_NAMES)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import ecgfed
-from ecgfed.errors import OptionError, RunError
-from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import Settings, make_settings
-from ecgfed.runs.run import extend_run, lengths_of, open_run
-from ecgfed.runs.seeds import open_single_run, run_folders
+from ecgfed.base.errors import OptionError, RunError
+from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import Settings, make_settings
+from ecgfed.core.runs.run import extend_run, lengths_of, open_run
+from ecgfed.core.runs.seeds import open_single_run, run_folders
 from ecgfed.tasks.train_options import RECIPES
 
 SHORT = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 1}

@@ -12,7 +12,7 @@ from conftest import write_record
 from support import exported, trace_once
 
 import ecgfed
-from ecgfed.cohort import cifar_files
+from ecgfed.domain.cohort import cifar_files
 
 
 class Ears(ecgfed.Watch):

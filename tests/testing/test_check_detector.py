@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from ecgfed.errors import MissingExtraError, OptionError
-from ecgfed.signal.detectors import Detector, Find, Peaks, Signal, detector_by_name, detectors
-from ecgfed.signal.qrs import detect_qrs
+from ecgfed.base.errors import MissingExtraError, OptionError
+from ecgfed.domain.signal.detectors import Detector, Find, Peaks, Signal, detector_by_name, detectors
+from ecgfed.domain.signal.qrs import detect_qrs
 from ecgfed.testing import check_detector, synthetic_ecg
 
 

@@ -11,16 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from ecgfed.errors import OptionError
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local import Local
-from ecgfed.methods.local_sgd import gradients, sgd_step, train_full_model
-from ecgfed.methods.models import Model, Pipeline, Stage, combine_models
-from ecgfed.methods.registry import method_by_name, methods
-from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import Net
+from ecgfed.base.errors import OptionError
+from ecgfed.core.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree
+from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.local import Local
+from ecgfed.core.methods.local_sgd import gradients, sgd_step, train_full_model
+from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.registry import method_by_name, methods
+from ecgfed.core.methods.server_sgd import FederatedSgdSettings
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.net import Net
 from ecgfed.testing import check_method
 from ecgfed.testing.method import CHECKS
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.beats.labels import BUILT_IN
 from ecgfed.device import graph_metadata, preprocessing
-from ecgfed.record import lead_names
+from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.record import lead_names
 
-RUNTIME = Path(__file__).resolve().parents[2] / "ecgfed" / "web" / "runtime"
+RUNTIME = Path(__file__).resolve().parents[2] / "ecgfed" / "exports" / "js"
 _HEAD = "/** {0} Made by tests/web/tables.py: do not edit. */\n\n"
 
 
@@ -26,7 +26,7 @@ def _module(about: str, name: str, value: Any) -> str:
 
 def qrs_weights() -> str:
     """Return the module of the detector's weights: little-endian whole numbers in base64, with their shape."""
-    with files("ecgfed.signal").joinpath("qrs_weights.npz").open("rb") as file, np.load(file) as stored:
+    with files("ecgfed.domain.signal").joinpath("qrs_weights.npz").open("rb") as file, np.load(file) as stored:
         layers = {
             name: {
                 "shape": list(stored[name].shape),
@@ -37,7 +37,9 @@ def qrs_weights() -> str:
             }
             for name in stored.files
         }
-    return _module("Weights of the QRS detector, in whole 1/256 (ecgfed/signal/qrs_weights.npz).", "LAYERS", layers)
+    return _module(
+        "Weights of the QRS detector, in whole 1/256 (ecgfed/domain/signal/qrs_weights.npz).", "LAYERS", layers
+    )
 
 
 def lead_table() -> str:
@@ -52,7 +54,7 @@ def lead_table() -> str:
         "eeg": lead_names._EEG.pattern,
     }
     return _module(
-        "Names of leads, and patterns of other signals' names (ecgfed/record/lead_names.py).", "NAMES", value
+        "Names of leads, and patterns of other signals' names (ecgfed/domain/record/lead_names.py).", "NAMES", value
     )
 
 
@@ -71,7 +73,8 @@ def manifest_table() -> str:
         "escapes": sorted(graph_metadata._ESCAPES),
     }
     return _module(
-        "What a manifest says of preprocessing and classes (ecgfed/device/preprocessing.py, graph_metadata.py).",
+        "What a manifest says of preprocessing and classes (ecgfed/exports/device/preprocessing.py, "
+        "graph_metadata.py).",
         "TOLD",
         value,
     )

@@ -15,11 +15,11 @@ from node_runtime import node_path
 from support import exported
 
 import ecgfed
-from ecgfed.record.opening import open_recording
+from ecgfed.domain.record.opening import open_recording
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser
-MODEL = Path(ecgfed.__file__).parent / "model"
+MODEL = Path(ecgfed.__file__).parent / "exports" / "model"
 
 
 def lines_of(path: Path) -> str:

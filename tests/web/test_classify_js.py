@@ -14,11 +14,11 @@ from spoiled_signals import spoiled
 
 import ecgfed
 from ecgfed.device import open_bundle
-from ecgfed.device.canonical import digest_of
-from ecgfed.record.opening import open_recording
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.exports.device.canonical import digest_of
 
 pytestmark = pytest.mark.browser
-MODEL = Path(ecgfed.__file__).parent / "model"
+MODEL = Path(ecgfed.__file__).parent / "exports" / "model"
 RUNNER = ("onnxruntime-node",)
 STAGES = ("early", "final", "withdrawn")
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from spoiled_signals import spoiled
 
 from ecgfed.device import Drift, StreamClassifier, open_bundle
-from ecgfed.device.drift import REASONS, DriftBounds
-from ecgfed.device.shipped import shipped_model
-from ecgfed.record.reader import read_recording
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.exports.device.drift import REASONS, DriftBounds
+from ecgfed.exports.device.shipped import shipped_model
 
 pytestmark = pytest.mark.browser
 RUNNER = ("onnxruntime-node",)

@@ -12,9 +12,9 @@ from node_runtime import node_path
 from numpy.typing import NDArray
 
 from ecgfed.device import Drift, StreamClassifier, open_bundle
-from ecgfed.device.drift import REASONS
-from ecgfed.device.shipped import shipped_model
-from ecgfed.record.reader import read_recording
+from ecgfed.domain.record.reader import read_recording
+from ecgfed.exports.device.drift import REASONS
+from ecgfed.exports.device.shipped import shipped_model
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser

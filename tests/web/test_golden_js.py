@@ -11,11 +11,11 @@ from models_in_js import WHERE, golden, in_models
 from node_runtime import Refused
 from support import change_manifest, copied, exported
 
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_variants import Int8Rule
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import check_golden, open_bundle
-from ecgfed.device.shipped import shipped_model
-from ecgfed.runs.run import open_run
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.int8_variants import Int8Rule
+from ecgfed.exports.device.shipped import shipped_model
 
 pytestmark = pytest.mark.browser
 OLD = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"

@@ -9,12 +9,12 @@ from models_in_js import WHERE, in_models, logits
 from node_runtime import Refused, in_node, own
 from support import change_manifest, copied, exported
 
-from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_variants import Int8Rule
-from ecgfed.cohort.cohort import open_cohort
+from ecgfed.base.errors import BundleError
+from ecgfed.core.runs.run import open_run
 from ecgfed.device import open_bundle
-from ecgfed.errors import BundleError
-from ecgfed.runs.run import open_run
+from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.exports.bundles.export import export_bundle
+from ecgfed.exports.bundles.int8_variants import Int8Rule
 
 pytestmark = pytest.mark.browser
 

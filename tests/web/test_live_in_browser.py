@@ -12,7 +12,7 @@ from browser_driver import HERE, driven
 from conftest import write_record
 
 import ecgfed
-from ecgfed.record.opening import open_recording
+from ecgfed.domain.record.opening import open_recording
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser
@@ -49,7 +49,7 @@ def told(ort: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (bad / "cut.hea").write_text(header.replace("made", "cut"))
     (bad / "table.csv").write_text(f"time,{HOSTILE}\n0,1\n0.01,{HOSTILE}\n")
     (bad / "odd.bin").write_bytes(b"\x00\x01")
-    model = Path(ecgfed.__file__).parent / "model"
+    model = Path(ecgfed.__file__).parent / "exports" / "model"
     shutil.make_archive(str(folder / "another"), "zip", model)
     given = {
         "page": str(folder / "live.html"),

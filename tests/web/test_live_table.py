@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from node_runtime import in_node, own
 
-from ecgfed.text import safe_cell
+from ecgfed.base.text import safe_cell
 
 pytestmark = pytest.mark.browser
 NAMES = ("V", "=", "-", '=HYPERLINK("http://x","beat")', "+1", "-2+3", "@SUM(A1)", "a,b", 'a"b', "-,", "=1\n2", "")

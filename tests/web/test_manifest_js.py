@@ -15,16 +15,16 @@ from node_runtime import in_node, of, own
 from support import exported
 
 import ecgfed
+from ecgfed.base.errors import BundleError
+from ecgfed.base.text import safe_text
 from ecgfed.device import open_bundle, preprocessing
-from ecgfed.device.canonical import digest_of
-from ecgfed.device.container import container_of
-from ecgfed.device.manifest import read_manifest
-from ecgfed.errors import BundleError
-from ecgfed.record.opening import open_recording
-from ecgfed.text import safe_text
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.exports.device.canonical import digest_of
+from ecgfed.exports.device.container import container_of
+from ecgfed.exports.device.manifest import read_manifest
 
 pytestmark = pytest.mark.browser
-MODEL = Path(ecgfed.__file__).parent / "model"
+MODEL = Path(ecgfed.__file__).parent / "exports" / "model"
 RUNNER = ("onnxruntime-node",)
 Place = tuple[str | int, ...]
 #: Of a list of more only the first, one in the middle and the last are spoiled.

@@ -48,9 +48,9 @@ def test_the_package_has_peers_and_no_dependency() -> None:
     assert package["version"] == ecgfed.__version__
 
 
-@pytest.mark.parametrize("folder", ["runtime", "live"])
-def test_modules_import_nothing_but_one_another(folder: str) -> None:
-    for file in (WEB / folder).glob("*.js"):
+@pytest.mark.parametrize("folder", [RUNTIME, WEB / "live"])
+def test_modules_import_nothing_but_one_another(folder: Path) -> None:
+    for file in folder.glob("*.js"):
         named = re.findall(r'^(?:import|export) .*from "([^"]+)";', file.read_text(), re.M)
         for name in named:
             inside = (file.parent / name).resolve().is_file() and name.startswith(".")

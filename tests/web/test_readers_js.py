@@ -11,11 +11,11 @@ from node_runtime import Refused, in_node, own
 from numpy.typing import NDArray
 from record_files import edf_annotation, edf_bytes, r_waves, write_212
 
-from ecgfed.errors import EcgfedError
-from ecgfed.record import lead_names
-from ecgfed.record.leads import alike, are_ecg, choose_lead, distinct
-from ecgfed.record.opening import open_recording
-from ecgfed.record.recording import ReadOptions
+from ecgfed.base.errors import EcgfedError
+from ecgfed.domain.record import lead_names
+from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, name_match
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.recording import ReadOptions
 
 pytestmark = pytest.mark.browser
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -252,7 +252,7 @@ def test_names_of_leads_are_the_same_in_both() -> None:
     jobs += [{"module": "leads.js", "call": "areEcg", "args": [["EEG Fp1", "C3", "II"], ["uV", "mmHg", ""]]}]
     jobs += [{"module": "leads.js", "call": "distinct", "args": [["ECG", "II", "ECG", "ECG (1)"]]}]
     found = in_node(*jobs)
-    expected: list[Any] = [int(alike(one, two)) for one in known for two in names]
+    expected: list[Any] = [int(name_match(one, two)) for one in known for two in names]
     expected += [are_ecg([name]) for name in names]
     expected += [are_ecg(["EEG Fp1", "C3", "II"], ["uV", "mmHg", ""]), list(distinct(["ECG", "II", "ECG", "ECG (1)"]))]
     assert found == expected

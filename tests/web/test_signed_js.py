@@ -11,8 +11,8 @@ from models_in_js import WHERE, in_models, signature
 from node_runtime import Refused
 from support import copied, exported
 
-from ecgfed.bundles.packing import replacing_bundle
-from ecgfed.device.signatures import Signer
+from ecgfed.exports.bundles.packing import replacing_bundle
+from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.keys import KeyPair, new_key
 
 pytestmark = pytest.mark.browser

@@ -10,11 +10,11 @@ from node_runtime import in_node, own
 from numpy.typing import NDArray
 
 import ecgfed
+from ecgfed.base.errors import RecordError
 from ecgfed.device import StreamClassifier, open_bundle
-from ecgfed.errors import RecordError
 
 pytestmark = pytest.mark.browser
-MODEL = Path(ecgfed.__file__).parent / "model"
+MODEL = Path(ecgfed.__file__).parent / "exports" / "model"
 RUNNER = ("onnxruntime-node",)
 FS_HZ = 360
 HOUR = 3600 * FS_HZ

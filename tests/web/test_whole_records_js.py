@@ -8,11 +8,11 @@ import pytest
 from node_runtime import in_node, own
 
 import ecgfed
-from ecgfed.record.opening import open_recording
-from ecgfed.signal.filters import band_pass
+from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.signal.filters import band_pass
 
 pytestmark = [pytest.mark.browser, pytest.mark.mitdb]
-MODEL = Path(ecgfed.__file__).parent / "model"
+MODEL = Path(ecgfed.__file__).parent / "exports" / "model"
 #: Records without MLII are read on V5, as the model's card says.
 LEADS = ("MLII", "V5")
 SOME = ("114", "200", "208")

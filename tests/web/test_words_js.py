@@ -8,7 +8,7 @@ import pytest
 from node_runtime import node_path
 
 import ecgfed.web
-from ecgfed.text import count_of
+from ecgfed.base.text import count_of
 
 PAPER = Path(ecgfed.web.__file__).parent / "paper.js"
 COUNTS = (0, 1, 2, 11, 1234, 105_045)

@@ -83,7 +83,7 @@ def test_the_rules_hold(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from ecgfed.locks import locked
+from ecgfed.base.locks import locked
 with locked(Path("out"), shared=sys.argv[1] == "shared") as there:
     print(there, flush=True)
     sys.stdin.readline()
@@ -91,8 +91,8 @@ with locked(Path("out"), shared=sys.argv[1] == "shared") as there:
 TAKE = """
 import sys
 from pathlib import Path
-from ecgfed.errors import StorageError
-from ecgfed.locks import locked
+from ecgfed.base.errors import StorageError
+from ecgfed.base.locks import locked
 try:
     with locked(Path("out"), shared=sys.argv[1] == "shared"):
         print("in")

@@ -27,9 +27,9 @@ from physiology import Strip
 from stress.rows import ROWS, Rows
 
 from ecgfed import Annotation, EcgfedError
-from ecgfed.errors import MissingExtraError
-from ecgfed.evaluation.ec57 import BeatComparison, aggregate, compare
-from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
+from ecgfed.base.errors import MissingExtraError
+from ecgfed.core.evaluation.ec57 import BeatComparison, aggregate, compare
+from ecgfed.domain.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
 BEFORE, BEFORE_ONE = "before", "before-1"

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from svg import COMMON, GREY, INK, OWN, bar, card, line, text, trace
 
-from ecgfed.personal.gated import WITHIN
+from ecgfed.core.personal.gated import WITHIN
 
 HERE = Path(__file__).parent
 #: Left edges of the two panels, and how wide they are.
@@ -31,7 +31,7 @@ def weighed(beat: dict[str, Any], gate: dict[str, list[float]]) -> Sum:
     """Return distance, evidence against the personal answer, their weighed sum, and s, the global model's share."""
     others = [one - held for one, held in zip(beat["global_logits"], gate["reserve"], strict=True)]
     against = max(others) - sum(a * b for a, b in zip(beat["own"], others, strict=True))
-    near = 0.25  # no distance counts as less (ecgfed/nets/own_head.py)
+    near = 0.25  # no distance counts as less (ecgfed/core/nets/own_head.py)
     far = 0.5 * math.log(max(beat["distance"] ** 2 - near**2, 0.0) + near**2)
     total = gate["slope"][0] * far + gate["trust"][0] * against - gate["threshold"][0]
     return beat["distance"], against, total, 1 / (1 + math.exp(-total))

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 import ecgfed
-from ecgfed.federation.data import training_data
-from ecgfed.nets.layers import Params
-from ecgfed.nets.parts import head_of
-from ecgfed.nets.personal_head import gated_logits, kernel_logits, squared_distances
-from ecgfed.personal.apply import PersonalModels
-from ecgfed.personal.base import descriptions_of
-from ecgfed.personal.gated import Gated
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.parts import head_of
+from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, squared_distances
+from ecgfed.core.personal.apply import PersonalModels
+from ecgfed.core.personal.base import descriptions_of
+from ecgfed.core.personal.gated import Gated
 
 HERE = Path(__file__).parent
 PATIENT = "demo04"

@@ -12,7 +12,7 @@ from typing import TypedDict
 import numpy as np
 
 import ecgfed
-from ecgfed.labels.spread import spread
+from ecgfed.domain.labels.spread import spread
 
 HERE = Path(__file__).parent
 PATIENT, ANSWERS = "demo04", 5

@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 import ecgfed
-from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.state import State
-from ecgfed.methods.base import Tree
-from ecgfed.nets.discriminator import discriminate
-from ecgfed.nets.layers import Params
-from ecgfed.nets.parts import extractor_of
-from ecgfed.runs.run import Run
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.base import Tree
+from ecgfed.core.nets.discriminator import discriminate
+from ecgfed.core.nets.layers import Params
+from ecgfed.core.nets.parts import extractor_of
+from ecgfed.core.runs.run import Run
 
 HERE = Path(__file__).parent
 #: Rounds of the run, and the one that is shown: the third in which patients train an extractor of their own.

@@ -1,6 +1,6 @@
 """Draws the two conventions of macro-F1 on one small patient: ``python docs/images/macro-f1/draw.py``.
 
-The scores are those of ``ecgfed.evaluation.scores``; the twenty beats are made up.
+The scores are those of ``ecgfed.core.evaluation.scores``; the twenty beats are made up.
 """
 
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from svg import COMMON, GREY, OWN, area, bar, card, line, text
 
-from ecgfed.evaluation.scores import confusion, f1_per_class, macro_f1
+from ecgfed.core.evaluation.scores import confusion, f1_per_class, macro_f1
 
 HERE = Path(__file__).parent
 CLASSES = ("N", "V", "A")

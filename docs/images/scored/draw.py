@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from svg import GREY, INK, LINE, OWN, area, card, line, text
 
-from ecgfed.evaluation.scores import confusion, harmonic_mean, macro_f1
+from ecgfed.core.evaluation.scores import confusion, harmonic_mean, macro_f1
 
 HERE = Path(__file__).parent
 LEFT, TOP, WIDE, HIGH = 172, 64, 66, 30

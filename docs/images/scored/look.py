@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ecgfed
-from ecgfed.cohort.split import TEST
-from ecgfed.evaluation.predict import Predictor
-from ecgfed.federation.data import training_data
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.federation.data import training_data
+from ecgfed.domain.cohort.split import TEST
 
 HERE = Path(__file__).parent
 

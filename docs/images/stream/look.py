@@ -13,8 +13,8 @@ import numpy as np
 
 import ecgfed
 from ecgfed.device import StreamClassifier, open_bundle
-from ecgfed.device.shipped import MODEL
-from ecgfed.device.stream import LATENCY
+from ecgfed.exports.device.shipped import MODEL
+from ecgfed.exports.device.stream import LATENCY
 
 HERE = Path(__file__).parent
 #: The beat that is shown: the first one of this class after so many seconds.

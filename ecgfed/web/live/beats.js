@@ -1,6 +1,6 @@
 /** The beats of what is open, in order of time: what a stream said early gives way to what it says in the end. */
 
-/** @typedef {import("../runtime/index.d.ts").StreamBeat} StreamBeat */
+/** @typedef {import("../../exports/js/index.d.ts").StreamBeat} StreamBeat */
 
 /**
  * Who says what of what: a recording or stream and its lead, a model by its digest, or by its bundle's name where it has
@@ -11,7 +11,7 @@
 /** What makes a spreadsheet take a cell for a formula, in quotation marks too. */
 const FORMULA = "=+-@\t\r\n";
 
-/** Text for a cell: one that a spreadsheet would compute gets an apostrophe in front (ecgfed/text.py). @param {string} text */
+/** Text for a cell: one that a spreadsheet would compute gets an apostrophe in front (ecgfed/base/text.py). @param {string} text */
 function cell(text) {
   const safe = text.length > 1 && FORMULA.includes(text[0]) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

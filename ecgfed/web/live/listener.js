@@ -1,9 +1,9 @@
 /** What a source of samples tells the page: begun with one model, patient, lead and recording, it writes of these only. */
 
-import { chooseLead } from "../runtime/leads.js";
-import { StreamClassifier } from "../runtime/stream.js";
+import { chooseLead } from "../../exports/js/leads.js";
+import { StreamClassifier } from "../../exports/js/stream.js";
 
-/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/drift.js").Drift} drift */
+/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../../exports/js/drift.js").Drift} drift */
 function changed(drift) {
   return drift.text && `${drift.text} Since ${EcgPaper.clock(Math.min(...drift.on.values()), 0)}.`;
 }

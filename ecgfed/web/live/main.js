@@ -1,9 +1,9 @@
 /** A page that opens a bundle and a recording, or a stream, and draws what is said of every beat. */
 
-import { EcgfedError } from "../runtime/errors.js";
-import { chooseLead } from "../runtime/leads.js";
-import { openBundle } from "../runtime/bundle.js";
-import { readRecording } from "../runtime/recordings.js";
+import { EcgfedError } from "../../exports/js/errors.js";
+import { chooseLead } from "../../exports/js/leads.js";
+import { openBundle } from "../../exports/js/bundle.js";
+import { readRecording } from "../../exports/js/recordings.js";
 import { Beats } from "./beats.js";
 import { asBundle, asNamed, bytesOf, chosenFiles, droppedFiles, isBundle } from "./files.js";
 import { Heard } from "./heard.js";
@@ -16,7 +16,7 @@ import { Sheet, usualOf } from "./strip.js";
 
 const MOVE_S = 5;
 
-/** @param {import("../runtime/index.d.ts").Signature | null} signature */
+/** @param {import("../../exports/js/index.d.ts").Signature | null} signature */
 function signedBy(signature) {
   if (signature === null) return "";
   return signature.verified ? `, signed by ${signature.key}` : `, says it is signed by ${signature.key}, which this browser cannot check`;

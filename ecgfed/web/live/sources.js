@@ -1,8 +1,8 @@
 /** Where samples come from as they are recorded: a recording played, a serial port, Bluetooth. */
 
-import { LineReader } from "../runtime/serial.js";
+import { LineReader } from "../../exports/js/serial.js";
 
-/** @typedef {import("../runtime/index.d.ts").Recording} Recording */
+/** @typedef {import("../../exports/js/index.d.ts").Recording} Recording */
 /**
  * What a source tells: what comes, once; samples, a row for each lead; that it has ended, or why.
  * @typedef {{begin: (about: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener

@@ -1,6 +1,6 @@
 /** Ten seconds of a recording on ECG paper, with what is said of its beats. Draws with paper.js, which the page has. */
 
-/** @typedef {import("../runtime/index.d.ts").StreamBeat} StreamBeat */
+/** @typedef {import("../../exports/js/index.d.ts").StreamBeat} StreamBeat */
 
 const MM_PER_S = 25;
 const PULSE_MM = 15;

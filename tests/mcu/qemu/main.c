@@ -10,11 +10,12 @@ static void no_beat(void *user, const ecgfed_beat *beat)
     (void)beat;
 }
 
-/* Ten seconds of a straight line: what samples cost where nothing is to be decided. */
+/* Ten seconds of a line that rises steadily: what samples cost where nothing is to be decided. A flat one is a gap. */
 static void ten_seconds(void)
 {
+    static int32_t level_uv = 100;
     for (int32_t i = 0; i < 10 * ECGFED_FS_HZ; i++) {
-        ecgfed_push_uv(&state, 100, 0);
+        ecgfed_push_uv(&state, level_uv++, 0);
     }
 }
 

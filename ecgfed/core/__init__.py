@@ -1,0 +1,1 @@
+"""Nets, federated methods and their rounds, personal models, privacy, runs, evaluation: torch."""

@@ -1,0 +1,106 @@
+"""Ventricular flutter and fibrillation by episode, by ANSI/AAMI EC57, compatible with WFDB's ``epicmp -V``.
+
+An episode lasts from ``[`` to the next ``]``, or to the end of the record. Only the part after the learning period
+counts. A reference episode is detected if any test episode overlaps it; a test episode is correct if any reference
+episode overlaps it. Source: app/epicmp.c of the WFDB software.
+"""
+
+from dataclasses import dataclass
+
+from ecgfed.core.evaluation.fraction import Fraction
+from ecgfed.domain.record.recording import Annotation
+
+_Spans = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class FlutterScores:
+    """Episodes of flutter or fibrillation of one record, or summed over several.
+
+    Attributes:
+        episodes: number of reference episodes.
+        detected: reference episodes that a test episode overlaps.
+        called: number of test episodes.
+        right: test episodes that a reference episode overlaps.
+        duration_s: total duration of reference episodes, seconds.
+        called_s: total duration of test episodes, seconds.
+        shared_s: total overlap, seconds.
+    """
+
+    episodes: int = 0
+    detected: int = 0
+    called: int = 0
+    right: int = 0
+    duration_s: float = 0.0
+    called_s: float = 0.0
+    shared_s: float = 0.0
+
+    def __add__(self, addend: "FlutterScores") -> "FlutterScores":
+        return FlutterScores(
+            self.episodes + addend.episodes,
+            self.detected + addend.detected,
+            self.called + addend.called,
+            self.right + addend.right,
+            self.duration_s + addend.duration_s,
+            self.called_s + addend.called_s,
+            self.shared_s + addend.shared_s,
+        )
+
+    @property
+    def scores(self) -> dict[str, Fraction]:
+        """Sensitivity and positive predictivity by episodes and by duration."""
+        return {
+            "vf_episode_se": Fraction(self.detected, self.episodes),
+            "vf_episode_ppv": Fraction(self.right, self.called),
+            "vf_duration_se": Fraction(self.shared_s, self.duration_s),
+            "vf_duration_ppv": Fraction(self.shared_s, self.called_s),
+        }
+
+    def as_json(self) -> dict[str, dict[str, float | None]]:
+        """Return the scores with numerator and denominator, JSON-ready."""
+        return {name: share.as_json() for name, share in self.scores.items()}
+
+
+def compare_flutter(reference: Annotation, test: Annotation, start: int, stop: int, fs_hz: float) -> FlutterScores:
+    """Compare the flutter of two annotation files from sample ``start`` to sample ``stop``, the record's end."""
+    theirs, ours = _episodes(reference, start, stop), _episodes(test, start, stop)
+    return FlutterScores(
+        len(theirs),
+        sum(_overlap(episode, ours) > 0 for episode in theirs),
+        len(ours),
+        sum(_overlap(episode, theirs) > 0 for episode in ours),
+        sum(end - begin for begin, end in theirs) / fs_hz,
+        sum(end - begin for begin, end in ours) / fs_hz,
+        sum(_overlap(episode, ours) for episode in theirs) / fs_hz,
+    )
+
+
+def excludes_nothing(reference: Annotation) -> bool:
+    """Return whether a file's last flutter has no end but an earlier one does: ``bxb`` counts test beats in it."""
+    spans, since = _marked(reference)
+    return bool(spans) and since is not None
+
+
+def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
+    """Return a file's episodes, clipped to an interval."""
+    spans, since = _marked(annotation)
+    if since is not None:
+        spans.append((since, stop))
+    return [(max(begin, start), min(end, stop)) for begin, end in spans if end >= start and begin < stop]
+
+
+def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
+    """Return the complete episodes of a file, and the start of an incomplete one, or None."""
+    spans: _Spans = []
+    since: int | None = None
+    for at, symbol in zip(annotation.sample.tolist(), annotation.symbol.tolist(), strict=True):
+        if symbol == "[" and since is None:
+            since = at
+        elif symbol == "]" and since is not None:
+            spans.append((since, at))
+            since = None
+    return spans, since
+
+
+def _overlap(episode: tuple[int, int], episodes: _Spans) -> int:
+    return sum(max(0, min(episode[1], end) - max(episode[0], begin)) for begin, end in episodes)

@@ -1,0 +1,194 @@
+"""Scores of a run, or of the same run with several seeds."""
+
+import html
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ecgfed.base.text import count_of
+
+#: The four scenarios of the GRP-FED paper, section 4.1.
+SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
+#: Descriptions of the scenarios.
+QUESTIONS = {
+    "T_g": "one model for everybody, on everybody's beats",
+    "T_p": "each patient's model, on that patient's beats",
+    "T_r": "each patient's model, on everybody's beats",
+    "T_l": "harmonic mean of T_p and T_r",
+}
+#: A class below this F1 is called weak.
+WEAK_F1 = 0.5
+
+
+@dataclass(frozen=True, repr=False)
+class Scores:
+    """Scores of ``evaluate``, with one or several seeds.
+
+    Attributes:
+        results: one JSON-ready result per seed, see ``ecgfed.core.evaluation.scenarios.evaluate``, with additional
+            ``run``, ``method``, ``split``, ``round``, ``protocol`` and ``leave_out``.
+    """
+
+    results: tuple[Mapping[str, Any], ...]
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise ValueError("scores of at least one run are needed")
+
+    def __repr__(self) -> str:
+        several = f" of {len(self.results)} seeds" if len(self.results) > 1 else ""
+        return f"Scores({self.split}{several}: {', '.join(f'{k} {self.written(k)}' for k in SCENARIOS)})"
+
+    @property
+    def split(self) -> str:
+        """``test`` or ``valid``."""
+        return str(self.results[0]["split"])
+
+    @property
+    def T_g(self) -> float:  # noqa: N802 (the paper's name)
+        """Macro-F1 of the global model on the pool of all patients' beats; mean over seeds, as below."""
+        return self.mean("T_g")
+
+    @property
+    def T_p(self) -> float:  # noqa: N802
+        """Mean over patients of the personal model's macro-F1 on that patient's beats."""
+        return self.mean("T_p")
+
+    @property
+    def T_r(self) -> float:  # noqa: N802
+        """Mean over patients of the personal model's macro-F1 on the pool."""
+        return self.mean("T_r")
+
+    @property
+    def T_l(self) -> float:  # noqa: N802
+        """Harmonic mean of T_p and T_r (equation 6)."""
+        return self.mean("T_l")
+
+    def each(self, *path: str) -> list[float]:
+        """Return a score of every seed: ``each("scores_truth", "T_g")``; a single name is a scenario."""
+        keys = ("scores", *path) if len(path) == 1 else path
+        values = []
+        for result in self.results:
+            value: Any = result
+            for key in keys:
+                value = value[key]
+            values.append(float(value))
+        return values
+
+    def mean(self, *path: str) -> float:
+        """Return the mean over seeds of a score, see ``each``."""
+        return statistics.fmean(self.each(*path))
+
+    def std(self, *path: str) -> float:
+        """Return the standard deviation over seeds (n - 1) of a score, see ``each``; 0 with one seed."""
+        values = self.each(*path)
+        return statistics.stdev(values) if len(values) > 1 else 0.0
+
+    def written(self, *path: str) -> str:
+        """Return a score as text: ``0.841``, with several seeds ``0.855 ± 0.015``."""
+        return with_spread(self.each(*path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result, JSON-ready; for several seeds, all results, and means and deviations of the scenarios."""
+        if len(self.results) == 1:
+            return dict(self.results[0])
+        return {
+            "seeds": [dict(result) for result in self.results],
+            **{
+                kind: {name: {"mean": self.mean(kind, name), "std": self.std(kind, name)} for name in SCENARIOS}
+                for kind in ("scores", "scores_truth")
+            },
+        }
+
+    def rows(self, table: str, key: str, *names: str) -> list[tuple[str, list[list[float | None]]]]:
+        """Return the rows of a table over seeds: ``rows("per_class", "class", "f1")``.
+
+        Returns:
+            For each row its ``key``, and for each name its values over seeds with that row.
+        """
+        order = [str(row[key]) for row in self.results[0][table]]
+        by_key = [{str(row[key]): row for row in result[table]} for result in self.results]
+        return [
+            (row_key, [[rows[row_key].get(name) for rows in by_key if row_key in rows] for name in names])
+            for row_key in order
+        ]
+
+    def sentences(self) -> tuple[str, str, str]:
+        """Summarise the scores in three sentences."""
+        first = self.results[0]
+        what = "test" if self.split == "test" else "validation"
+        seeds = f" (mean of {len(self.results)} seeds)" if len(self.results) > 1 else ""
+        image = "image" if first.get("modality") == "image" else "beat"
+        return (
+            f"On {count_of(first['beats'], f'{what} {image}')} of {count_of(first['patients'], 'client')}, one model "
+            f"for everybody reaches a macro-F1 of {self.T_g:.2f}{seeds}{self._weak_classes()}.",
+            self._personal_sentence(image),
+            self._worst(),
+        )
+
+    def _all_global(self) -> bool:
+        """Return whether all clients use the global model, as in methods without personal models."""
+        return self.T_p == self.mean("T_p_global") and self.T_r == self.T_g
+
+    def _personal_sentence(self, image: str) -> str:
+        if self._all_global():
+            same = "mean over clients; their own answers are the same"
+            return f"On each client's own {image}s it reaches {self.T_p:.2f}, {same}."
+        return (
+            f"Each client's own model reaches {self.T_p:.2f} on that client's {image}s ({self._gain()}) and "
+            f"{self.T_r:.2f} on everybody's."
+        )
+
+    def _weak_classes(self) -> str:
+        weak = []
+        for name, (f1, counts) in self.rows("per_class", "class", "f1", "beats"):
+            values = [value for value, count in zip(f1, counts, strict=True) if value is not None and count]
+            if values and statistics.fmean(values) < WEAK_F1:
+                weak.append(f"{name} {statistics.fmean(values):.2f}")
+        return f"; weak classes: {', '.join(weak)}" if weak else ""
+
+    def _gain(self) -> str:
+        gain = self.T_p - self.mean("T_p_global")
+        if abs(gain) < 0.005:
+            return "as the model for everybody does there"
+        return f"{abs(gain):.2f} {'above' if gain > 0 else 'below'} the model for everybody"
+
+    def _worst(self) -> str:
+        served = [
+            (statistics.fmean([value for value in f1 if value is not None]), name)
+            for name, (f1,) in self.rows("per_patient", "client", "personal_f1")
+        ]
+        worst, name = min(served)
+        below = sum(value < WEAK_F1 for value, _ in served)
+        if worst == max(served)[0]:
+            return f"Every client is served alike, with {worst:.2f}."
+        return (
+            f"Served worst is {name}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
+            f"{WEAK_F1:g}{'' if self._all_global() else ' with their own model'}."
+        )
+
+    def _repr_html_(self) -> str:
+        """A notebook's table of the scenarios, by both conventions of macro-F1."""
+        head = "".join(f"<th title='{html.escape(QUESTIONS[name])}'>{name}</th>" for name in SCENARIOS)
+        rows = "".join(
+            f"<tr><td>{title}</td>{''.join(f'<td>{self.written(kind, name)}</td>' for name in SCENARIOS)}</tr>"
+            for kind, title in (("scores", "classes in truth or prediction"), ("scores_truth", "classes in truth"))
+        )
+        first = self.results[0]
+        caption = html.escape(f"{first['method']}, {self.split} split, round {first['round']}")
+        return f"<table><caption>{caption}</caption><tr><th>macro-F1</th>{head}</tr>{rows}</table>"
+
+
+def with_spread(values: Sequence[float | None], digits: int = 3) -> str:
+    """Format values of several seeds as mean and standard deviation; ``-`` without values."""
+    defined = [value for value in values if value is not None]
+    if not defined:
+        return "-"
+    mean = f"{statistics.fmean(defined):.{digits}f}"
+    same_count = digits == 0 and len(set(defined)) == 1  # the number of beats is the same with every seed
+    return (
+        mean
+        if len(values) == 1 or same_count
+        else f"{mean} ± {statistics.stdev(defined) if len(defined) > 1 else 0:.{digits}f}"
+    )

@@ -1,0 +1,261 @@
+"""The GRP-FED paper's scenarios (section 4.1): global test, personalisation, generalisation, local test."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import CohortError
+from ecgfed.core.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
+from ecgfed.core.evaluation.local_models import local_models
+from ecgfed.core.evaluation.predict import Predictor
+from ecgfed.core.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
+from ecgfed.core.federation.data import TrainingData, training_data
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.models import Pipeline
+from ecgfed.core.personal.apply import PersonalModels
+from ecgfed.core.personal.base import Personal
+from ecgfed.core.runs.run import Run
+from ecgfed.domain.cohort.cohort import Client, Cohort
+from ecgfed.domain.cohort.split import TRAIN
+
+PROTOCOLS = ("ensemble", "average")
+
+
+@dataclass(frozen=True)
+class PatientScores:
+    """Confusion matrices of a client's personal model.
+
+    Attributes:
+        client: id of the client.
+        personal: the personal model on the patient's beats, (classes, classes).
+        pool: the personal model on all patients' beats.
+        global_: the global model on the patient's beats.
+        mix: (classes,) class distribution of the patient's training beats.
+    """
+
+    client: str
+    personal: NDArray[np.int64]
+    pool: NDArray[np.int64]
+    global_: NDArray[np.int64]
+    mix: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The split's beats of all clients, with a predictor and the global predictions."""
+
+    cohort: Cohort
+    split: int
+    leave_out: str
+    data: TrainingData
+    rows: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    predictor: Predictor
+    everyone: NDArray[np.int64]
+
+    def indices_of(self, client: Client) -> NDArray[np.int64]:
+        """Return the indices of the client's beats in the pool; clients of an image cohort share test images."""
+        mine = self.cohort.usable(self.cohort.rows(client, self.split), self.leave_out)
+        return np.asarray(np.searchsorted(self.rows, mine), dtype=np.int64)
+
+    def scores(self, client: Client, model: Pipeline) -> PatientScores:
+        """Score a client's personal model."""
+        labels, indices, classes = self.predictor.labels(model), self.indices_of(client), len(self.cohort.classes)
+        counts = self.cohort.class_counts(client, TRAIN)
+        return PatientScores(
+            client.id,
+            confusion(self.truth[indices], labels[indices], classes),
+            confusion(self.truth, labels, classes),
+            confusion(self.truth[indices], self.everyone[indices], classes),
+            counts / max(1, counts.sum()),
+        )
+
+
+def evaluate(
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    split: int,
+    *,
+    protocol: str = "ensemble",
+    workers: int = 1,
+    local: bool = True,
+    leave_out: str = "nothing",
+    personal: Personal | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Score a run on one split of its cohort.
+
+    T_g: macro-F1 of the global model on the pool of all patients' beats. T_p: mean over patients of the personal
+    model's macro-F1 on that patient's beats. T_r: mean over patients of the personal model's macro-F1 on the pool.
+    T_l: harmonic mean of T_p and T_r (eq. 6), and the mean of the patients' harmonic means.
+
+    Args:
+        run: the run.
+        cohort: its cohort.
+        state: its checkpoint.
+        split: 1 valid, 2 test.
+        protocol: global model of a method without one, ``ensemble`` or ``average``.
+        workers: threads.
+        local: also score each client's model after local training, for methods with a single global model; takes the
+            time of one round.
+        progress: called with the numbers of finished and all patients.
+        leave_out: beats excluded from scoring, ``nothing`` or ``poor-quality``.
+        personal: how personal models are derived from the global model; None: those of the method.
+
+    Returns:
+        JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: mean macro-F1 of
+        the global model on each patient's beats), ``T_p_variants`` (alternative personal models), ``accuracies`` (of
+        Fed-RoD and FedABC, see ``_accuracies``), ``fairness`` (distribution of macro-F1 and accuracy over patients),
+        ``local_models`` (the same scores with local models as personal ones, or None), ``per_class``, ``per_patient``,
+        ``confusion`` (the global model on the pool) and ``confusion_personal`` (personal models on each patient's
+        beats), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``. Patients without beats are not counted.
+
+    Raises:
+        CohortError: the split has no beats.
+        RunError: ``personal`` needs a global model and the method has none.
+    """
+    pool = _open_pool(run, cohort, state, split, protocol, workers, leave_out)
+    patients: list[PatientScores] = []
+    variants: dict[str, list[float]] = {}
+    generic: list[Client] = []
+    models = PersonalModels(run, state, personal, lambda: pool.data)
+    for i, client in enumerate(cohort.federation):
+        client_state = None if personal else run.client_state(state, client.index)
+        model = models.of(client.index, client_state)
+        scores = pool.scores(client, model)
+        if progress:
+            progress(i + 1, len(cohort.federation))
+        if not scores.personal.sum():
+            continue
+        patients.append(scores)
+        if all(part.shared for part in model.stages):
+            generic.append(client)
+        variants_of = {} if client_state is None else run.method.alternative_models(state.server, client_state)
+        for name, chain in variants_of.items():
+            indices = pool.indices_of(client)
+            labels = Predictor(run.net, pool.data, pool.rows[indices], 1).labels(chain)
+            matrix = confusion(pool.truth[indices], labels, len(cohort.classes))
+            variants.setdefault(name, []).append(macro_f1(matrix))
+    matrix = confusion(pool.truth, pool.everyone, len(cohort.classes))
+    locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
+    return {
+        "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
+        "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
+        "T_p_variants": {name: float(np.mean(f1)) for name, f1 in variants.items()},
+        "accuracy": accuracy(matrix),
+        "accuracies": {"G_FL": accuracy(matrix), **_accuracies(patients)},
+        "fairness": _fairness(patients),
+        "local_models": _local_summary(locals_) if locals_ else None,
+        "beats": len(pool.rows),
+        "patients": len(patients),
+        "left_out": len(cohort.pool(split)) - len(pool.rows),
+        "excluded": {"beats": cohort.exclusions(cohort.pool(split), leave_out, "beat").as_json()},
+        "per_class": class_table(matrix, cohort.classes),
+        "per_patient": _patient_rows(patients, locals_),
+        "confusion": matrix.tolist(),
+        "confusion_personal": np.sum([patient.personal for patient in patients], axis=0).tolist(),
+    }
+
+
+def _open_pool(
+    run: Run, cohort: Cohort, state: State, split: int, protocol: str, workers: int, leave_out: str
+) -> _Pool:
+    """Collect the split's beats and predict them with the global model."""
+    rows = cohort.usable(cohort.pool(split), leave_out)
+    if not len(rows):
+        raise CohortError(cohort.path, "has no beats in this split", action="prepare it from more recordings")
+    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
+    predictor = Predictor(run.net, data, rows, workers)
+    # a generator: states are read one by one, and not at all for methods with a global model
+    client_states = (run.client_state(state, client.index) for client in cohort.federation)
+    everyone = predictor.labels(run.method.global_model(state.server, client_states, protocol))
+    return _Pool(cohort, split, leave_out, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
+
+
+def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:
+    by_number = {client.index: client for client in clients}
+    models = local_models(run, pool.data, state, list(by_number), workers)
+    return [pool.scores(by_number[number], chain) for number, chain in models]
+
+
+def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -> list[dict[str, Any]]:
+    local = {patient.client: patient for patient in locals_}
+    rows = []
+    for patient in patients:
+        row: dict[str, Any] = {
+            "client": patient.client,
+            "beats": int(patient.personal.sum()),
+            "classes": int((patient.personal.sum(1) > 0).sum()),
+        }
+        for suffix, convention in (("", "any"), ("_truth", "truth")):
+            row[f"personal_f1{suffix}"] = macro_f1(patient.personal, convention)
+            row[f"global_f1{suffix}"] = macro_f1(patient.global_, convention)
+            row[f"generalisation_f1{suffix}"] = macro_f1(patient.pool, convention)
+        row["personal_accuracy"], row["global_accuracy"] = accuracy(patient.personal), accuracy(patient.global_)
+        if local:
+            mine = local.get(patient.client)
+            row["local_f1"] = None if mine is None else macro_f1(mine.personal)
+            row["local_accuracy"] = None if mine is None else accuracy(mine.personal)
+        rows.append(row)
+    return rows
+
+
+def _accuracies(patients: list[PatientScores]) -> dict[str, float]:
+    """Return accuracies of the personal models, and of the global one in their place.
+
+    Returns:
+        ``P_FL_split``: accuracy over all beats, each by its patient's model (FedABC, equation 7);
+        ``P_FL_split_global``: the same with the global model; ``P_FL_reweighted``: personal models on the pool weighted
+        by class distribution, as in Fed-RoD, mean over patients; ``P_FL_expected``: the same on a class-balanced pool;
+        ``drift``: personal models on a class-balanced pool (FedABC, equation 8), mean over patients; low means strong
+        drift.
+    """
+    return {
+        "P_FL_split": accuracy(np.sum([patient.personal for patient in patients], axis=0)),
+        "P_FL_split_global": accuracy(np.sum([patient.global_ for patient in patients], axis=0)),
+        "P_FL_reweighted": float(np.nanmean([reweighted_accuracy(p.pool, p.mix) for p in patients])),
+        "P_FL_expected": float(np.nanmean([expected_accuracy(p.pool, p.mix) for p in patients])),
+        "drift": float(np.mean([even_accuracy(patient.pool) for patient in patients])),
+    }
+
+
+def _fairness(patients: list[PatientScores]) -> dict[str, Any]:
+    """Return the distribution of scores over patients, for personal models and the global one."""
+    names = [patient.client for patient in patients]
+    return {
+        "personal_f1": spread(names, [macro_f1(patient.personal) for patient in patients]),
+        "global_f1": spread(names, [macro_f1(patient.global_) for patient in patients]),
+        "personal_accuracy": spread(names, [accuracy(patient.personal) for patient in patients]),
+        "global_accuracy": spread(names, [accuracy(patient.global_) for patient in patients]),
+    }
+
+
+def _local_summary(patients: list[PatientScores]) -> dict[str, Any]:
+    """Return the scores with local models as personal ones."""
+    means = _scenario_means(float("nan"), patients, "any")
+    fairness = _fairness(patients)
+    return {
+        "patients": len(patients),
+        **{name: means[name] for name in ("T_p", "T_r", "T_l", "T_l_clients")},
+        **{name: value for name, value in _accuracies(patients).items() if not name.endswith("global")},
+        "fairness": {name: fairness[name] for name in ("personal_f1", "personal_accuracy")},
+    }
+
+
+def _scenario_means(t_g: float, patients: list[PatientScores], convention: str) -> dict[str, float]:
+    personal = [macro_f1(p.personal, convention) for p in patients]
+    across = [macro_f1(p.pool, convention) for p in patients]
+    of_global = [macro_f1(p.global_, convention) for p in patients]
+    t_p, t_r = float(np.mean(personal)), float(np.mean(across))
+    return {
+        "T_g": t_g,
+        "T_p": t_p,
+        "T_r": t_r,
+        "T_l": harmonic_mean(t_p, t_r),
+        "T_p_global": float(np.mean(of_global)),
+        "T_l_clients": float(np.mean([harmonic_mean(a, b) for a, b in zip(personal, across, strict=True)])),
+    }

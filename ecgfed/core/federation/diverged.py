@@ -1,0 +1,129 @@
+"""Why a client's round ended in numbers that are not finite: some of its beats, or the learning rate."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import DivergedError
+from ecgfed.base.text import count_of, listed
+from ecgfed.core.federation.data import TrainingData, local_batches, local_rows
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import ClientInfo, Method, Tree
+
+#: Maximum number of a client's beats that are tested individually, those of the round first.
+MAX_BEATS = 2048
+#: A beat is suspect if a step on it alone moves the model by more than the model's norm and by more than this multiple
+#: of the first quartile over beats.
+OUTLIER = 100.0
+#: Maximum number of recordings, and of times per recording, in a message.
+NAMED_RECORDINGS, NAMED_SECONDS = 3, 5
+
+
+def diverged(
+    method: Method,
+    data: TrainingData,
+    plan: TrainPlan,
+    info: ClientInfo,
+    start: tuple[Tree, Tree],
+    beats_used: int,
+    what: tuple[str, float],
+) -> DivergedError:
+    """Return the error for a client's diverged round; it names the beats that caused it, if any.
+
+    Beats are the cause if a step on each of them alone moves the model far more than any other beat does, and the same
+    round without them stays finite. Otherwise the learning rate is.
+
+    Args:
+        method: the federated method.
+        data: the training beats.
+        plan: local work, batch size, seed.
+        info: the client and its round, as passed to ``begin``.
+        start: what the server sent, and the client's state.
+        beats_used: beats that the client had used before this round.
+        what: the name of the loss or parameter, and its value.
+    """
+    where, problem = f"client {data.ids.get(info.index, info.index)} in round {info.round}", f"{what[0]} is {what[1]}"
+    tried = _tried(method, data, plan, info.index, beats_used)
+    beats = _unstable_beats(method, data, info, start, tried)
+    if not len(beats) or not _finite_with(method, data, plan, info, start, beats_used, np.setdiff1d(tried, beats)):
+        return DivergedError(where, problem, "a finite number", "lower the learning rate with --set lr=...")
+    action = "look at them with 'ecgfed inspect', and prepare the cohort without them"
+    return DivergedError(
+        where,
+        f"{problem}, because of {count_of(len(beats), 'beat')}: {_locations(data, beats)}",
+        "windows that a net can learn from; without them the round stays finite",
+        action,
+    )
+
+
+def _tried(method: Method, data: TrainingData, plan: TrainPlan, client: int, beats_used: int) -> NDArray[np.int64]:
+    """Return the rows to test individually, at most ``MAX_BEATS``: those of the round, then others."""
+    groups = local_rows(data, plan, client, beats_used, method.requirements.batches_per_step)
+    of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
+    remaining = np.setdiff1d(data.rows[client], of_round)
+    return np.sort(np.concatenate([of_round, remaining])[:MAX_BEATS])
+
+
+def _unstable_beats(
+    method: Method, data: TrainingData, info: ClientInfo, start: tuple[Tree, Tree], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the rows on which a single step moves the model far more than on the others; empty if all do."""
+    per_step = method.requirements.batches_per_step
+    counts, moved, length = data.class_counts(info.index), np.empty(len(rows)), 0.0
+    for at, row in enumerate(rows.tolist()):
+        before = method.init_round(*start, info)
+        batch = replace(data.batch(np.array([row])), counts=counts)
+        old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
+        after, _ = method.step(before, (batch,) * per_step, 0)
+        moved[at] = _length(leaf - old[name] for name, leaf in _leaves(after).items() if name in old)
+        length = _length(old.values())
+    moved[~np.isfinite(moved)] = np.inf
+    beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25, method="lower")))
+    beyond |= np.isinf(moved)
+    return np.empty(0, np.int64) if beyond.all() else rows[beyond]
+
+
+def _finite_with(
+    method: Method,
+    data: TrainingData,
+    plan: TrainPlan,
+    info: ClientInfo,
+    start: tuple[Tree, Tree],
+    beats_used: int,
+    rows: NDArray[np.int64],
+) -> bool:
+    """Return whether the round stays finite on these rows only."""
+    without = replace(data, rows={**data.rows, info.index: rows})
+    state = method.init_round(*start, info)
+    for t, group in enumerate(
+        local_batches(without, plan, info.index, beats_used, method.requirements.batches_per_step)
+    ):
+        state, losses = method.step(state, group, t)
+        if not all(math.isfinite(float(value)) for value in losses.values()):
+            return False
+    return math.isfinite(_length(_leaves(state).values()))
+
+
+def _leaves(tree: Tree) -> dict[str, torch.Tensor]:
+    return {name: leaf for name, leaf in flatten(tree).items() if leaf.is_floating_point()}
+
+
+def _length(leaves: Iterable[torch.Tensor]) -> float:
+    return math.sqrt(sum(float(leaf.double().square().sum()) for leaf in leaves))
+
+
+def _locations(data: TrainingData, rows: NDArray[np.int64]) -> str:
+    """Return the recordings and times of beats, as text; row numbers if the recordings are unknown."""
+    if data.times is None:
+        return f"rows {listed([str(row) for row in rows.tolist()], NAMED_SECONDS)}"
+    seconds = data.times.seconds(rows)
+    named = [
+        f"recording {name} at {listed([f'{time_s:.1f} s' for time_s in at], NAMED_SECONDS)}"
+        for name, at in seconds.items()
+    ]
+    return listed(named, NAMED_RECORDINGS)

@@ -1,0 +1,84 @@
+"""Choose the engine that runs the clients."""
+
+import torch
+
+from ecgfed.base.errors import OptionError
+from ecgfed.core.federation.batched import BatchedEngine
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan, available_cores
+from ecgfed.core.federation.threads import ThreadEngine
+
+#: For smaller batches and at least this many clients, call overhead in a thread equals the arithmetic.
+LARGE_BATCH, MANY_CLIENTS = 32, 8
+DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
+
+
+def choose_device(device: str) -> str:
+    """Return ``cpu`` or ``cuda``; ``auto`` takes a GPU if there is one.
+
+    Raises:
+        OptionError: an unknown name, or ``cuda`` without a GPU.
+    """
+    if device not in DEVICES:
+        raise OptionError("--device", f"{device!r}", "auto, cpu or cuda")
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise OptionError("--device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")
+    return "cuda" if has_gpu and device != "cpu" else "cpu"
+
+
+def choose_engine(
+    device: str, engine: str, slots: int | None, batch_size: int = LARGE_BATCH, clients: int = 1
+) -> tuple[str, str]:
+    """Return the device (``cpu`` or ``cuda``) and the engine (``threads`` or ``batched``) for these options.
+
+    Args:
+        device: ``auto``, ``cpu`` or ``cuda``.
+        engine: ``auto``, ``threads`` (CPU only) or ``batched``.
+        slots: clients per stack of the batched engine, or None.
+        batch_size: of local training; ``auto`` chooses the batched engine on a CPU for small batches and many clients.
+        clients: participants per round.
+
+    Raises:
+        OptionError: an unknown name, or options that exclude each other.
+    """
+    chosen = choose_device(device)
+    if engine not in ENGINES:
+        raise OptionError("--engine", f"{engine!r}", f"one of {', '.join(ENGINES)}")
+    if engine == "threads" and chosen == "cuda":
+        raise OptionError("--engine", "threads with a GPU", "batched", "or --device cpu")
+    small = engine == "auto" and batch_size < LARGE_BATCH and clients >= MANY_CLIENTS
+    kind = "batched" if engine == "batched" or chosen == "cuda" or small else "threads"
+    if slots is not None and kind == "threads":
+        raise OptionError("--slots", "given for worker threads", "--engine batched", "leave --slots out")
+    if slots is not None and slots < 1:
+        raise OptionError("--slots", f"{slots}", "1 or more")
+    return chosen, kind
+
+
+def open_engine(
+    data: TrainingData,
+    plan: TrainPlan,
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: int | None = None,
+    slots: int | None = None,
+) -> ThreadEngine | BatchedEngine:
+    """Return the engine of a run: batched on a GPU or for small batches, otherwise one client per thread.
+
+    Args:
+        data: the training beats.
+        plan: local work, batch size, seed.
+        device: as in ``choose_engine``.
+        engine: as in ``choose_engine``.
+        workers: threads; default one per core.
+        slots: clients per stack of the batched engine.
+
+    Raises:
+        OptionError: an unknown name, or options that exclude each other.
+    """
+    chosen, kind = choose_engine(device, engine, slots, plan.batch_size, plan.clients_per_round or len(data.clients))
+    if kind == "batched":
+        return BatchedEngine(data, plan, chosen, slots, workers or available_cores())
+    return ThreadEngine(data, plan, workers or available_cores())

@@ -1,0 +1,179 @@
+"""The plan of a training run: rounds, local work, participants, seeds."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base import platform
+from ecgfed.base.errors import OptionError
+from ecgfed.base.text import count_of
+from ecgfed.core.methods.base import Requirements
+from ecgfed.core.privacy.noise import SERVER, Privacy
+from ecgfed.core.privacy.robust import MEAN, Aggregation
+from ecgfed.domain.cohort.cohort import LEAVE_OUT
+
+#: Upper limit for passes over the training beats.
+MAX_PASSES = 1e6
+#: Upper limit for rounds, steps and beats, against typing errors.
+MOST_COUNT = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """Rounds, local work and participants of a training run.
+
+    Attributes:
+        rounds: communication rounds T.
+        local_epochs: passes over a client's training beats in a round (R), or None when steps are counted.
+        local_steps: optimizer steps of a client in a round, or None when epochs are counted.
+        clients_per_round: participants m, or None for all clients.
+        batch_size: beats per step; a client with fewer uses all of them.
+        seed: of the initial parameters, the order of beats and the choice of participants.
+        leave_out: training beats to exclude: ``nothing`` or ``poor-quality`` (``LEAVE_OUT``).
+        aggregation: robust replacement of the weighted mean (``ecgfed.core.privacy.robust.Aggregation``).
+        dp_clip: maximum L2 norm of a patient's update; 0: no differential privacy
+            (``ecgfed.core.privacy.noise.Privacy``).
+        dp_noise: the noise's standard deviation over ``dp_clip``.
+        dp_at: where it is added: ``server``, ``patient`` or ``site``.
+    """
+
+    rounds: int = 20
+    local_epochs: int | None = 1
+    local_steps: int | None = None
+    clients_per_round: int | None = None
+    batch_size: int = 64
+    seed: int = 0
+    leave_out: str = "nothing"
+    aggregation: str = MEAN
+    dp_clip: float = 0.0
+    dp_noise: float = 0.0
+    dp_at: str = SERVER
+
+    def __post_init__(self) -> None:
+        if (self.local_epochs is None) == (self.local_steps is None):
+            raise OptionError("--local-epochs and --local-steps", "both or neither given", "one of them")
+        for option, value in (
+            ("--rounds", self.rounds),
+            ("--local-epochs", self.local_epochs),
+            ("--local-steps", self.local_steps),
+            ("--clients-per-round", self.clients_per_round),
+            ("--batch-size", self.batch_size),
+        ):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise OptionError(option, f"{value!r}", "a whole number")
+            if value is not None and value < 1:
+                raise OptionError(option, f"{value}", "1 or more")
+            if value is not None and value > MOST_COUNT:
+                raise OptionError(option, f"{value}", f"at most {MOST_COUNT:,}")
+        if self.leave_out not in LEAVE_OUT:
+            raise OptionError("--leave-out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
+            raise OptionError("--seed", f"{self.seed!r}", "a whole number, 0 or more")
+        Aggregation.parse(self.aggregation)
+        Privacy(self.dp_clip, self.dp_noise, self.dp_at)
+
+    @property
+    def privacy(self) -> Privacy:
+        """The privacy settings of ``dp_clip``, ``dp_noise`` and ``dp_at``; raises OptionError if they are invalid."""
+        return Privacy(self.dp_clip, self.dp_noise, self.dp_at)
+
+    @property
+    def without_privacy(self) -> "TrainPlan":
+        """The plan with the plain mean and no noise, which communication and cost do not depend on."""
+        return replace(self, aggregation=MEAN, dp_clip=0.0, dp_noise=0.0, dp_at=SERVER)
+
+    def steps_for(self, train_examples: int) -> int:
+        """Return a client's local steps in a round."""
+        if self.local_steps is not None:
+            return self.local_steps
+        return int(self.local_epochs or 0) * math.ceil(train_examples / self.batch_size)
+
+    def examples_for(self, train_examples: int) -> int:
+        """Return the beats a client uses in a round (one batch per step)."""
+        if self.local_steps is not None:
+            return self.local_steps * min(self.batch_size, train_examples)
+        return int(self.local_epochs or 0) * train_examples
+
+    def rounds_for_passes(self, passes: float, train_examples: NDArray[np.int64], per_step: int = 1) -> int:
+        """Return the rounds after which clients have gone through all training beats ``passes`` times on average.
+
+        Args:
+            passes: passes over all training beats, on average.
+            train_examples: (M,) each client's training beats.
+            per_step: batches that the method reads in a step (``Requirements.batches_per_step``).
+        """
+        per_round = per_step * float(sum(self.examples_for(int(n)) for n in train_examples))
+        if self.clients_per_round:
+            per_round *= min(self.clients_per_round, len(train_examples)) / len(train_examples)
+        return max(1, round(passes * int(train_examples.sum()) / per_round))
+
+    def with_passes(self, passes: float, train_examples: NDArray[np.int64], per_step: int = 1) -> "TrainPlan":
+        """Return the plan with ``rounds_for_passes`` rounds."""
+        return replace(self, rounds=self.rounds_for_passes(passes, train_examples, per_step))
+
+
+def check_passes(passes: float) -> float:
+    """Return the passes; raises OptionError unless they are above 0 and below ``MAX_PASSES``."""
+    if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 < passes < MAX_PASSES:
+        raise OptionError("--passes", f"{passes!r}", f"above 0 and below {MAX_PASSES:g}")
+    return passes
+
+
+def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> None:
+    """Raise OptionError if the method is not defined for the plan.
+
+    Args:
+        needs: requirements of the method.
+        plan: of the run.
+        clients: number of clients in the federation.
+    """
+    if needs.single_step and plan.local_steps != 1:
+        requested = (
+            count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
+        )
+        raise OptionError(
+            "--local-steps", requested, "1 with this method", "see 'ecgfed methods' for its form with more"
+        )
+    if needs.all_clients and plan.clients_per_round not in (None, clients):
+        raise OptionError(
+            "--clients-per-round", f"{plan.clients_per_round}", f"all {clients} with this method", "leave it out"
+        )
+
+
+def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int) -> NDArray[np.int64]:
+    """Choose the round's participants: all clients, or m of them uniformly without replacement.
+
+    Args:
+        plan: m and the seed.
+        clients: (M,) client numbers.
+        round_number: from 1; the choice depends only on it and the seed, so a resumed run chooses the same.
+
+    Returns:
+        (m,) client numbers in increasing order.
+
+    Raises:
+        OptionError: more clients per round than there are.
+    """
+    m = plan.clients_per_round
+    if m is None:
+        return np.sort(clients)
+    if m > len(clients):
+        raise OptionError("--clients-per-round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
+    rng = np.random.default_rng([plan.seed, 1, round_number])
+    return np.sort(rng.choice(clients, size=m, replace=False))
+
+
+def worker_count(workers: int | None) -> int:
+    """Return the number of workers, by default one per core; raises OptionError below 1."""
+    if workers is None:
+        return available_cores()
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        raise OptionError("--workers", f"{workers!r}", "a whole number, 1 or more")
+    return workers
+
+
+def available_cores() -> int:
+    """Return the processor cores this process may use."""
+    return platform.cores()

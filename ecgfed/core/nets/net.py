@@ -1,0 +1,245 @@
+"""Interface of nets: specification, inputs, and functions by role over parameter dictionaries."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ecgfed.base.errors import OptionError
+from ecgfed.core.nets.layers import GROUPS, Initialiser, Params, linear
+from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
+
+#: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
+MAX_CLASSES = 10_000
+NORMS = ("group", "batch", "none")
+#: version of the RR features (``ecgfed.domain.beats.rr``, which a net does not know) -> how many there are
+RR_COUNT = {1: 4, 2: 16}
+#: modality of a cohort -> architectures of its nets, the default first
+NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
+#: architecture -> default normalisation, if not ``group``; the papers' ConvNets have none
+DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
+
+
+@dataclass(frozen=True)
+class NetSpec:
+    """Everything that determines the shape of a net; written into runs and bundles.
+
+    Attributes:
+        classes: number of classes.
+        architecture: a name of ``NETS``.
+        norm: ``group``, ``batch`` or ``none``.
+        rr: whether RR features are a second input; ECG only.
+        width: scales all channels (to a multiple of 8).
+        rr_version: of the RR features, a key of ``RR_COUNT``.
+        window_share: how much the window counts beside RR features of version 2, above 0 to 1. A tenth serves patients
+            who took no part better, 1 those who did (docs/decisions/0035).
+    """
+
+    classes: int
+    architecture: str = "default"
+    norm: str = "group"
+    rr: bool = False
+    width: float = 1.0
+    rr_version: int = 1
+    window_share: float = 1.0
+
+    def __post_init__(self) -> None:
+        architectures = [architecture for of_modality in NETS.values() for architecture in of_modality]
+        if self.architecture not in architectures:
+            raise OptionError("--net", f"{self.architecture!r}", f"one of {', '.join(architectures)}")
+        if self.norm not in NORMS:
+            raise OptionError("--norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}")
+        if isinstance(self.width, bool) or not isinstance(self.width, int | float) or not 0.1 <= self.width <= 16:
+            raise OptionError("--width", f"{self.width!r:.40}", "0.1 to 16")
+        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
+            raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
+        if not isinstance(self.rr, bool):
+            raise OptionError("--rr", f"{self.rr!r:.40}", "true or false")
+        if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
+            raise OptionError("--rr-version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)))
+        share = self.window_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise OptionError("--window-share", f"{share!r:.40}", "above 0, at most 1")
+        if share != 1 and not (self.rr and self.rr_version == 2):
+            value = f"{share:g} for a net without RR features of version 2"
+            raise OptionError(
+                "--window-share", value, "a cohort of --rr-version 2, and a net with them", "leave it out"
+            )
+        if self.rr and self.modality != "ecg":
+            value = f"given for {self.architecture}, a net for images"
+            raise OptionError("--rr", value, "a net for ECG", "leave it out")
+
+    @property
+    def modality(self) -> str:
+        """What the net is for: ``ecg`` or ``image``."""
+        return next(modality for modality, architectures in NETS.items() if self.architecture in architectures)
+
+    @property
+    def rr_count(self) -> int:
+        """How many RR features are the second input, 0 for none."""
+        return RR_COUNT[self.rr_version] if self.rr else 0
+
+    def scaled(self, channels: int) -> int:
+        """Channels after ``width``, a multiple of 8."""
+        return max(GROUPS, round(channels * self.width / GROUPS) * GROUPS)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values; fields that version 0.1 did not have are omitted at their defaults."""
+        values = asdict(self)
+        if self.rr_version == 1:
+            del values["rr_version"]
+        if self.window_share == 1:
+            del values["window_share"]
+        return values
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "NetSpec":
+        """Read what ``as_json`` wrote; runs of version 0.1 call the architecture ``plan``. Raises TypeError."""
+        named = {"architecture" if name == "plan" else name: entry for name, entry in value.items()}
+        return cls(**named)
+
+
+def net_spec(
+    classes: int,
+    modality: str,
+    *,
+    architecture: str | None = None,
+    norm: str | None = None,
+    rr: bool | None = None,
+    width: float = 1.0,
+    rr_version: int = 1,
+    window_share: float = 1.0,
+) -> NetSpec:
+    """Choose a net for a cohort; None stands for the modality's default.
+
+    Raises:
+        OptionError: a net of the other modality, or a value that ``NetSpec`` rejects.
+    """
+    chosen = NETS[modality][0] if architecture is None else architecture
+    default_norm = DEFAULT_NORM.get(chosen, "group")
+    for net_modality, architectures in NETS.items():
+        if net_modality != modality and chosen in architectures:
+            raise OptionError(
+                "--net",
+                f"{chosen!r} is for {_WHAT[net_modality]}",
+                f"one of {', '.join(NETS[modality])}",
+                f"the cohort holds {_WHAT[modality]}",
+            )
+    rr = (modality == "ecg") if rr is None else rr
+    return NetSpec(classes, chosen, norm or default_norm, rr, width, rr_version if rr else 1, window_share)
+
+
+_WHAT = {"ecg": "ECG beats", "image": "images"}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of a net, one batch.
+
+    Attributes:
+        examples: windows (B, 1, 256) float32 millivolt, filtered, not normalised; of a net for images the images,
+            (B, 3, 32, 32) uint8.
+        rr: (B, features) float32 RR features, or None for a net without RR.
+        weight: (B,) float32, 0 for padding rows, or None if there are none; used by BatchNorm's statistics and the
+            losses.
+    """
+
+    examples: Tensor
+    rr: Tensor | None = None
+    weight: Tensor | None = None
+
+
+class Net(ABC):
+    """The functions of one net. It holds no parameters: they are ``Params`` with names ``extractor.*``, ``head.*``.
+
+    Functions by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
+    (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
+    the generic one, Fed-RoD); of a patient's model on frozen features (``ecgfed.core.nets.personal_head``)
+    ``describer`` (Inputs -> descriptions (B, described)), ``linear`` (features -> logits), ``kernel`` and ``gated``
+    (descriptions -> logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass defines
+    the extractor, ``features``, ``shape`` if it has one, and ``hidden``, the hidden features of the two-layer head or 0
+    for a head of one layer.
+    """
+
+    #: name, shape and dtype of one row of the first input in exported graphs
+    input_name: ClassVar[str]
+    input_shape: ClassVar[tuple[int, ...]]
+    input_type: ClassVar[torch.dtype]
+
+    def __init__(self, spec: NetSpec, features: int, hidden: int) -> None:
+        self.spec, self.features, self.hidden = spec, features, hidden
+        self.roles: dict[str, Callable[..., Tensor]] = {
+            "extractor": self.extract,
+            "head": self.classify,
+            "model": self.logits,
+            "decoupled": self.decoupled_logits,
+            "describer": self.describe,
+            "linear": linear_logits,
+            "kernel": kernel_logits,
+            "gated": self.gated,
+            "far": self.prototype_distance,
+        }
+
+    def initial(self, seed: int) -> Params:
+        """Draw initial parameters, float32; the same seed gives the same bits."""
+        draw = Initialiser(seed)
+        self.draw_extractor(draw)
+        if self.hidden:
+            draw.linear("head.hidden", self.features, self.hidden)
+        draw.linear("head.out", self.hidden or self.features, self.spec.classes, gain=1.0)
+        return draw.params
+
+    @abstractmethod
+    def draw_extractor(self, draw: Initialiser) -> None:
+        """Draw the entries ``extractor.*``."""
+
+    @abstractmethod
+    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Features (B, features) of a batch; ``stats``: see ``ecgfed.core.nets.layers.norm``."""
+
+    def classify(self, params: Params, features: Tensor) -> Tensor:
+        """Logits (B, classes) of features (B, features)."""
+        if self.hidden:
+            features = F.relu(linear(params, "head.hidden", features))
+        return linear(params, "head.out", features)
+
+    def logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of a batch, extractor and head in one."""
+        return self.classify(params, self.extract(params, inputs, stats))
+
+    @property
+    def described(self) -> int:
+        """Length of a beat's description: features and shape."""
+        return self.features + self.shape_size
+
+    #: length of ``shape``
+    shape_size: ClassVar[int] = 0
+
+    def shape(self, inputs: Inputs) -> Tensor | None:
+        """Return the shape of the examples themselves (B, shape_size), or None if the net does not use it."""
+        return None
+
+    def describe(self, params: Params, inputs: Inputs) -> Tensor:
+        """Descriptions (B, described): the features, and the shape beside them."""
+        features, shape = self.extract(params, inputs), self.shape(inputs)
+        return features if shape is None else torch.cat([features, shape], dim=1)
+
+    def gated(self, params: Params, described: Tensor) -> Tensor:
+        """Logits (B, classes) of descriptions (B, described): the patient's kernel machine, or the global head."""
+        return gated_logits(params, described, self.classify(params, described[:, : self.features]))
+
+    def prototype_distance(self, params: Params, inputs: Inputs) -> Tensor:
+        """Return distances (B, 1) of the examples' shapes to the nearest prototype."""
+        shape = self.shape(inputs)
+        if shape is None:
+            raise ValueError("this net's examples have no shape")
+        return prototype_distance(params, shape)
+
+    def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""
+        features = self.extract(params, inputs, stats)
+        return self.classify(params, features) + linear(params, "personal", features)

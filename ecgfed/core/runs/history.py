@@ -1,0 +1,47 @@
+"""``history.jsonl`` and ``timing.jsonl``: one line per round."""
+
+from pathlib import Path
+from typing import Any
+
+from ecgfed.base.errors import RunError
+from ecgfed.base.safe_io import check_links, parse_json, read_bounded
+from ecgfed.core.runs.document import typed
+
+#: Maximum size, more than 10,000 clients in 10,000 rounds need.
+MAX_BYTES = 2 << 30
+HISTORY, TIMING = "history.jsonl", "timing.jsonl"
+
+
+def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
+    """Read a JSON-lines file of a run, up to a round; an incomplete last line is ignored.
+
+    Lines after that round are not validated: no checkpoint covers them, and a power cut may have damaged them.
+
+    Raises:
+        RunError: unreadable, a damaged line before the last, or a line that is not an object with a ``round``.
+    """
+    if not path.is_file():
+        return []
+    try:
+        check_links(path.parent, [path.name], RunError)
+        data = read_bounded(path, MAX_BYTES, RunError)
+    except OSError as problem:
+        raise RunError(
+            path, f"cannot be read ({problem.strerror})", action="restore the file from a backup"
+        ) from problem
+    lines: list[dict[str, Any]] = []
+    raw, torn = data.splitlines(), not data.endswith(b"\n")
+    for number, text in enumerate(raw, start=1):
+        try:
+            line = parse_json(text)
+        except ValueError as problem:
+            if (torn and number == len(raw)) or (lines and lines[-1].get("round") == rounds):
+                break
+            raise RunError(
+                path, f"line {number} is no JSON ({problem})", action="restore the file from a backup"
+            ) from problem
+        if not isinstance(line, dict):
+            raise RunError(path, f"line {number} is no JSON object", action="restore the file from a backup")
+        if rounds is None or typed(line, "round", int, path, f"restore line {number} from a backup") <= rounds:
+            lines.append(line)
+    return lines

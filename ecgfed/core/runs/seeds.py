@@ -1,0 +1,86 @@
+"""Runs with different seeds in one folder: ``OUT/seed-0``, ``OUT/seed-1``, ..."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ecgfed.base.errors import RunError
+from ecgfed.core.runs.document import FILE_NAME, HELD_OUT
+
+if TYPE_CHECKING:
+    from ecgfed.core.methods.base import Method
+    from ecgfed.core.runs.run import Run
+
+_NAME = re.compile(r"seed-(\d+)")
+
+
+def seed_folder(out: Path, seed: int) -> Path:
+    """Return the run folder of a seed."""
+    return out / f"seed-{seed}"
+
+
+def run_folders(path: Path) -> list[Path]:
+    """Return the folder itself if it is a run, otherwise those of its seeds, sorted.
+
+    Raises:
+        RunError: it is neither.
+    """
+    if (path / FILE_NAME).is_file() or not path.is_dir():
+        return [path]
+    named = [(int(match[1]), part) for part in path.iterdir() if (match := _NAME.fullmatch(part.name))]
+    folders = [part for _, part in sorted(named) if (part / FILE_NAME).is_file()]
+    if not folders:
+        raise RunError(path, f"holds no {FILE_NAME}", "a run", "make one with 'ecgfed train'")
+    return folders
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run, or contains those of several seeds."""
+    with suppress(RunError, OSError):
+        return any((folder / FILE_NAME).is_file() for folder in run_folders(path))
+    return False
+
+
+def single_run_folder(path: Path) -> Path:
+    """Return the folder of one run; raises RunError for a folder of several seeds, naming them."""
+    folders = run_folders(path)
+    if len(folders) > 1:
+        names = ", ".join(folder.name for folder in folders)
+        raise RunError(path, f"holds the runs {names}", "one run", f"name one: {folders[0]}")
+    return folders[0]
+
+
+def open_single_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
+    """Open a run (``open_run``); raises RunError for a folder of several seeds, naming them."""
+    from ecgfed.core.runs.run import open_run
+
+    return open_run(single_run_folder(path), method)
+
+
+def check_same(runs: "Sequence[Run]") -> None:
+    """Check that runs differ in their seed only and are at the same round, so that their mean is defined.
+
+    Raises:
+        RunError: naming the first run that differs from its predecessor, and the difference.
+    """
+    excluded = next((run.meta[HELD_OUT] for run in runs if HELD_OUT in run.meta), None)
+    for first, second in pairwise(runs):
+        for what, value in _without_seed(first, excluded).items():
+            if (theirs := _without_seed(second, excluded)[what]) != value:
+                raise RunError(
+                    second.path,
+                    f"differs from {first.path.name} in its {what} ({theirs}, not {value})",
+                    "runs that differ in their seed only",
+                    "evaluate them one by one, or finish them with --resume",
+                )
+
+
+def _without_seed(run: "Run", excluded: object) -> dict[str, object]:
+    """Return what equal runs share; version 0.2 did not record held-out clients, ``excluded`` is assumed for it."""
+    plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
+    same = {name: run.meta[name] for name in ("method", "settings", "net")}
+    cohort = {"cohort": run.fingerprint, "held-out clients": run.meta.get(HELD_OUT, excluded)}
+    return {**same, "plan": plan, **cohort, "finished rounds": run.store.rounds()}

@@ -1,0 +1,67 @@
+"""Whether stored states are those of a run's method: leaf names, types and shapes, compared before a hook sees them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ecgfed.base.errors import RunError
+from ecgfed.core.federation.plan import TrainPlan
+from ecgfed.core.federation.structure import Mismatch, Structures, client_mismatch, server_mismatch, structures_of
+from ecgfed.core.methods.base import Method, Tree
+
+_AGAIN = "restore the file from a backup, or train again into a new folder"
+
+
+@dataclass(frozen=True)
+class StateCheck:
+    """Compares the states of one run with what its method keeps.
+
+    Attributes:
+        method: the run's.
+        plan: its plan.
+        at_sites: whether clients' states stay at their sites, so that empty ones are read here.
+        is_site: whether this is such a site, which keeps its last reply in the place of the server's state.
+    """
+
+    method: Method
+    plan: TrainPlan
+    at_sites: bool = False
+    is_site: bool = False
+
+    @cached_property
+    def _structures(self) -> Structures:
+        return structures_of(self.method, self.plan)
+
+    def server(self, state: Tree, participants: Collection[int], path: Path) -> None:
+        """Refuse a server's state that the method cannot go on from; raises RunError naming the file ``path``."""
+        if self.is_site:
+            return
+        _refuse(server_mismatch(self._structures, state, participants), "its server", path)
+        for client in participants if self._structures.of_clients else ():
+            try:
+                self.method.server_message(state, client)
+            except (KeyError, IndexError, ValueError, TypeError, RuntimeError) as problem:
+                problem_text = f"of its server does not go together ({type(problem).__name__}: {problem!s:.100})"
+                raise RunError(path, problem_text, "what its method sends each client", _AGAIN) from problem
+
+    def client(self, state: Tree, path: Path, *, older: bool) -> None:
+        """Refuse a client's state that the method cannot go on from; raises RunError naming the file ``path``.
+
+        Args:
+            state: what the client keeps.
+            path: its file.
+            older: whether the file is of version 0.1 or 0.2, which wrote leaves that are not read any more.
+        """
+        if state or not self.at_sites:
+            _refuse(client_mismatch(self._structures, state, more=older), "the client", path)
+
+
+def _refuse(mismatch: Mismatch | None, owner: str, path: Path) -> None:
+    if mismatch is not None:
+        raise RunError(
+            path,
+            f"{mismatch.leaf:.100} of {owner} is {mismatch.actual}",
+            f"{mismatch.expected}, as its method and net have it",
+            _AGAIN,
+        )

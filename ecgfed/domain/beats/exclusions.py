@@ -1,0 +1,99 @@
+"""How many beats, annotations or recordings were read, used and excluded, each with its reason."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from ecgfed.base.text import count_of
+
+#: Above this share of what was read an exclusion is a warning, with advice.
+WARN_SHARE = 0.10
+#: Reason -> what it means after a number, and what to do where it excludes much; "" where nobody is warned.
+REASONS: dict[str, tuple[str, str]] = {
+    "other_class": ("of symbols that no class claims", "choose other classes with --classes"),
+    "no_signal": ("whose window shows no signal", "see 'ecgfed inspect', or choose another --lead"),
+    "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
+    "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
+    "poor_quality": ("in stretches of poor quality", "see 'ecgfed inspect', or train without --leave-out"),
+    "no_annotation": ("detected where no beat is annotated", "check the annotation, or use --peaks annotated"),
+    "no_peak": ("annotated where no beat is detected", "see 'ecgfed inspect', or use --peaks annotated"),
+    "beyond_end": ("annotated at or after the recording's end", "check that the annotation is this recording's"),
+    "not_read": ("that cannot be read beside the lead", ""),
+    "no_ecg": ("that are no ECG", ""),
+    "not_annotated": ("without annotations under test", "check --test and --test-folder"),
+    "unusable": ("that cannot be used", "mend those that the warnings name"),
+    "no_lead": ("without the lead", "choose another --lead"),
+    "no_beats": ("without a beat of any class", "choose other classes with --classes"),
+}
+
+
+class Counted(TypedDict):
+    """``Exclusions`` as JSON: ``read`` is ``used`` and the sum of ``excluded``."""
+
+    read: int
+    used: int
+    excluded: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """How many of something were read, and how many of them were excluded for which reason.
+
+    Attributes:
+        what: the singular noun: ``beat``, ``annotation``, ``recording``, ``training beat``.
+        read: how many there were.
+        excluded: key of ``REASONS`` -> how many; no two reasons count the same one.
+        symbols: WFDB symbol -> how many of the beats excluded as ``other_class`` have it.
+    """
+
+    what: str
+    read: int
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def used(self) -> int:
+        """How many are left."""
+        return self.read - sum(self.excluded.values())
+
+    @property
+    def line(self) -> str:
+        """All of it in one line without full stop; ``""`` where nothing was excluded."""
+        parts = [f"{count:,} {REASONS[reason][0]}{self._of(reason)}" for reason, count in self._some()]
+        return (
+            f"{count_of(self.read, self.what)} read, {self.used:,} used; excluded: {', '.join(parts)}" if parts else ""
+        )
+
+    @property
+    def warning(self) -> str:
+        """The line with advice where more than ``WARN_SHARE`` was excluded, else ``""``."""
+        counted = [(reason, count) for reason, count in self._some() if REASONS[reason][1]]
+        share = sum(count for _, count in counted) / max(1, self.read)
+        if share <= WARN_SHARE:
+            return ""
+        reason = max(counted, key=lambda item: item[1])[0]
+        return f"{share:.0%} of the {self.what}s are not used ({self.line}); {REASONS[reason][1]}"
+
+    def as_json(self) -> Counted:
+        """Return ``read``, ``used`` and ``excluded`` by reason."""
+        return {"read": self.read, "used": self.used, "excluded": dict(self._some())}
+
+    @classmethod
+    def summed(cls, parts: Iterable["Exclusions"], what: str) -> "Exclusions":
+        """Return several together."""
+        read, excluded, symbols = 0, Counter[str](), Counter[str]()
+        for part in parts:
+            read += part.read
+            excluded.update(part.excluded)
+            symbols.update(part.symbols)
+        return cls(what, read, dict(excluded), dict(symbols))
+
+    def _some(self) -> list[tuple[str, int]]:
+        return [(reason, self.excluded[reason]) for reason in REASONS if self.excluded.get(reason)]
+
+    def _of(self, reason: str) -> str:
+        if reason != "other_class" or not self.symbols:
+            return ""
+        by_count = sorted(self.symbols.items(), key=lambda item: (-item[1], item[0]))
+        return f" ({', '.join(f'{count:,} {symbol}' for symbol, count in by_count)})"

@@ -1,0 +1,164 @@
+"""Windows of a recording that is read by blocks: what ``windows_around`` cuts from the whole, to the last bit.
+
+A window depends on the samples within a few seconds of it, apart from two things: a gap is bridged towards the next
+valid sample, which is read for itself, and RR features look at the beats around: of version 1 at R peaks, which are all
+known, of version 2 at windows too, so they come through ``ContextStream`` and beats are given some minutes late. The
+filter's convolution begins its blocks where it would in the whole signal (``filters.convolved``), and the resampled
+signal where one of its samples falls upon one of the recorder's.
+"""
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.beats.context import ContextStream
+from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, without_signal
+from ecgfed.domain.beats.intervals import Edges, intervals_s
+from ecgfed.domain.beats.rr import RR_LATEST
+from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
+from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.signal.fir import REACH
+from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason
+
+#: How much is filtered at once, beside what the filters need around it.
+CHUNK_S = 1200.0
+#: Beats that their context is made for at once: as many again as a thousand are looked at around them.
+_IN_CONTEXT = 4096
+#: A resampled sample depends on so many samples of the slower one of the two signals on each side.
+_RESAMPLE_REACH = REACH
+
+_Block = TypeVar("_Block")
+
+
+def windows_by_blocks(
+    recording: AnyRecording,
+    quality: LeadQuality,
+    r_samples: NDArray[np.int64],
+    keep: NDArray[np.int64] | None = None,
+    *,
+    rr_version: int = RR_LATEST,
+    void: Edges = (),
+    chunk_s: float = CHUNK_S,
+) -> Iterator[Windows]:
+    """Cut the windows of a recording's lead in use, a stretch of it after the other.
+
+    Args:
+        recording: in memory or on the disk.
+        quality: of the lead in use; it says where the gaps are, too.
+        r_samples: (beats,) int64 increasing positions of all R peaks.
+        keep: numbers of the beats to cut, in order of time; all of them for None.
+        rr_version: of the RR features (``ecgfed.domain.beats.rr``).
+        void: stretches in samples across which no interval is known.
+        chunk_s: how much is filtered at once, in seconds.
+
+    Yields:
+        Windows of consecutive beats, in memory that does not grow with the recording; no empty ones.
+    """
+    keep = np.arange(len(r_samples)) if keep is None else keep
+    if rr_version == 1:  # needs no window: what is not kept is not cut
+        rr_s = rr_features(r_samples / recording.fs_hz)[keep]
+        for part in _cut(recording, quality, r_samples[keep], chunk_s):
+            rr = rr_s[part.first : part.first + len(part.flags)]
+            yield Windows(part.window_mv, rr, part.flags, part.no_signal)
+        return
+    for first, windows in _in_context(recording, quality, r_samples, void, chunk_s):
+        low, high = np.searchsorted(keep, [first, first + len(windows.flags)])
+        if low < high:
+            yield windows.chosen(keep[low:high] - first)
+
+
+def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
+    """Yield blocks while another thread makes the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
+
+
+class _Part(NamedTuple):
+    """Windows of consecutive beats: the number of the first, flags, which hide signal and which show none."""
+
+    first: int
+    window_mv: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+    hides: NDArray[np.bool_]
+    no_signal: NDArray[np.bool_]
+
+
+def _cut(
+    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], chunk_s: float
+) -> Iterator[_Part]:
+    """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
+    fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
+    cut, unrecorded, rail = _Windows(recording, quality), quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
+    for start, stop in spans(recording.samples, max(1, round(chunk_s * fs_hz))):
+        first, last = np.searchsorted(r_samples, [start, stop]).tolist()
+        if first < last:
+            at = r_samples[first:last]
+            window_mv, padded = cut.around(at)
+            flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
+            silent = without_signal(window_mv, fs_hz, at, unrecorded, rail=rail)
+            yield _Part(first, window_mv, flags, hides, silent)
+
+
+def _in_context(
+    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
+) -> Iterator[tuple[int, Windows]]:
+    """Yield the number of the first of some consecutive beats and the beats, of all beats, once they are decided."""
+    stream = ContextStream()
+    before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
+    window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
+    no_signal = np.empty(0, np.bool_)
+    next_beat = 0  # what is held begins with the beat of this number
+    for parts in _gathered(prefetched(_cut(recording, quality, r_samples, chunk_s)), _IN_CONTEXT):
+        fresh = np.concatenate([part.window_mv for part in parts])
+        hides = np.concatenate([part.hides for part in parts])
+        rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides)
+        window_mv = np.concatenate([window_mv, fresh])
+        flags = np.concatenate([flags, *(part.flags for part in parts)])
+        no_signal = np.concatenate([no_signal, *(part.no_signal for part in parts)])
+        if len(rr):
+            yield next_beat, Windows(window_mv[: len(rr)], rr, flags[: len(rr)], no_signal[: len(rr)])
+            window_mv, flags, next_beat = window_mv[len(rr) :].copy(), flags[len(rr) :], next_beat + len(rr)
+            no_signal = no_signal[len(rr) :]
+    if len(flags):
+        yield next_beat, Windows(window_mv, stream.finish(), flags, no_signal)
+
+
+def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:
+    """Yield consecutive parts together that hold so many beats or more; the last ones may hold fewer."""
+    pending: list[_Part] = []
+    for part in parts:
+        pending.append(part)
+        if sum(len(pending_part.flags) for pending_part in pending) >= beats:
+            yield pending
+            pending = []
+    if pending:
+        yield pending
+
+
+class _Windows:
+    """A recording's lead in use through the band-pass, at the windows' sampling frequency."""
+
+    def __init__(self, recording: AnyRecording, quality: LeadQuality) -> None:
+        self.fs_hz, self.samples = recording.fs_hz, recording.samples
+        self.filtered = BandPassed(Bridged(recording, recording.lead, quality.spans([Reason.GAP])))
+        ratio = resampling(self.fs_hz)
+        self.up, self.down = (1, 1) if self.fs_hz == FS_HZ else (ratio.numerator, ratio.denominator)
+        self.length = -(-self.samples * self.up // self.down)  # of the whole lead, resampled
+
+    def around(self, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Cut the windows of neighbouring beats; see ``cut_windows``."""
+        at = np.clip(np.rint(r_samples * (FS_HZ / self.fs_hz)).astype(np.int64), 0, self.length - 1)
+        reach = _RESAMPLE_REACH * max(self.up, self.down) / self.up + 2
+        low = math.floor((int(at[0]) - R_INDEX) * self.down / self.up - reach)
+        high = math.ceil((int(at[-1]) + WINDOW_SAMPLES - R_INDEX) * self.down / self.up + reach)
+        low = max(low // self.down * self.down, 0)  # where a resampled sample is one of the recorder's
+        filtered = resample(self.filtered[low:high], self.fs_hz)
+        return cut_windows(filtered, at - low // self.down * self.up)

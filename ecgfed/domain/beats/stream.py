@@ -1,0 +1,331 @@
+"""Beats of a recording that comes sample by sample: R peaks, windows and RR features, as ``path`` makes them of a file.
+
+A beat is cut twice. Early, some four seconds after its R peak, with what is known so far, as if the recording ended
+here; and finally, once nothing that may still come can change it: then it is what ``read_beats`` finds in the whole,
+but for the rounding of the filter's sums. All is done at every quarter of a second of the stream, so that nothing
+depends on how the samples came.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.beats.context import BLOCK, FEATURES, ContextStream, provisional_features
+from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, window_spans, without_signal
+from ecgfed.domain.beats.intervals import intervals_s
+from ecgfed.domain.beats.windows import (
+    FS_HZ,
+    R_INDEX,
+    RR_FEATURES,
+    RR_HISTORY,
+    WINDOW_SAMPLES,
+    cut_windows,
+    resample,
+    resampling,
+    rr_features,
+)
+from ecgfed.domain.signal.filters import band_pass_taps, bridge_samples
+from ecgfed.domain.signal.fir import REACH
+from ecgfed.domain.signal.qrs import QrsDetector
+from ecgfed.domain.signal.quality import NO_SIGNAL, Reason
+from ecgfed.domain.signal.spans import Spans
+from ecgfed.domain.signal.stream_quality import QualityStream, Samples
+
+Ints = NDArray[np.int64]
+
+#: Everything is looked at so often; quality every so many times.
+STEP_S, QUALITY_STEPS = 0.25, 4
+#: An early answer waits for the next beat so long after its own.
+EARLY_S = 4.0
+#: Beats that early features look back to.
+EARLY_HISTORY = 256
+#: No peak is found later than this after it (``qrs.DELAY_S``, and a step of the stream).
+DETECTED_WITHIN_S = 6.0
+#: How much is kept to tell whether an interval hides a beat, and for how long a gap has to last to be passed over.
+_KEPT_S, _DEAD_S, _LEAP_S = 30.0, 90.0, 600.0
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Beats that were cut together.
+
+    Attributes:
+        sample: (beats,) int64 R peaks.
+        windows: windows, RR features and flags.
+    """
+
+    sample: Ints
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class BeatUpdate:
+    """What one look gave.
+
+    Attributes:
+        at: samples that had come.
+        early: beats with what is known so far.
+        final: beats as the whole recording gives them.
+        withdrawn: (beats,) int64 R peaks told early that are none.
+    """
+
+    at: int
+    early: Cut
+    final: Cut
+    withdrawn: Ints
+
+
+class _Filtered:
+    """The lead in use through the band-pass, a window at a time."""
+
+    def __init__(self, samples: Samples, fs_hz: float) -> None:
+        self.samples, self.fs_hz = samples, fs_hz
+        self.taps, self.longest = band_pass_taps(fs_hz), bridge_samples(fs_hz)
+        ratio = resampling(fs_hz)
+        self.up, self.down = (1, 1) if fs_hz == FS_HZ else (ratio.numerator, ratio.denominator)
+        self.reach = REACH * max(self.up, self.down) / self.up + 2
+        before, after = window_spans(fs_hz, np.zeros(1, np.int64))
+        half = len(self.taps) // 2
+        #: A window needs so many samples before and after its R peak.
+        self.back = int(-before[0]) + half + math.ceil(self.reach) + self.down + 2
+        self.ahead = int(after[0]) + half + math.ceil(self.reach) + 2
+
+    def window(self, peak: int, *, ended: bool) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Cut one window (1, 1, 256); see ``cut_windows``. It is padded where the recording begins or has ended."""
+        total = self.samples.stop
+        at = np.rint(np.array([peak]) * (FS_HZ / self.fs_hz)).astype(np.int64)
+        if ended:
+            at = np.minimum(at, -(-total * self.up // self.down) - 1)
+        low = math.floor((int(at[0]) - R_INDEX) * self.down / self.up - self.reach)
+        high = math.ceil((int(at[0]) + WINDOW_SAMPLES - R_INDEX) * self.down / self.up + self.reach)
+        low, high = max(low // self.down * self.down, 0), min(high, total)
+        filtered = resample(self._band_passed(low, high), self.fs_hz)
+        return cut_windows(filtered, at - low // self.down * self.up)
+
+    def _band_passed(self, low: int, high: int) -> NDArray[np.float64]:
+        half, total = len(self.taps) // 2, self.samples.stop
+        start, stop = max(low - half, 0), min(high + half, total)
+        part = self.samples.without_gaps(start, stop, self.longest)
+        part = np.pad(part, (start - (low - half), high + half - stop), mode="edge")
+        return np.convolve(part, self.taps, "valid")
+
+
+@dataclass(frozen=True)
+class _Beat:
+    """A beat on its way: what its RR features are made of."""
+
+    sample: int
+    before_s: float
+    window_mv: NDArray[np.float32]
+    usable: bool
+    flags: int
+    no_signal: bool
+
+
+class BeatStream:
+    """Takes samples as they come; says beats early and finally.
+
+    Args:
+        fs_hz: sampling frequency in Hz, 100 or more.
+        leads: how many leads there are.
+        lead: the one in use.
+        rr_version: of the RR features; 0 where none are wanted (those of version 1 are made).
+        rails_mv: the values at which the converter of the lead in use ends.
+        early: tell every beat early too, once the next one is known, or ``EARLY_S`` after it.
+
+    Raises:
+        ValueError: as ``QrsDetector``.
+    """
+
+    def __init__(
+        self, fs_hz: float, leads: int, lead: int, rr_version: int, rails_mv: tuple[float, ...], *, early: bool
+    ) -> None:
+        self.fs_hz, self.lead, self.early = float(fs_hz), lead, early
+        self.step = max(1, round(STEP_S * fs_hz))
+        self._detector = QrsDetector(fs_hz, leads, lead=lead)
+        self._samples = Samples()
+        self._quality = QualityStream(self._samples, fs_hz, rails_mv)
+        self._filtered = _Filtered(self._samples, fs_hz)
+        self._rr: _RrVersion1 | _RrVersion2 = _RrVersion2() if rr_version == 2 else _RrVersion1(fs_hz)
+        self._valid_until = 0
+        self.last_peak = 0  #: the last R peak that was found, 0 before the first one
+        self._peaks: deque[int] = deque()  # found, not yet final
+        self._waiting: deque[int] = deque()  # found, not yet told early
+        self._early: set[int] = set()  # told early, not yet final
+        self._recent: deque[_Beat] = deque(maxlen=EARLY_HISTORY)
+        self._last_final: int | None = None
+
+    @property
+    def dead(self) -> bool:
+        """Whether nothing has been recorded for so long that nothing is left to say: then a gap may pass in leaps."""
+        silent = self._samples.stop - self._valid_until > _DEAD_S * self.fs_hz
+        return silent and not self._peaks and self._quality_is_due
+
+    @property
+    def _quality_is_due(self) -> bool:
+        return self._samples.stop % (QUALITY_STEPS * self.step) == 0
+
+    def leap(self, missing: int) -> int:
+        """How many of so many missing samples may be taken at once where the stream is dead: whole looks at quality."""
+        unit = QUALITY_STEPS * self.step
+        return min(missing, round(_LEAP_S * self.fs_hz)) // unit * unit
+
+    def look(self, signals_mv: NDArray[np.float64], *, ended: bool = False) -> BeatUpdate:
+        """Take the next samples (leads, samples), as a rule ``step`` of them; ``ended`` says that none follow."""
+        lead = signals_mv[self.lead]
+        peaks = self._detector.push(signals_mv).tolist() + (self._detector.finish().tolist() if ended else [])
+        self._samples.append(lead)
+        if np.isfinite(signals_mv).any():
+            self._valid_until = self._samples.stop
+        self._peaks.extend(peaks)
+        self.last_peak = peaks[-1] if peaks else self.last_peak
+        if self.early:
+            self._waiting.extend(peaks)
+        if (self._quality_is_due or ended) and self._samples.stop:
+            self._quality.look(ended=ended)
+        final, withdrawn = self._final(ended=ended)
+        early = self._report_early(ended=ended)
+        self._forget()
+        return BeatUpdate(self._samples.stop, early, final, withdrawn)
+
+    def _final(self, *, ended: bool) -> tuple[Cut, Ints]:
+        """Return the beats that are decided now, and those told early that are none."""
+        after = int(window_spans(self.fs_hz, np.zeros(1, np.int64))[1][0])
+        withdrawn = []
+        spikes = self._quality.spans([Reason.SPIKE]) if self._peaks else None
+        while self._peaks and (ended or self._quality.decided >= self._peaks[0] + after + 1):
+            peak = self._peaks.popleft()
+            known = peak in self._early
+            self._early.discard(peak)
+            if spikes is not None and spikes.inside(np.array([peak]))[0]:
+                withdrawn += [peak] if known else []
+                continue
+            self._rr.add(self._cut(peak, self._last_final, ended=ended))
+            self._last_final = peak
+        beats, rr = self._rr.decided(ended=ended)
+        return _joined(beats, rr), np.array(withdrawn, np.int64)
+
+    def _cut(self, peak: int, previous: int | None, *, ended: bool) -> _Beat:
+        window_mv, padded = self._filtered.window(peak, ended=ended)
+        at, lost = np.array([peak]), self._quality.spans(NO_SIGNAL)
+        usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
+        flags = int(beat_flags(padded, self.fs_hz, at, self._quality.spans(Reason))[0])
+        unrecorded, rail = self._quality.spans(NOT_RECORDED), self._quality.spans([Reason.RAIL])
+        silent = bool(without_signal(window_mv, self.fs_hz, at, unrecorded, rail=rail)[0])
+        return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags, silent)
+
+    def _interval(self, previous: int | None, peak: int, lost: Spans) -> float:
+        if previous is None:
+            return math.nan
+        return float(intervals_s(np.array([previous, peak]), self.fs_hz, lost)[1])
+
+    def _report_early(self, *, ended: bool) -> Cut:
+        """Return the beats whose time has come, as if the recording ended here."""
+        now, reported = self._samples.stop, []
+        while self._waiting and not ended:
+            peak, following = self._waiting[0], self._waiting[1] if len(self._waiting) > 1 else None
+            late = now >= peak + max(EARLY_S * self.fs_hz, self._filtered.ahead)
+            if now < peak + self._filtered.ahead or not (late or following is not None):
+                break
+            self._waiting.popleft()
+            if self._quality.spans([Reason.SPIKE]).inside(np.array([peak]))[0]:
+                continue  # final answers say so where it is none after all
+            previous = self._recent[-1].sample if self._recent else None
+            self._recent.append(self._cut(peak, previous, ended=False))
+            self._early.add(peak)
+            reported.append(self._recent[-1])
+        if not reported:
+            return _joined([], np.empty((0, self._rr.features), np.float32))
+        following = self._waiting[0] if self._waiting else None
+        lost = self._quality.spans(NO_SIGNAL)
+        after_s = math.nan if following is None else self._interval(reported[-1].sample, following, lost)
+        rr = self._rr.provisional(list(self._recent), following, after_s)[-len(reported) :]
+        return _joined(reported, rr)
+
+    def _forget(self) -> None:
+        """Drop what nothing that is still to be said depends on."""
+        oldest = min(self._peaks, default=self._samples.stop - round(DETECTED_WITHIN_S * self.fs_hz))
+        self._samples.forget(max(min(self._quality.needed, oldest - self._filtered.back), 0))
+        self._quality.forget(min(oldest, self._quality.decided) - round(_KEPT_S * self.fs_hz))
+
+
+class _RrVersion1:
+    """RR features of version 1: a beat waits for the next one."""
+
+    features = len(RR_FEATURES)
+
+    def __init__(self, fs_hz: float) -> None:
+        self.fs_hz = fs_hz
+        self.beats: list[_Beat] = []
+        self.emitted = 0  # of those that are held
+
+    def add(self, beat: _Beat) -> None:
+        self.beats.append(beat)
+
+    def decided(self, *, ended: bool) -> tuple[list[_Beat], NDArray[np.float32]]:
+        """Return beats whose features nothing can change, and the features."""
+        stop = len(self.beats) - (0 if ended else 1)
+        if stop <= self.emitted:
+            return [], np.empty((0, self.features), np.float32)
+        rr = rr_features(np.array([beat.sample for beat in self.beats]) / self.fs_hz)[self.emitted : stop]
+        decided = self.beats[self.emitted : stop]
+        drop = max(stop - RR_HISTORY - 1, 0)
+        self.beats, self.emitted = self.beats[drop:], stop - drop
+        return decided, rr
+
+    def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
+        """Return the features of beats in a row, the next R peak known or not; ``after_s`` plays no part."""
+        del after_s
+        at = [beat.sample for beat in beats] + ([] if following is None else [following])
+        return rr_features(np.array(at, np.float64) / self.fs_hz)[: len(beats)]
+
+
+class _RrVersion2:
+    """RR features of version 2."""
+
+    features = len(FEATURES)
+
+    def __init__(self) -> None:
+        self.stream = ContextStream()
+        self.fresh: list[_Beat] = []
+        self.held: deque[_Beat] = deque()
+
+    def add(self, beat: _Beat) -> None:
+        self.fresh.append(beat)
+
+    def decided(self, *, ended: bool) -> tuple[list[_Beat], NDArray[np.float32]]:
+        """Return beats whose features nothing can change, and the features."""
+        if len(self.fresh) < BLOCK and not ended:
+            return [], np.empty((0, self.features), np.float32)
+        some, self.fresh = self.fresh, []
+        self.held.extend(some)
+        rr = self.stream.push(*_columns(some))
+        if ended:
+            rr = np.concatenate([rr, self.stream.finish()])
+        return [self.held.popleft() for _ in range(len(rr))], rr
+
+    def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
+        """Return the features of beats in a row as if the next R peak were all that follows."""
+        del following
+        before_s, window_mv, usable = _columns(beats)
+        return provisional_features(np.append(before_s, after_s), window_mv, usable)
+
+
+def _columns(beats: list[_Beat]) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.bool_]]:
+    """Return intervals before beats (beats,), windows (beats, 1, 256), and which may make a reference (beats,)."""
+    window_mv = np.empty((len(beats), 1, WINDOW_SAMPLES), np.float32)
+    for number, beat in enumerate(beats):
+        window_mv[number] = beat.window_mv
+    before_s = np.array([beat.before_s for beat in beats], np.float64)
+    return before_s, window_mv, np.array([beat.usable for beat in beats], np.bool_)
+
+
+def _joined(beats: list[_Beat], rr: NDArray[np.float32]) -> Cut:
+    _, window_mv, _ = _columns(beats)
+    sample = np.array([beat.sample for beat in beats], np.int64)
+    flags = np.array([beat.flags for beat in beats], np.uint8)
+    no_signal = np.array([beat.no_signal for beat in beats], np.bool_)
+    return Cut(sample, Windows(window_mv, rr, flags, no_signal))

@@ -1,0 +1,95 @@
+"""Windows around R peaks, and the RR intervals beside them."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.signal import fir
+
+#: The window of the contract: 256 samples at 360 Hz (0.71 s), the R peak at sample 100 (278 ms after its start).
+FS_HZ = 360.0
+WINDOW_SAMPLES = 256
+R_INDEX = 100
+#: RR features of a beat, seconds but the last.
+RR_FEATURES = ("previous_s", "next_s", "median_of_last_10_s", "previous_over_median")
+RR_HISTORY = 10
+#: Sampling frequencies are taken for the nearest share of 360 Hz of so large a denominator.
+LARGEST_DENOMINATOR = 5000
+#: Medians that are taken at once: a fortnight has more than a million.
+_AT_ONCE = 1 << 16
+
+
+def resampling(fs_hz: float, to_hz: float = FS_HZ) -> Fraction:
+    """Return samples of a resampled signal for each one of a signal at ``fs_hz``."""
+    return Fraction(to_hz / fs_hz).limit_denominator(LARGEST_DENOMINATOR)
+
+
+def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ) -> NDArray[np.float64]:
+    """Resample a band-passed signal with a linear-phase polyphase filter.
+
+    Args:
+        signal_mv: (samples,) finite, of any unit.
+        fs_hz: its sampling frequency in Hz.
+        to_hz: the one that is wanted in Hz.
+
+    Returns:
+        (ceil(samples * ratio),) float64 in the same unit, its first sample at the time of the signal's; the signal
+        itself where the frequencies agree.
+    """
+    if fs_hz == to_hz:
+        return signal_mv
+    ratio = resampling(fs_hz, to_hz)
+    return fir.resampled(np.asarray(signal_mv, np.float64), ratio.numerator, ratio.denominator)
+
+
+def cut_windows(
+    signal_mv: NDArray[np.floating],
+    r_samples: NDArray[np.int64],
+    *,
+    before: int = R_INDEX,
+    length: int = WINDOW_SAMPLES,
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Cut a window around each R peak; beats at the edges are padded with 0 mV and flagged, not lost.
+
+    Args:
+        signal_mv: (samples,) filtered, millivolt, at the windows' sampling frequency.
+        r_samples: (beats,) int64 positions in that signal.
+        before: samples before the R peak.
+        length: samples in a window.
+
+    Returns:
+        Windows (beats, 1, length) float32 mV, and (beats,) bool, true where a window was padded.
+    """
+    padded_signal = np.zeros(before + len(signal_mv) + length, np.float32)
+    padded_signal[before : before + len(signal_mv)] = signal_mv
+    view = np.lib.stride_tricks.sliding_window_view(padded_signal, length)
+    windows = view[r_samples][:, None, :].copy()
+    padded = (r_samples < before) | (r_samples - before + length > len(signal_mv))
+    return windows, padded
+
+
+def rr_features(r_seconds: NDArray[np.float64]) -> NDArray[np.float32]:
+    """RR features of every beat of a recording, from the times of *all* its beats.
+
+    The first beat has no previous interval and takes its next one; the last takes its previous one; the median runs
+    over the last ten intervals that end at or before the beat. A lone beat has zeros and the ratio 1.
+
+    Args:
+        r_seconds: (beats,) increasing times of the R peaks, seconds.
+
+    Returns:
+        (beats, 4) float32: previous RR, next RR, median of the last ten (s), previous / median.
+    """
+    count = len(r_seconds)
+    if count < 2:
+        return np.tile(np.array([0, 0, 0, 1], np.float32), (count, 1))
+    interval = np.diff(r_seconds)
+    previous = np.concatenate([interval[:1], interval])
+    following = np.concatenate([interval, interval[-1:]])
+    history = np.concatenate([np.full(RR_HISTORY - 1, np.nan), interval])
+    recent = np.lib.stride_tricks.sliding_window_view(history, RR_HISTORY)
+    parts = (recent[start : start + _AT_ONCE] for start in range(0, len(recent), _AT_ONCE))
+    median = np.concatenate([interval[:1], *(np.nanmedian(part, axis=1) for part in parts)])
+    ratio = np.divide(previous, median, out=np.ones_like(previous), where=median > 0)
+    return np.stack([previous, following, median, ratio], axis=1).astype(np.float32)

@@ -1,0 +1,111 @@
+"""A cohort's files: what arrays' headers claim, and whether all of it is what was prepared."""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import CohortError
+
+#: The field of ``cohort.json`` that holds a digest of all its others.
+DIGEST = "digest"
+#: (path, device, inode, size, mtime, ctime) of files hashed in this process -> SHA-256 of their arrays. In memory only:
+#: a file on the disk, in a folder from a stranger least of all, could be forged.
+_HASHED: dict[tuple[str, int, int, int, int, int], str] = {}
+
+
+def npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether it is in Fortran's order, and dtype that a ``.npy`` file claims; raises what numpy does."""
+    version = npy.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of numpy's format")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a header that numpy can only guess at: no cohort has one
+        header = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
+    shape, fortran, dtype = header
+    if dtype.hasobject:
+        raise ValueError("Python objects, a pickle")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"shape {shape}")
+    return shape, fortran, dtype
+
+
+def _digest(file: Path, array: NDArray[Any]) -> str:
+    """Return SHA-256 of an array's bytes; of a file that is what it was, from memory."""
+    status = file.stat()
+    key = (str(file.resolve()), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    if key not in _HASHED:
+        if len(_HASHED) > 1000:
+            _HASHED.clear()
+        _HASHED[key] = _hashed(file, array)
+    return _HASHED[key]
+
+
+def _hashed(file: Path, array: NDArray[Any]) -> str:
+    """Return SHA-256 of an array's bytes, without keeping a mapped file's pages in memory."""
+    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
+        return hashlib.sha256(array.data if array.size else b"").hexdigest()
+    with file.open("rb") as stream:
+        stream.seek(array.offset)
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def fingerprint_of(hashes: Mapping[str, str]) -> str:
+    """Return a cohort's fingerprint: SHA-256 over the hashes of its arrays, in order of their names."""
+    return hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
+
+
+def document_digest(meta: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a ``cohort.json``, its ``digest`` left out: of its values, however they are written."""
+    rest = {name: value for name, value in meta.items() if name != DIGEST}
+    plain = json.loads(json.dumps(rest))  # as it will be read: lists for tuples, texts for keys
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def check_document(document: Path, meta: Mapping[str, Any]) -> None:
+    """Refuse a ``cohort.json`` that was changed since it was written; versions 0.1 and 0.2 wrote no digest.
+
+    Raises:
+        CohortError: leads, filter, rate, classes, clients or whatever it says is no longer what was prepared.
+    """
+    if DIGEST in meta and meta[DIGEST] != document_digest(meta):
+        raise CohortError(
+            document,
+            "has changed since the cohort was prepared (its digest differs)",
+            "the document as it was written",
+            "put it back, or prepare the cohort again",
+        )
+
+
+def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse a cohort whose arrays are not those that it was prepared with; raises CohortError.
+
+    Args:
+        path: the cohort's folder.
+        document: its ``cohort.json``, for the error.
+        meta: what ``cohort.json`` says: ``sha256`` of each array, and ``fingerprint`` over all.
+        arrays: all of them.
+    """
+    stated = meta.get("sha256", {})
+    digests = {name: _digest(path / f"{name}.npy", array) for name, array in arrays.items()}
+    for name, digest in digests.items():
+        if isinstance(stated, dict) and stated.get(name, digest) != digest:
+            raise CohortError(
+                path / f"{name}.npy",
+                "has changed since the cohort was prepared (SHA-256 differs)",
+                "the array as it was prepared",
+                "put it back, or prepare the cohort again",
+            )
+    if fingerprint_of(digests) != meta["fingerprint"]:
+        raise CohortError(
+            document,
+            "its fingerprint is not that of its arrays",
+            "the arrays as they were prepared",
+            "put them back, or prepare the cohort again",
+        )

@@ -1,0 +1,400 @@
+"""From recordings to a cohort, whatever their source."""
+
+import contextlib
+import os
+import tempfile
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed import __version__
+from ecgfed.base import platform
+from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.base.files import replacing_folder, sha256
+from ecgfed.base.safe_io import check_labels, check_name
+from ecgfed.base.text import listed
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows
+from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
+from ecgfed.domain.beats.rr import RR_NAMES
+from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.domain.cohort.split import SPLIT_KINDS, SplitKind, split_beats
+from ecgfed.domain.cohort.workers import worker_pool
+from ecgfed.domain.cohort.writer import CohortWriter
+from ecgfed.domain.record.annotations import end_note
+from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
+from ecgfed.domain.record.reader import annotation_file, record_path
+from ecgfed.domain.record.recording import LongRecording, is_synthetic, spans
+from ecgfed.domain.signal import filters
+from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
+from ecgfed.domain.signal.size import too_large
+
+Progress = Callable[[str, int, int], None]
+#: Beats of a long recording that are written at once.
+_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class PrepareOptions:
+    """How recordings become a cohort.
+
+    Attributes:
+        beats: how each recording's beats are found.
+        labels: which symbols are which class.
+        split: ``random`` or ``chronological``.
+        holdout: client ids kept out of training.
+        seed: decides the random split.
+        anonymous: ``cohort.json`` says nothing of the files the recordings lay in, and what left with them.
+    """
+
+    beats: BeatOptions = field(default_factory=lambda: BeatOptions(("MLII",), "annotated"))
+    labels: LabelMap = field(default_factory=lambda: BUILT_IN["mitbih12"])
+    split: SplitKind = "random"
+    holdout: tuple[str, ...] = ()
+    seed: int = 0
+    anonymous: bool = False
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLIT_KINDS:
+            raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One client and where its recordings lie.
+
+    Attributes:
+        id: client id, used in file names.
+        patient: the patient's name.
+        records: paths of the recordings, WFDB records without suffix, in order of time where that is known.
+        names: what the cohort calls them; their own names where there are none.
+        was: the id before the client got a new one (``anonymous.renumbered``).
+    """
+
+    id: str
+    patient: str
+    records: tuple[Path, ...]
+    names: tuple[str, ...] = ()
+    was: str = ""
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What the cohort calls each recording."""
+        return self.names or tuple(record_path(path).name for path in self.records)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a worker sends home for one recording, and which fields of its files did not come into the cohort.
+
+    Attributes:
+        label: (beats,) class numbers of the labelled beats.
+        sample: (beats,) where they are.
+        rr_s: (beats, features) their RR features.
+        flags: (beats,) their flags.
+        window_mv: (beats, 1, 256) their windows, or the file that holds these, for a recording read by blocks.
+        metadata: what ``cohort.json`` says of the recording.
+        removed: fields.
+    """
+
+    label: NDArray[np.int16]
+    sample: NDArray[np.int64]
+    rr_s: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+    window_mv: NDArray[np.float32] | Path
+    metadata: dict[str, Any]
+    removed: tuple[str, ...] = ()
+
+    def windows(self) -> Iterator[NDArray[np.float32]]:
+        """Yield the windows (beats, 1, 256), some at a time; their file is gone after that."""
+        if not isinstance(self.window_mv, Path):
+            yield self.window_mv
+            return
+        for start, stop in spans(len(self.label), _AT_ONCE):
+            numbers = WINDOW_SAMPLES * (stop - start)
+            windows = np.fromfile(self.window_mv, np.float32, numbers, offset=4 * WINDOW_SAMPLES * start)
+            yield windows.reshape(stop - start, 1, WINDOW_SAMPLES)
+        self.window_mv.unlink()
+
+
+def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, watching: Watching = None) -> _Read:
+    cut = read_beats(path, options.beats, annotated=True, watching=watching)
+    recording, quality, labelled = cut.recording, cut.quality, cut.labels(options.labels)
+    windows, used = _with_signal(cut, labelled.keep, folder)
+    at, flags = cut.r_samples[labelled.keep][used], windows.flags
+    counted = cut.exclusions(labelled, int((~used).sum()))
+    files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
+    metadata = {
+        "name": name,
+        "lead": recording.lead,
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
+        "beats": len(at),
+        "left_out": labelled.unclassified,
+        "excluded": {f"{exclusions.what}s": exclusions.as_json() for exclusions in counted},
+        "poor_quality": {
+            "usable_s": round(quality.usable_s, 3),
+            "seconds": quality.seconds(),
+            "beats": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+        },
+        # a file's name may be a person's, and its digest finds it again
+        "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
+    }
+    if is_synthetic(recording):
+        metadata["synthetic"] = True
+    notes = [] if options.anonymous else [*recording.notes]  # they name leads and files
+    if cut.annotation is not None and cut.annotation.beyond_end:
+        notes.append(end_note(cut.annotation))
+    if notes:
+        metadata["notes"] = notes
+    for large in too_large([cut.size]):  # said only where it is amiss
+        metadata["too_large_mv"] = round(large.mv, 1)
+    if cut.detected:
+        metadata["peaks_without_annotation"], metadata["annotations_without_peak"] = labelled.unmatched
+    removed = _removed(cut) if options.anonymous else ()
+    return _Read(labelled.label[used], at, windows.rr_s, flags, windows.window_mv, metadata, removed)
+
+
+class _Spooled(NamedTuple):
+    """Windows of one recording; those of a long one lie in a file."""
+
+    window_mv: NDArray[np.float32] | Path
+    rr_s: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+
+
+def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> tuple[_Spooled, NDArray[np.bool_]]:
+    """Cut the windows of some beats; return those that hold a signal, and which of the beats these are."""
+    recording = cut.recording
+    nothing = np.empty((0, 1, WINDOW_SAMPLES), np.float32)
+    parts = [Windows(nothing, np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), np.empty(0, np.uint8))]
+    used, spool = [np.empty(0, np.bool_)], None
+    with contextlib.ExitStack() as stack:
+        if isinstance(recording, LongRecording):
+            handle, name = tempfile.mkstemp(".windows", ".", folder)
+            spool, out = Path(name), stack.enter_context(os.fdopen(handle, "wb"))
+        for block in cut.blocks(keep):
+            at = keep[sum(map(len, used)) :][: len(block.flags)]
+            holds = ~cut.empty(block.window_mv, cut.r_samples[at])
+            used.append(holds)
+            some = block.chosen(np.flatnonzero(holds))
+            if spool is not None:
+                some.window_mv.tofile(out)
+                some = replace(some, window_mv=nothing)
+            parts.append(some)
+    if spool is None:
+        windows = Windows.joined(parts)
+        return _Spooled(windows.window_mv, windows.rr_s, windows.flags), np.concatenate(used)
+    rr_s, flags = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rr_s", "flags"))
+    return _Spooled(spool, rr_s, flags), np.concatenate(used)
+
+
+def _removed(cut: RecordingBeats) -> tuple[str, ...]:
+    """Return which fields that could name a person a cohort does not hold of a recording, without their counts."""
+    texts = 0 if cut.annotation is None else anonymous_annotation(cut.annotation)[1]
+    fields = [field.partition(" (")[0] for field in removed_fields(cut.recording)]
+    return (*fields, *["texts of annotations"] * bool(texts), "digests of the files")
+
+
+def _read_all(
+    sources: Sequence[Source], options: PrepareOptions, folder: Path, workers: int, watching: Watching
+) -> Iterator[_Read]:
+    paths = [path for source in sources for path in source.records]
+    names = [name for source in sources for name in source.called]
+    # a detector that was made in place is nowhere to be found by another process
+    if workers <= 1 or len(paths) < 4 or not options.beats.qrs_detector.origin:
+        for path, name in zip(paths, names, strict=True):
+            yield _read_record(path, name, options, folder, watching)
+        return
+    pool = worker_pool(workers)
+    try:
+        yield from pool.map(_read_record, paths, names, [options] * len(paths), [folder] * len(paths), chunksize=1)
+    except BrokenProcessPool:
+        raise CohortError(
+            "the recordings",
+            "a worker process was killed while it read them",
+            action="free memory or pass a smaller --workers, then run the same command again",
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
+    ids = [source.id for source in sources]
+    for source in sources:  # before the work: what a cohort could not be opened with
+        check_name(source.id, "client", "the source", CohortError)
+        check_name(source.patient, "patient", "the source", CohortError)
+        check_labels((record_path(path).name for path in source.records), "record", "the source", CohortError)
+    if len({name.casefold() for name in ids}) < len(ids):
+        raise CohortError("the source", "two clients have the same id", "an id of its own for each, whatever its case")
+    if not sources:
+        raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
+    unknown = sorted(set(options.holdout) - set(ids))
+    if unknown:
+        raise OptionError("--holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}")
+    if len(set(options.holdout)) == len(ids):
+        raise OptionError("--holdout", "every client is held out", "at least one client left to train on")
+
+
+def _client_seed(seed: int, client_id: str) -> int:
+    """A client's split depends on the seed and its own id alone, not on who else is in the cohort."""
+    return int(np.random.SeedSequence([seed, *client_id.encode()]).generate_state(1)[0])
+
+
+def build_cohort(
+    sources: Sequence[Source],
+    out: Path,
+    options: PrepareOptions,
+    *,
+    kind: str,
+    metadata: dict[str, Any] | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    check: Callable[[dict[str, int]], None] | None = None,
+    watching: Watching = None,
+) -> None:
+    """Read all recordings and write the cohort folder ``out``.
+
+    Args:
+        sources: the clients and their recordings.
+        out: folder to make.
+        options: how.
+        kind: ``mitbih``, ``folder``, ``demo``: what the cohort is made from.
+        metadata: more to say in ``cohort.json``.
+        overwrite: replace ``out`` where it exists.
+        workers: processes; one a core by default. The result does not depend on it.
+        progress: called after each record with its name, the number done and the number of all.
+        watching: asked for whom to tell how far a long recording is; of recordings that are read one after the other.
+        check: called with the beats of each class before anything is kept; raises where they cannot be right.
+
+    Raises:
+        RecordError: a recording that cannot be used.
+        CohortError: no recordings, or no beat of any class in them.
+        OptionError, StorageError: see ``replacing_folder``.
+    """
+    _check(sources, options)
+    total = sum(len(source.records) for source in sources)
+    version = options.beats.rr_version
+    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
+        build = _Build(options, writer)
+        read = _read_all(sources, options, folder, workers or platform.cores(), watching)
+        for source in sources:
+            parts = []
+            for _ in source.records:
+                parts.append(next(read))
+                if progress:
+                    progress(parts[-1].metadata["name"], len(build.records) + len(parts), total)
+            build.add(source, parts)
+        by_class = {name: int(n) for name, n in zip(options.labels.classes, build.counts, strict=True)}
+        if all(entry["holdout"] for entry in build.clients):
+            raise CohortError(
+                "the recordings",
+                "hold no beat of any class to train on",
+                f"one of {', '.join(options.labels.symbols)}",
+                "choose other classes with --classes",
+            )
+        if check:
+            check(by_class)
+        writer.finish(_meta(kind, build, by_class, metadata))
+
+
+class _Build:
+    """A cohort while it grows, one client after the other."""
+
+    def __init__(self, options: PrepareOptions, writer: CohortWriter) -> None:
+        self.options, self.writer = options, writer
+        self.clients: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
+        self.removed: Counter[str] = Counter()
+        self.without_beats: list[str] = []
+        self.counts = np.zeros(len(options.labels.classes), dtype=np.int64)
+
+    def add(self, source: Source, read: list[_Read]) -> None:
+        """Write one client's beats; a client without any is only noted."""
+        numbers = range(len(self.records), len(self.records) + len(read))
+        self.records += [recording.metadata for recording in read]
+        self.removed.update(field for recording in read for field in set(recording.removed))
+        label = np.concatenate([part.label for part in read])
+        if not len(label):
+            self.without_beats.append(source.id)
+            for part in read:
+                deque(part.windows(), 0)
+            return
+        self.counts += np.bincount(label, minlength=len(self.counts))
+        split, start = split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)), 0
+        for number, part in zip(numbers, read, strict=True):
+            self._append(part, number, split[start : start + len(part.label)])
+            start += len(part.label)
+        self.clients.append(
+            {
+                "id": source.id,
+                "patient": source.patient,
+                "records": list(source.called),
+                "holdout": source.id in self.options.holdout,
+                "beats": len(label),
+            }
+        )
+
+    def _append(self, part: _Read, number: int, split: NDArray[np.integer]) -> None:
+        """Write one recording's labelled beats, some at a time."""
+        at = 0
+        for window_mv in part.windows():
+            some = slice(at, at + len(window_mv))
+            at += len(window_mv)
+            self.writer.append(
+                beats=window_mv,
+                rr=part.rr_s[some],
+                flags=part.flags[some],
+                label=part.label[some],
+                sample=part.sample[some],
+                record=np.full(len(window_mv), number),
+                client=np.full(len(window_mv), len(self.clients)),
+                split=split[some],
+            )
+
+
+def _detection(cut: BeatOptions) -> dict[str, str | float | None]:
+    """What ``cohort.json`` says of who found the R peaks, and of the mains where they were not the usual ones."""
+    if cut.peaks != "detected":
+        return {"detector": None}
+    unusual = cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
+    return {"detector": cut.qrs_detector.name, **({"mains_hz": cut.mains_hz} if unusual else {})}
+
+
+def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Everything ``cohort.json`` says beside the counts."""
+    options, cut = build.options, build.options.beats
+    return {
+        "kind": kind,
+        "tool_version": __version__,
+        "classes": list(options.labels.classes),
+        "label_map": options.labels.as_json(),
+        "fs_hz": FS_HZ,
+        "window_samples": WINDOW_SAMPLES,
+        "r_index": R_INDEX,
+        "rr_version": cut.rr_version,
+        "rr_features": list(RR_NAMES[cut.rr_version]),
+        "leads": list(cut.leads),
+        "units": "mV",
+        "filter": filters.DESCRIPTION,
+        "normalised": False,
+        "split": options.split,
+        "peaks": cut.peaks,
+        **_detection(cut),
+        "seed": options.seed,
+        "reading": {"fs_hz": cut.how.fs_hz, "units": cut.how.units, "columns": list(cut.how.columns)},
+        "holdout": list(options.holdout),
+        "class_counts": by_class,
+        "clients": build.clients,
+        "records": build.records,
+        "without_beats": build.without_beats,
+        **({"anonymised": {"removed": dict(sorted(build.removed.items()))}} if options.anonymous else {}),
+        **(metadata or {}),
+    }

@@ -1,0 +1,420 @@
+"""The cohort on disk: ``cohort.json`` and flat arrays, ordered by client then time, opened memory-mapped."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import CohortError
+from ecgfed.base.files import read_folder_document
+from ecgfed.base.safe_io import check_labels, check_links, check_name, open_regular
+from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
+from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.domain.cohort.arrays import check_document, check_hashes, npy_header
+from ecgfed.domain.cohort.split import TEST, TRAIN
+from ecgfed.domain.record.leads import leads_in
+
+SCHEMA_VERSION = 1
+FILE_NAME = "cohort.json"
+#: More beats than any cohort has: 100 patients for a year.
+MAX_ROWS = 2**32
+#: Windows that are looked at at once.
+_AT_ONCE = 1 << 14
+#: What --leave-out knows.
+LEAVE_OUT = ("nothing", "poor-quality")
+Layout = dict[str, tuple[str, tuple[int, ...]]]
+#: name -> (dtype, shape of one beat); the first is what a net sees
+ARRAYS: Layout = {
+    "beats": ("float32", (1, 256)),
+    "rr": ("float32", (len(RR_NAMES[RR_LATEST]),)),
+    "label": ("int16", ()),
+    "client": ("int32", ()),
+    "record": ("int32", ()),
+    "sample": ("int64", ()),
+    "split": ("uint8", ()),
+    "flags": ("uint8", ()),
+}
+#: the same of a cohort of images
+IMAGE_ARRAYS: Layout = {
+    "images": ("uint8", (3, 32, 32)),
+    "label": ("int16", ()),
+    "client": ("int32", ()),
+    "sample": ("int64", ()),
+    "split": ("uint8", ()),
+}
+#: modality -> arrays of one row a beat or image; the one place that names them (docs/decisions/0015)
+MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
+#: Which images of the common test pool stand for which client: arrays of a cohort of images, of a length of their own.
+DRAWN_ARRAYS: Layout = {"test_client": ("int32", ()), "test_row": ("int64", ())}
+#: ``client`` of the rows that are nobody's: the common test pool of a cohort of images.
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client of the federation: usually one patient, on MIT-BIH one record.
+
+    Attributes:
+        index: its number, the value in ``client.npy``.
+        id: the name used in options, tables and file names.
+        patient: whose beats these are.
+        records: the recordings they came from.
+        holdout: kept out of training altogether, as a new patient.
+    """
+
+    index: int
+    id: str
+    patient: str
+    records: tuple[str, ...]
+    holdout: bool
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Cohort:
+    """An opened cohort; its arrays are memory-mapped and read-only.
+
+    Attributes:
+        path: the folder.
+        meta: the contents of ``cohort.json``.
+        clients: all clients, held-out ones included, in order of ``client.npy``.
+        labels: classes and the symbols behind them.
+        arrays: all arrays by name: ``MODALITIES``, of images ``DRAWN_ARRAYS`` too. See docs/cohort.md.
+    """
+
+    path: Path
+    meta: dict[str, Any]
+    clients: tuple[Client, ...]
+    labels: LabelMap
+    arrays: dict[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        examples = count_of(len(self.label), "image" if self.modality == "image" else "beat")
+        size = f"{count_of(len(self.clients), 'client')}, {count_of(len(self.classes), 'class')}, {examples}"
+        return f"Cohort({str(self.path)!r}: {size})"
+
+    @property
+    def label(self) -> NDArray[np.int16]:
+        """(N,) class numbers, in order of ``classes``."""
+        return self.arrays["label"]
+
+    @property
+    def client(self) -> NDArray[np.int32]:
+        """(N,) index into ``clients``, increasing; ``NOBODY`` first, in a cohort of images."""
+        return self.arrays["client"]
+
+    @property
+    def sample(self) -> NDArray[np.int64]:
+        """(N,) R position in the recording; of an image, its row in the official order of train or test images."""
+        return self.arrays["sample"]
+
+    @property
+    def split(self) -> NDArray[np.uint8]:
+        """(N,) 0 train, 1 valid, 2 test."""
+        return self.arrays["split"]
+
+    @property
+    def modality(self) -> str:
+        """``ecg`` or ``image``."""
+        return modality_of(self.meta)
+
+    @property
+    def leads(self) -> tuple[str, ...]:
+        """Lead names in order of preference; none in a cohort of images."""
+        return leads_in(self.meta) if self.modality == "ecg" else ()
+
+    @property
+    def examples(self) -> NDArray[Any]:
+        """What a net sees: the beats (N, 1, 256) float32 millivolt, or the images (N, 3, 32, 32) uint8."""
+        return self.arrays[next(iter(MODALITIES[self.modality]))]
+
+    @property
+    def beats(self) -> NDArray[np.float32]:
+        """(N, 1, 256) float32 millivolt, filtered, not normalised; raises CohortError in a cohort of images."""
+        return self._of_beats("beats")
+
+    @property
+    def rr(self) -> NDArray[np.float32]:
+        """(N, features) float32 RR features of ``rr_version``; raises CohortError in a cohort of images."""
+        return self._of_beats("rr")
+
+    @property
+    def rr_version(self) -> int:
+        """The version of its RR features (``ecgfed.domain.beats.rr``)."""
+        return rr_version_of(self.meta)
+
+    @property
+    def record(self) -> NDArray[np.int32]:
+        """(N,) index into ``records``; raises CohortError in a cohort of images."""
+        return self._of_beats("record")
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        """(N,) bits, see docs/cohort.md; raises CohortError in a cohort of images."""
+        return self._of_beats("flags")
+
+    def _of_beats(self, name: str) -> NDArray[Any]:
+        if name not in self.arrays:
+            raise CohortError(self.path, f"holds images, and so no {name}", "a cohort of ECG beats")
+        return self.arrays[name]
+
+    @cached_property
+    def no_signal(self) -> NDArray[np.bool_]:
+        """(N,) bool, beats whose window holds nothing (``still_windows``), which cohorts before 0.3 have; no images."""
+        if self.modality == "image":
+            return np.zeros(len(self.label), np.bool_)
+        at_once = range(0, len(self.label), _AT_ONCE)
+        return np.concatenate([still_windows(self.beats[start : start + _AT_ONCE]) for start in at_once])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in order of their number."""
+        return self.labels.classes
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the arrays' hashes: two cohorts with the same beats, labels and splits share it."""
+        return str(self.meta["fingerprint"])
+
+    @cached_property
+    def federation(self) -> tuple[Client, ...]:
+        """The clients that take part in training."""
+        return tuple(client for client in self.clients if not client.holdout)
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """Ids of the clients that take no part in training."""
+        return tuple(client.id for client in self.clients if client.holdout)
+
+    @cached_property
+    def _rows(self) -> tuple[tuple[NDArray[np.int64], ...], ...]:
+        """Rows of each client (outer) and split (inner)."""
+        numbers = np.arange(len(self.clients) + 1)
+        edges = np.searchsorted(self.client, numbers)
+        rows_of_split = [
+            [start + np.flatnonzero(self.split[start:stop] == part) for part in range(3)]
+            for start, stop in pairwise(edges)
+        ]
+        if self.modality == "image":
+            for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
+                rows_of_split[i][TEST] = self.arrays["test_row"][start:stop]
+        return tuple(tuple(parts) for parts in rows_of_split)
+
+    def rows(self, client: Client, split: int) -> NDArray[np.int64]:
+        """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
+
+        Clients of a cohort of images share test images: these are the rows drawn to the client's mix of classes.
+        """
+        return self._rows[client.index][split]
+
+    def pool(self, split: int) -> NDArray[np.int64]:
+        """Return the rows of one split of all clients that take part in training, increasing.
+
+        Of a cohort of images the test pool is every test image, once, whether drawn for a client or not.
+        """
+        if split == TEST and self.modality == "image":
+            return np.flatnonzero(self.client == NOBODY)
+        parts = [self.rows(client, split) for client in self.federation]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def usable(self, rows: NDArray[np.int64], leave_out: str = "nothing") -> NDArray[np.int64]:
+        """Return the rows that are left without windows that hold nothing, and what ``LEAVE_OUT`` names.
+
+        Args:
+            rows: of the cohort.
+            leave_out: ``nothing`` more, or ``poor-quality``.
+        """
+        rows = rows[~self.no_signal[rows]]
+        return rows if leave_out == "nothing" else rows[self.flags[rows] & FLAG_POOR_QUALITY == 0]
+
+    def exclusions(self, rows: NDArray[np.int64], leave_out: str, what: str) -> Exclusions:
+        """Count what ``usable`` leaves out of some rows, which ``what`` names in the singular."""
+        usable, silent = len(self.usable(rows, leave_out)), int(self.no_signal[rows].sum())
+        return Exclusions(what, len(rows), {"no_signal": silent, "poor_quality": len(rows) - silent - usable})
+
+    def class_counts(self, client: Client, split: int = TRAIN) -> NDArray[np.int64]:
+        """Return beats per class (classes,) of one client and split."""
+        return np.bincount(self.label[self.rows(client, split)], minlength=len(self.classes))
+
+    def client_by_id(self, client_id: str) -> Client:
+        """Return a client by its id; raises CohortError that lists the ids."""
+        for client in self.clients:
+            if client.id == client_id:
+                return client
+        ids = listed([client.id for client in self.clients], 12)
+        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}")
+
+
+def modality_of(meta: dict[str, Any]) -> str:
+    """Return the modality that ``cohort.json`` says: ``ecg`` where it says none, as before there were images."""
+    return str(meta.get("modality", "ecg"))
+
+
+def rr_version_of(meta: dict[str, Any]) -> int:
+    """Return the version of the RR features that ``cohort.json`` says: 1 where it says none, as before there were two.
+
+    Raises ValueError for one that is not known.
+    """
+    version = meta.get("rr_version", 1)
+    if isinstance(version, bool) or not isinstance(version, int) or version not in RR_NAMES:
+        raise ValueError(f"a known rr_version (it says {version!r:.40})")
+    return version
+
+
+def layout_of(modality: str, rr_version: int = RR_LATEST) -> Layout:
+    """Return the arrays of a cohort; those of beats have as many RR features as their version. Raises KeyError."""
+    layout = MODALITIES[modality]
+    return {**layout, "rr": ("float32", (len(RR_NAMES[rr_version]),))} if "rr" in layout else layout
+
+
+def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
+    dtype, tail = layout[name]
+    file = path / f"{name}.npy"
+    expected_dtype = np.dtype(dtype), (beats, *tail)
+    try:
+        with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
+            shape, fortran, stored_dtype = npy_header(stream)
+            start, size = stream.tell(), file.stat().st_size
+    except FileNotFoundError:
+        raise CohortError(file, "does not exist", action="prepare the cohort again") from None
+    except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
+    if (stored_dtype, shape) != expected_dtype or fortran:
+        raise CohortError(
+            file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", "prepare the cohort again"
+        )
+    stored_bytes = math.prod(shape) * stored_dtype.itemsize
+    if size - start != stored_bytes:
+        size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
+        raise CohortError(file, size_problem, f"{stored_bytes:,}", "prepare the cohort again")
+    if not beats:
+        return np.empty(shape, stored_dtype)
+    try:
+        array = np.memmap(file, stored_dtype, "r", start, shape)
+    except (OSError, ValueError) as problem:
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
+    return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
+
+
+def open_cohort(path: Path | str) -> Cohort:
+    """Open a cohort folder.
+
+    Args:
+        path: the folder, made by ``prepare``.
+
+    Raises:
+        CohortError: no such folder, another schema version, a missing or damaged file, no beats, an array that is not
+            what ``cohort.json`` says (SHA-256), a ``cohort.json`` that was changed (its digest), a name that cannot be
+            a file's, a link out of the folder.
+    """
+    path = Path(path)
+    meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
+    layout, count, drawn, clients, labels = _document(meta, path / FILE_NAME)
+    if not count or not clients:
+        raise CohortError(path, "is empty", "at least one labelled beat", "prepare it from other recordings")
+    images = modality_of(meta) == "image"
+    every = {**layout, **(DRAWN_ARRAYS if images else {})}
+    check_links(path, [f"{name}.npy" for name in every], CohortError)
+    arrays = {name: _load_array(path, every, name, drawn if name in DRAWN_ARRAYS else count) for name in every}
+    check_hashes(path, path / FILE_NAME, meta, arrays)
+    client, first = arrays["client"], NOBODY if images else 0
+    if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
+        raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
+    if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
+        raise CohortError(path / "label.npy", "holds a label outside the classes", action="prepare the cohort again")
+    if arrays["split"].max() > TEST:
+        raise CohortError(path / "split.npy", f"holds split {arrays['split'].max()}", "0, 1 or 2", "prepare it again")
+    if (
+        "records" in meta
+        and "record" in arrays
+        and not 0 <= arrays["record"].min() <= arrays["record"].max() < len(meta["records"])
+    ):
+        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", "prepare the cohort again")
+    if images:
+        _check_drawn(path, arrays, len(clients))
+    check_document(path / FILE_NAME, meta)
+    return Cohort(path, meta, clients, labels, arrays)
+
+
+def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tuple[Client, ...], LabelMap]:
+    """Return what ``cohort.json`` says, checked: layout, rows, rows drawn, clients, labels; raises CohortError."""
+    again = "prepare the cohort again"
+    try:
+        layout = layout_of(modality_of(meta), rr_version_of(meta))
+        count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
+        client_fields = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
+        names, symbols = list(meta["label_map"]["classes"]), dict(meta["label_map"]["symbols"])
+        labels = LabelMap.from_json(meta["label_map"])
+        leads = leads_in(meta) if {"lead", "leads"} & set(meta) else ()
+        records = [entry["name"] for entry in meta.get("records", ())]
+        str(meta["fingerprint"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CohortError(where, f"lacks {error}", action=again) from error
+    for what, number in (("rows", count), ("drawn", drawn)):
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
+            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", again)
+    clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
+    if len({client.id.casefold() for client in clients}) < len(clients):
+        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", again)
+    check_labels(leads, "lead", where, CohortError)
+    check_labels(names, "class", where, CohortError)
+    check_labels(records, "record", where, CohortError)
+    for record in meta.get("records", ()):
+        if not _counts(record.get("left_out", {})):
+            problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
+            raise CohortError(where, problem, "symbols with their numbers of beats", again)
+        if not _excludes(record.get("excluded", {})):
+            problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
+            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", again)
+    if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
+        raise CohortError(where, "its label map names other classes than it has", "each class once", again)
+    return layout, count, drawn, clients, labels
+
+
+def _counts(value: object) -> bool:
+    """Whether a value of a JSON file counts something by name."""
+    return isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values())
+
+
+def _excludes(value: object) -> bool:
+    """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
+    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
+        return False
+    totals = [(entry.get("read"), entry.get("used"), entry.get("excluded")) for entry in value.values()]
+    return all(
+        type(read) is int
+        and type(used) is int
+        and used >= 0
+        and _counts(excluded)
+        and read == used + sum(excluded.values())
+        for read, used, excluded in totals
+    )
+
+
+def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:
+    """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
+    name, patient, records, holdout = fields
+    if not isinstance(records, list) or not isinstance(holdout, bool):
+        raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", "prepare the cohort again")
+    check_name(name, "client", where, CohortError)
+    check_name(patient, "patient", where, CohortError)
+    check_labels(records, "record", where, CohortError)
+    return Client(index, name, patient, tuple(records), holdout)
+
+
+def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:
+    """Refuse test rows that are not ordered by client and row, or are no rows of the common pool."""
+    client, row, pool = arrays["test_client"], arrays["test_row"], int((arrays["client"] == NOBODY).sum())
+    order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
+    inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
+    if not inside or (order <= 0).any():
+        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action="prepare the cohort again")
+    if (arrays["split"][:pool] != TEST).any():
+        raise CohortError(path / "split.npy", "has the test pool in another split", action="prepare the cohort again")

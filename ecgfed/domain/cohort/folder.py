@@ -1,0 +1,192 @@
+"""A user's own recordings, of any format that is read, as a federation."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ecgfed.base.errors import CohortError, OptionError, RecordError
+from ecgfed.base.safe_io import check_columns, read_bounded
+from ecgfed.domain.cohort.build import Source
+from ecgfed.domain.cohort.problems import Problems
+from ecgfed.domain.record.kinds import FORMATS, is_of_kind, may_be_recording
+from ecgfed.domain.record.reader import format_of, read_comments, record_path
+from ecgfed.domain.record.wfdb_header import segment_names
+
+#: A line for each of 100,000 recordings has 10 MB.
+_MAX_PATIENTS_BYTES = 16 << 20
+#: Beside it a table of the same name holds what ``predict`` said, and is no recording.
+PREDICTED = ".ecgfed"
+#: Client ids become file names in a bundle.
+_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+
+
+def _patients_from_csv(file: Path) -> dict[str, str]:
+    data = read_bounded(file, _MAX_PATIENTS_BYTES, OptionError, f"--patients {file}")
+    try:
+        reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+        columns = reader.fieldnames or []
+        if not {"record", "patient"} <= set(columns):
+            raise OptionError(f"--patients {file}", f"columns {', '.join(columns) or 'none'}", "record and patient")
+        check_columns(columns, ("record", "patient"), f"--patients {file}", OptionError)
+        patients: dict[str, str] = {}
+        for row in reader:
+            record, patient = (row["record"] or "").strip(), (row["patient"] or "").strip()
+            if patients.setdefault(record, patient) != patient:
+                found = f"record {record!r:.60} is of {patients[record]!r:.60} and of {patient!r:.60}"
+                raise OptionError(f"--patients {file}", found, "one patient", "correct one of its lines")
+        return patients
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise OptionError(
+            f"--patients {file}", f"cannot be read ({problem})", "columns record and patient"
+        ) from problem
+
+
+def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
+    for comment in read_comments(record):
+        if match := pattern.search(comment):
+            return (match.group(1) or "").strip()
+    raise CohortError(
+        record.with_name(record.name + ".hea") if format_of(record) == "wfdb" else record,
+        f"no comment matches {pattern.pattern!r}",
+        "one that names the patient",
+        "use --patients FILE.csv",
+    )
+
+
+def _records(folder: Path) -> list[Path]:
+    """List a folder's WFDB records, without suffix; segments are parts of the record that names them."""
+    headers = [path for path in folder.rglob("*") if path.suffix.casefold() == ".hea"]
+    parts = {header.parent / name for header in headers for name in segment_names(header)}
+    return [header.with_suffix("") for header in headers if header.with_suffix("") not in parts]
+
+
+def _single_files(folder: Path, kinds: Sequence[str], annotator: str) -> list[Path]:
+    """List the recordings of other formats, by content or else by suffix, leaving out annotations and predictions."""
+    # marks that lie inside EDF+ (annotator edf) have no file of their own
+    marks = tuple(end for end in (f"{annotator}.csv", annotator) if end.casefold() not in FORMATS["edf"])
+    files = []
+    for path in folder.rglob("*"):
+        suffix = path.suffix.casefold()
+        # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
+        if suffix in (".txt", ".hea") or not may_be_recording(path) or path.name.endswith(marks) or not path.is_file():
+            continue
+        if suffix == ".csv" and path.with_suffix(PREDICTED).exists():
+            continue
+        kind = format_of(path)
+        if kind != "wfdb" and kind in kinds and is_of_kind(path, kind):
+            files.append(path)
+    return files
+
+
+def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str = "atr") -> list[Path]:
+    """List the recordings of a folder and its sub-folders, whatever their format, in order of name.
+
+    Args:
+        folder: it.
+        formats: names of formats (``ecgfed.domain.record.reader.FORMATS``): which to take; all of them for none.
+        annotator: suffix of the annotation files, which are no recordings.
+
+    Raises:
+        OptionError: an unknown format.
+        CohortError: no recording.
+    """
+    unknown = [kind for kind in formats if kind not in FORMATS]
+    if unknown:
+        raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
+    kinds = tuple(formats or FORMATS)
+    recordings = [*(_records(folder) if "wfdb" in kinds else ()), *_single_files(folder, kinds, f".{annotator}")]
+    if not recordings:
+        suffixes = dict.fromkeys(suffix for kind in kinds for suffix in FORMATS[kind] if suffix != ".txt")
+        accepted = ", ".join(suffixes)
+        raise CohortError(
+            folder, f"holds no WFDB record (*.hea), nor any other recording ({accepted})", action="check the path"
+        )
+    return sorted(recordings)
+
+
+def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:
+    """Return what is wrong with each recording that is there under another suffix already."""
+    first_by_record: dict[Path, Path] = {}
+    wrong = {}
+    for path in records:
+        if (duplicate := first_by_record.setdefault(record_path(path), path)) != path:
+            problem = f"is also there as {duplicate.name}"
+            wrong[path] = CohortError(path, problem, "one file a recording", "choose with --format")
+    return wrong
+
+
+def folder_sources(
+    folder: Path,
+    *,
+    patients: Path | None = None,
+    comment: str | None = None,
+    formats: tuple[str, ...] = (),
+    annotator: str = "atr",
+    ids: bool = True,
+    problems: Problems | None = None,
+) -> list[Source]:
+    """List the clients of a folder of recordings, sub-folders included; one client a patient.
+
+    Args:
+        folder: every recording in it is taken; segments are parts of the record that names them.
+        patients: CSV with columns ``record`` (with or without suffix) and ``patient``; every record must be in it.
+        comment: regular expression with one group that finds the patient in a recording's comment lines.
+            Without either, each record is a patient of its own.
+        formats: names of formats (``ecgfed.domain.record.reader.FORMATS``): which to take; all of them for none.
+        annotator: suffix of the annotation files, which are no recordings.
+        ids: the patients' names become ids, and so must be fit for file names.
+        problems: is given the recordings that cannot be used, which are then left out; without it they are errors.
+
+    Raises:
+        OptionError: no such folder or format, an unusable CSV or expression.
+        CohortError: no record, one that is there twice or without a patient, a patient's name that cannot name a file.
+    """
+    if not folder.is_dir():
+        raise OptionError("DIR", f"{folder} is not a folder", "a folder of WFDB records or other recordings")
+    table = _patients_from_csv(patients) if patients else None
+    records = recordings_below(folder, formats, annotator)
+    if patients is not None:
+        records = [path for path in records if path.resolve() != patients.resolve()]
+    pattern, twice = _pattern(comment) if comment else None, doubled(records)
+    groups: dict[str, list[Path]] = {}
+    for record in records:
+        try:
+            if record in twice:
+                raise twice[record]
+            patient = _patient(record, folder, table, pattern, patients)
+            if not patient or (ids and not _SAFE_ID.fullmatch(patient)):
+                expected = "letters, digits and . _ + -, up to 64"
+                raise CohortError(record, f"patient {patient!r}", expected, "rename it with --patients")
+        except (CohortError, RecordError) as problem:
+            if problems is None:
+                raise
+            problems.add(record, problem)
+        else:
+            groups.setdefault(patient, []).append(record)
+    return [Source(patient, patient, tuple(paths)) for patient, paths in groups.items()]
+
+
+def _pattern(comment: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(comment)
+    except re.error as problem:
+        raise OptionError("--patient-comment", f"{comment!r} ({problem})", "a regular expression") from problem
+    if pattern.groups != 1:
+        raise OptionError("--patient-comment", f"{comment!r} has {pattern.groups} groups", "one, around the patient")
+    return pattern
+
+
+def _patient(
+    record: Path, folder: Path, table: dict[str, str] | None, pattern: re.Pattern[str] | None, patients: Path | None
+) -> str:
+    """Return whose a recording is: by the table, by a comment, or by its own name."""
+    relative = record_path(record).relative_to(folder).as_posix()
+    if table is not None:
+        names = (record.relative_to(folder).as_posix(), relative, record.name, record_path(record).name)
+        patient = next((table[name] for name in names if table.get(name)), "")
+        if not patient:
+            raise CohortError(f"--patients {patients}", f"has no patient for record {relative}", "every record")
+        return patient
+    return _patient_from_comment(record, pattern) if pattern else relative.replace("/", "_")

@@ -1,0 +1,165 @@
+"""What is in a cohort, counted: for the person who made it, and to be said beside every score."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypedDict, final
+
+import numpy as np
+
+from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
+from ecgfed.domain.cohort.cohort import NOBODY, Cohort
+from ecgfed.domain.cohort.split import SPLIT_NAMES, TEST
+
+
+class Counts(TypedDict):
+    """What a cohort of any kind holds; an example is a beat or an image.
+
+    Attributes:
+        classes: examples per class.
+        splits: examples per split.
+        classes_per_client: classes a client has, on average.
+        cells: (client, class) pairs with an example.
+        cells_without_test: pairs that no test example represents.
+        one_class: clients of one class.
+        no_test: clients without any test example.
+        holdout: clients kept out of training.
+        padded: beats whose window reaches past an end of the recording.
+        poor_quality: beats whose window overlaps a bad stretch.
+    """
+
+    classes: dict[str, int]
+    splits: dict[str, int]
+    classes_per_client: float
+    cells: int
+    cells_without_test: list[list[str]]
+    one_class: list[str]
+    no_test: list[str]
+    holdout: list[str]
+    padded: int
+    poor_quality: int
+
+
+@final
+class BeatSummary(Counts):
+    """What a cohort of beats holds, JSON-ready."""
+
+    clients: int
+    beats: int
+
+
+@final
+class ImageSummary(Counts):
+    """What a cohort of images holds, JSON-ready."""
+
+    clients: int
+    images: int
+
+
+class ClassRow(NamedTuple):
+    """A class of a cohort: its examples, all and by split, and the clients who have some."""
+
+    name: str
+    examples: int
+    train: int
+    valid: int
+    test: int
+    clients: int
+
+
+def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
+    """Count what a cohort holds."""
+    per_class = np.bincount(cohort.label, minlength=len(cohort.classes))
+    table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
+    owned = cohort.client != NOBODY
+    np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
+    if cohort.modality == "image":
+        client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
+        np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
+    flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
+    present = table.sum(2) > 0
+    missing = np.argwhere(present & (table[:, :, 2] == 0))
+    ids: Sequence[str] = [client.id for client in cohort.clients]
+    counts: Counts = {
+        "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
+        "splits": {name: int((cohort.split == i).sum()) for i, name in enumerate(SPLIT_NAMES)},
+        "classes_per_client": round(float(present.sum(1).mean()), 2),
+        "cells": int(present.sum()),
+        "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing.tolist()],
+        "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
+        "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
+        "holdout": [client.id for client in cohort.clients if client.holdout],
+        "padded": int((flags & FLAG_PADDED).astype(bool).sum()),
+        "poor_quality": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+    }
+    clients, examples = len(cohort.clients), len(cohort.label)
+    if cohort.modality == "image":
+        return {"clients": clients, "images": examples, **counts}
+    return {"clients": clients, "beats": examples, **counts}
+
+
+def class_rows(cohort: Cohort) -> list[ClassRow]:
+    """Return a row for each class, in order of the classes."""
+    rows = []
+    for i, name in enumerate(cohort.classes):
+        mine = cohort.label == i
+        train, valid, test = (int((cohort.split[mine] == part).sum()) for part in range(3))
+        owners = {int(client) for client in cohort.client[mine]} - {NOBODY}
+        rows.append(ClassRow(name, int(mine.sum()), train, valid, test, len(owners)))
+    return rows
+
+
+def provenance(cohort: Cohort) -> dict[str, object]:
+    """Return what of its recordings or images did not come into a cohort, and whether it is made up; JSON-ready."""
+    meta = cohort.meta
+    if cohort.modality == "image":
+        return {name: meta[name] for name in ("partition", "left_over", "source")}
+    counted = exclusions(cohort)
+    anonymised = {"anonymised": meta["anonymised"]} if "anonymised" in meta else {}
+    return {
+        "without_beats": meta["without_beats"],
+        "left_out": dict(counted["beats"].symbols),
+        "excluded": {kind: kind_exclusions.as_json() for kind, kind_exclusions in counted.items()},
+        "warnings": [kind_exclusions.warning for kind_exclusions in counted.values() if kind_exclusions.warning],
+        "synthetic": bool(meta.get("synthetic")),
+        **anonymised,
+    }
+
+
+def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
+    """Count what of a cohort's beats, annotations and recordings was read, used and excluded, by reason.
+
+    Returns:
+        ``beats``; ``annotations`` where peaks were detected; ``recordings``. None for a cohort of images.
+    """
+    meta = cohort.meta
+    if cohort.modality == "image":
+        return {}
+    records: list[dict[str, Any]] = meta["records"]
+    by_kind: dict[str, list[Exclusions]] = {"beats": []}
+    for record in records:
+        for kind, entry in record.get("excluded", _before_0_3(record)).items():
+            symbols = record.get("left_out", {}) if kind == "beats" else {}
+            by_kind.setdefault(kind, []).append(Exclusions(kind, entry["read"], entry["excluded"], symbols))
+    by_kind_summed = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
+    skipped = meta.get("unusable")
+    unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
+    no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))
+    no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
+    total = len(records) + unusable + no_lead
+    excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
+    return {**by_kind_summed, "recordings": Exclusions("recording", total, excluded)}
+
+
+def _before_0_3(record: dict[str, Any]) -> dict[str, Counted]:
+    """Return what a record of an older cohort says of its exclusions."""
+    excluded = {
+        "other_class": sum(record.get("left_out", {}).values()),
+        "no_annotation": _count(record.get("peaks_without_annotation")),
+    }
+    used = _count(record.get("beats"))
+    return {"beats": {"read": used + sum(excluded.values()), "used": used, "excluded": excluded}}
+
+
+def _count(value: object) -> int:
+    """Return a whole number of a JSON file, 0 for anything else."""
+    return value if type(value) is int and value >= 0 else 0

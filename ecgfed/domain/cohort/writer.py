@@ -1,0 +1,122 @@
+"""Writing a cohort beat by beat: memory holds one client at a time, and a kill leaves nothing."""
+
+import contextlib
+import hashlib
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.files import write_json
+from ecgfed.domain.cohort.arrays import DIGEST, document_digest, fingerprint_of
+from ecgfed.domain.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, SCHEMA_VERSION, Layout, layout_of
+
+
+class _ArrayWriter:
+    """Appends rows to one ``.npy`` file; numpy leaves room in the header for the first axis to grow."""
+
+    def __init__(self, path: Path, dtype: str, tail: tuple[int, ...]) -> None:
+        self.dtype, self.tail, self.rows = np.dtype(dtype), tail, 0
+        self.digest = hashlib.sha256()
+        self.stream: BinaryIO = path.open("wb+")
+        self._write_header()
+
+    def _write_header(self) -> None:
+        header = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": (self.rows, *self.tail),
+        }
+        np.lib.format.write_array_header_1_0(self.stream, header)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append (n, *tail) rows."""
+        block = np.ascontiguousarray(rows, dtype=self.dtype)
+        if block.shape[1:] != self.tail:
+            raise ValueError(f"rows of shape {block.shape[1:]}, expected {self.tail}")
+        self.stream.write(block.data if block.size else b"")
+        self.digest.update(block.data if block.size else b"")
+        self.rows += len(block)
+
+    def close(self) -> None:
+        """Write the final length into the header."""
+        end = self.stream.tell()
+        self.stream.seek(0)
+        self._write_header()
+        self.stream.seek(end)
+        self.stream.close()
+
+
+class CohortWriter:
+    """Writes a cohort into an existing empty folder; a context manager.
+
+    Call ``append`` for one client after the other, then ``finish`` with what ``cohort.json`` shall say.
+
+    Args:
+        folder: where to.
+        modality: ``ecg`` or ``image``; the latter takes the common test pool first, as client ``NOBODY``, and ``draw``.
+        rr_version: of the RR features of beats; ``finish`` has to say it too.
+    """
+
+    def __init__(self, folder: Path, modality: str = "ecg", rr_version: int = 1) -> None:
+        self.folder, self.modality = folder, modality
+        self.arrays = self._open(layout_of(modality, rr_version))
+        self.drawn = self._open(DRAWN_ARRAYS) if modality == "image" else {}
+
+    def _open(self, layout: Layout) -> dict[str, _ArrayWriter]:
+        return {name: _ArrayWriter(self.folder / f"{name}.npy", *kind) for name, kind in layout.items()}
+
+    def __enter__(self) -> "CohortWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in (*self.arrays.values(), *self.drawn.values()):
+            if error is None:
+                writer.stream.close()
+            else:  # a full disk refuses what is still buffered, too: what went wrong first is what to report
+                with contextlib.suppress(OSError):
+                    writer.stream.close()
+
+    @property
+    def beats(self) -> int:
+        """Beats written so far."""
+        return self.arrays["label"].rows
+
+    def append(self, **rows: NDArray[Any]) -> None:
+        """Append the beats of one client: every array of the modality by name, all of the same length."""
+        self._append(self.arrays, rows)
+
+    def draw(self, **rows: NDArray[Any]) -> None:
+        """Append one client's rows of the common test pool: ``test_client`` and ``test_row``, of one length."""
+        self._append(self.drawn, rows)
+
+    @staticmethod
+    def _append(arrays: dict[str, _ArrayWriter], rows: dict[str, NDArray[Any]]) -> None:
+        if set(rows) != set(arrays) or len({len(part) for part in rows.values()}) != 1:
+            raise ValueError(f"append needs {sorted(arrays)} of one length")
+        for name, part in rows.items():
+            arrays[name].append(part)
+
+    def finish(self, meta: dict[str, Any]) -> None:
+        """Close the arrays and write ``cohort.json`` with ``meta``, the counts, the fingerprint and a digest."""
+        every = {**self.arrays, **self.drawn}
+        for writer in every.values():
+            writer.close()
+        hashes = {name: writer.digest.hexdigest() for name, writer in every.items()}
+        fingerprint = fingerprint_of(hashes)
+        counts = {next(iter(self.arrays)): self.beats}
+        if self.drawn:
+            counts["drawn"] = self.drawn["test_row"].rows
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "modality": self.modality,
+            **meta,
+            **counts,
+            "sha256": hashes,
+            "fingerprint": fingerprint,
+        }
+        write_json(self.folder / FILE_NAME, {**document, DIGEST: document_digest(document)})

@@ -1,0 +1,123 @@
+"""Beats in time, and which of them, and of the intervals between them, can be used."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.events.kinds import Kind
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def merged(edges: Iterable[tuple[int, int]]) -> Ints:
+    """Return stretches (start, stop) in order, those that overlap or touch joined: (stretches, 2) int64."""
+    pairs = np.array(sorted((start, stop) for start, stop in edges if stop > start), np.int64).reshape(-1, 2)
+    if not len(pairs):
+        return pairs
+    reach = np.maximum.accumulate(pairs[:, 1])
+    new = np.append(True, pairs[1:, 0] > reach[:-1])
+    last = np.append(np.flatnonzero(new)[1:] - 1, len(pairs) - 1)
+    return np.stack([pairs[new, 0], reach[last]], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Beats:
+    """The beats of one recording.
+
+    Attributes:
+        sample: (beats,) int64 increasing sample numbers of the R peaks.
+        label: (beats,) int64 class numbers.
+        classes: class names in order of their number.
+        kinds: the kind of each class.
+        fs_hz: sampling frequency in Hz.
+        samples: length of the recording in samples.
+        unusable: (stretches, 2) int64 start and stop (not included) of what cannot be used, as ``merged`` returns it.
+        uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
+        confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
+            not confirm (``ecgfed.domain.signal.confirm``); None: no second analysis was made.
+        doubted: (beats,) bool, those that the second analysis takes for no beat. They count, but a lowest rate or a
+            longest interval that would be another without them is not confirmed. None: no second analysis was made.
+        probability: (beats, classes) a model's probability of each of its classes, the first of ``classes``: a class
+            added to them, as that of paced beats, has none. None where labels are a person's.
+        far: (beats,) bool, those that look like none the model was trained on; None where that was not assessed.
+        provisional: the labels are a model's, and nobody has read them over.
+    """
+
+    sample: Ints
+    label: Ints
+    classes: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    fs_hz: float
+    samples: int
+    unusable: Ints
+    uncertain: Mask | None = None
+    confirmed: Mask | None = None
+    doubted: Mask | None = None
+    probability: NDArray[np.floating] | None = None
+    far: Mask | None = None
+    provisional: bool = False
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    @cached_property
+    def kind(self) -> Ints:
+        """(beats,) int64, the kind of each beat."""
+        return np.array(self.kinds, np.int64)[self.label]
+
+    @cached_property
+    def time_s(self) -> Floats:
+        """(beats,) float64 seconds of the R peaks."""
+        return np.asarray(self.sample / self.fs_hz)
+
+    @cached_property
+    def assessed(self) -> Mask:
+        """(beats,) bool, true where the R peak lies in no unusable stretch. No other beat is counted."""
+        return ~self._touched(self.sample, self.sample + 1)
+
+    @cached_property
+    def rr_s(self) -> Floats:
+        """(beats - 1,) float64 seconds from each beat to the next."""
+        return np.asarray(np.diff(self.sample) / self.fs_hz)
+
+    @cached_property
+    def known(self) -> Mask:
+        """(beats - 1,) bool, true where an interval, both its beats included, touches no unusable stretch."""
+        return ~self._touched(self.sample[:-1], self.sample[1:] + 1)
+
+    @cached_property
+    def measured(self) -> Mask:
+        """(beats - 1,) bool, the intervals that rates and pauses are made of: known, and not unconfirmed."""
+        return self.known if self.confirmed is None else np.asarray(self.known & self.confirmed)
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the recording in seconds."""
+        return self.samples / self.fs_hz
+
+    def usable_s(self, start_s: float, stop_s: float) -> float:
+        """Return how many seconds between two times lie in no unusable stretch."""
+        start, stop = start_s * self.fs_hz, min(stop_s * self.fs_hz, self.samples)
+        inside = np.clip(self.unusable, start, stop)
+        return float(stop - start - (inside[:, 1] - inside[:, 0]).sum()) / self.fs_hz
+
+    def kind_probability(self, kind: Kind) -> Floats:
+        """Return the probability (beats,) that a beat is of a kind; ``probability`` has to be there."""
+        assert self.probability is not None
+        of_kind = np.array([candidate is kind for candidate in self.kinds])[: self.probability.shape[1]]
+        return np.asarray(self.probability[:, of_kind].sum(axis=1), np.float64)
+
+    def has(self, kind: Kind) -> bool:
+        """Say whether any class is of a kind: what no class is of was not looked for."""
+        return kind in self.kinds
+
+    def _touched(self, start: Ints, stop: Ints) -> Mask:
+        """Say which stretches share a sample with an unusable one."""
+        first = np.searchsorted(self.unusable[:, 1], start, side="right")
+        edge = np.append(self.unusable[:, 0], np.iinfo(np.int64).max)
+        return np.asarray(edge[first] < stop)

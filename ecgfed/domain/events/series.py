@@ -1,0 +1,157 @@
+"""Ectopic beats in a row: which belong together, and which of these series are certain."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ecgfed.domain.events.beats import Beats, Ints, Mask
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rules import EventRules
+
+#: Beats in a row whose mean probability decides whether a run is certain.
+_CORE = 3
+#: Intervals inside two series that give the run a rhythm of its own.
+_OWN_RHYTHM = 2
+
+
+@dataclass(frozen=True)
+class Series:
+    """Ectopic beats that belong together.
+
+    Attributes:
+        first: number of its first ectopic beat among all beats.
+        last: of its last.
+        beats: how many of its beats are ectopic; of a run all of them, those that it bridges included.
+        start_s: time of its first ectopic beat in seconds.
+        stop_s: of its last.
+        per_min: 60 times the intervals from first to last over the seconds between them.
+        uncertain: how many of its ectopic beats are of low confidence; None where confidence was not assessed.
+        cut: it begins or ends at an unusable stretch, so that it may be longer.
+        review: it has to be reviewed before it counts as a finding.
+        bridged: low-confidence beats of another class inside a run.
+        name: of a run, ``VT``, ``slow ventricular run``, ``SVT``, ``supraventricular run``; else ``""``.
+    """
+
+    first: int
+    last: int
+    beats: int
+    start_s: float
+    stop_s: float
+    per_min: float
+    uncertain: int | None = None
+    cut: bool = False
+    review: bool = False
+    bridged: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class SeriesMaker:
+    """Makes series of the ectopic beats of one kind.
+
+    Attributes:
+        beats: all beats.
+        kind: which are ectopic.
+        rules: how they are counted.
+        member: (beats,) bool, the ectopic beats that lie in no unusable stretch.
+    """
+
+    beats: Beats
+    kind: Kind
+    rules: EventRules
+    member: Mask
+
+    def series(self, first: int, last: int, count: int, *, run: bool = False) -> Series:
+        """Return the series from one ectopic beat to another, ``count`` beats in all."""
+        beats, part = self.beats, slice(first, last + 1)
+        start, stop = float(beats.time_s[first]), float(beats.time_s[last])
+        low = None if beats.uncertain is None else int((self.member[part] & beats.uncertain[part]).sum())
+        cut = bool(first and not beats.known[first - 1]) or bool(last < len(beats) - 1 and not beats.known[last])
+        span = int(beats.sample[last] - beats.sample[first])
+        per_min = 60 * (last - first) * beats.fs_hz / span  # of samples: 100 a minute is then no more than 100
+        bridged = int((~self.member[part]).sum()) if run else 0
+        review = not self.certain(first, last, per_min)
+        name = self.name(count, per_min) if run else ""
+        return Series(first, last, count, start, stop, per_min, low, cut, review, bridged, name)
+
+    def certain(self, first: int, last: int, per_min: float) -> bool:
+        """Say whether a series counts as a finding without a review.
+
+        What a person labelled does. Of a model's labels a series is certain where none of its beats is of low
+        confidence; and a ventricular one also where it is fast, few of its beats are unlike those of training and three
+        in a row (of a couplet both) have a high mean probability. See docs/decisions/0059.
+        """
+        beats, span, rules = self.beats, slice(first, last + 1), self.rules
+        if beats.uncertain is None:
+            return not beats.provisional
+        if not beats.uncertain[span].any():
+            return True
+        if self.kind is not Kind.VENTRICULAR or beats.probability is None or per_min <= rules.fast_run_per_min:
+            return False
+        unlike = 0.0 if beats.far is None else 100 * float(beats.far[span].mean())
+        probability = beats.kind_probability(self.kind)[span]
+        core = np.convolve(probability, np.ones(width := min(_CORE, len(probability))) / width, "valid")
+        return unlike <= rules.certain_unlike_percent and float(core.max()) >= rules.certain_probability
+
+    def name(self, count: int, per_min: float) -> str:
+        """Return what a run is called by its rate and length."""
+        fast = per_min > self.rules.fast_run_per_min
+        if self.kind is Kind.VENTRICULAR:
+            return "VT" if fast else "slow ventricular run"
+        return "SVT" if fast and count >= self.rules.svt_beats else "supraventricular run"
+
+    def bridges(self) -> Mask:
+        """Say which beats (beats,) of another class runs may go across.
+
+        Such a beat is of low confidence, not paced, and stands between two ectopic beats, no interval unknown. Either
+        its second choice is ectopic (a probability of ``bridge_probability`` and more), or both its intervals are near
+        the median of the intervals inside the two series beside it. A run holds no more than one in three beats.
+        """
+        beats, member = self.beats, self.member
+        across = np.zeros(len(beats), np.bool_)
+        if beats.uncertain is None or len(beats) < _CORE:
+            return across
+        inside = ~member & beats.assessed & beats.uncertain & (beats.kind != Kind.PACED)
+        between = inside[1:-1] & member[:-2] & member[2:] & beats.known[:-1] & beats.known[1:]
+        at = np.flatnonzero(between) + 1
+        if not len(at):
+            return across
+        may_be = np.zeros(len(at), np.bool_)
+        if beats.probability is not None:
+            may_be = beats.kind_probability(self.kind)[at] >= self.rules.bridge_probability
+        across[at] = may_be | self._in_rhythm(at)
+        return self._few(across)
+
+    def _in_rhythm(self, at: Ints) -> Mask:
+        """Say which beats between two series keep their rhythm."""
+        first, last = in_a_row(self.member, self.beats)
+        rr, tolerance = self.beats.rr_s, self.rules.bridge_percent / 100
+        in_rhythm = np.zeros(len(at), np.bool_)
+        for number, beat in enumerate(at.tolist()):
+            behind = int(np.searchsorted(first, beat))
+            before, after = int(first[behind - 1]), int(last[behind])
+            own_rr = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
+            if len(own_rr) >= _OWN_RHYTHM:
+                median = float(np.median(own_rr))
+                in_rhythm[number] = bool((np.abs(rr[beat - 1 : beat + 1] / median - 1) <= tolerance).all())
+        return in_rhythm
+
+    def _few(self, across: Mask) -> Mask:
+        """Leave out bridges of rows that are no run even so, or that are bridged at more than one in three beats."""
+        first, last = in_a_row(self.member | across, self.beats)
+        total = np.concatenate([[0], np.cumsum(across)])
+        bridged, count = total[last + 1] - total[first], last - first + 1
+        across_few = across.copy()
+        for row in np.flatnonzero((bridged > 0) & ((count < self.rules.run_beats) | (3 * bridged > count))).tolist():
+            across_few[first[row] : last[row] + 1] = False
+        return across_few
+
+
+def in_a_row(member: Mask, beats: Beats) -> tuple[Ints, Ints]:
+    """Return first and last beat of each row of members; an unusable stretch between two parts them."""
+    if not len(member):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    joined = member[:-1] & member[1:] & beats.known
+    first = np.flatnonzero(member & ~np.append(False, joined))
+    last = np.flatnonzero(member & ~np.append(joined, False))
+    return first, last

@@ -1,0 +1,121 @@
+"""What every format's reader asks of a file before it believes it: units, sampling frequency, size."""
+
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import OptionError, RecordError
+
+#: Millivolt per unit, by the unit's spelling in a file.
+MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
+#: The band-pass ends at 40 Hz, so a record must hold frequencies past that; above, nothing records an ECG.
+MIN_FS_HZ, MAX_FS_HZ = 100.0, 20_000.0
+#: Samples of one lead that are ever made room for: 24 days at 250 Hz, 4 GB. A header can claim more than it has.
+MAX_SAMPLES = 2**29
+#: An ECG moves by millivolts; half of a lead's samples further than this from its median mean wrong units.
+MAX_SPREAD_MV = 1000.0
+#: The rates a heart can beat at, in beats a minute: wide of every published record.
+MIN_RATE, MAX_RATE = 15.0, 350.0
+#: Whole millivolts over so wide a range are no ECG, which is of fractions of a millivolt; a few samples say nothing.
+STEPS_MV, _FEW = 20.0, 100
+_STEPS = re.compile(r"([0-9.eE+-]+)(?:\(([0-9+-]+)\))?/(\S+)")
+
+
+class Scale(NamedTuple):
+    """How a number in a file becomes millivolt: (number - zero) * mv."""
+
+    mv: float
+    zero: float = 0.0
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, of Python or of numpy; a truth value is none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def check_fs(fs_hz: float, where: object, written: str, action: str) -> None:
+    """Refuse a sampling frequency that no ECG is recorded at; raises RecordError."""
+    if not is_number(fs_hz) or not (math.isfinite(fs_hz) and MIN_FS_HZ <= fs_hz <= MAX_FS_HZ):
+        raise RecordError(where, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", action)
+
+
+def check_millivolt(signal_mv: NDArray[np.generic], where: object) -> None:
+    """Refuse whole numbers, which are an amplifier's steps, where millivolts are meant; raises RecordError."""
+    if not np.issubdtype(signal_mv.dtype, np.floating):
+        raise RecordError(
+            where,
+            f"values of type {signal_mv.dtype}",
+            "millivolts in floating point",
+            "convert the amplifier's steps to millivolts first: (steps - zero) / gain",
+        )
+
+
+def check_samples(samples: int, where: object) -> None:
+    """Refuse an empty record, and a length past ``MAX_SAMPLES`` before room is made for it; raises RecordError."""
+    if samples <= 0:
+        raise RecordError(where, "holds no samples", action="choose another file, or leave this one out")
+    if samples > MAX_SAMPLES:
+        raise RecordError(where, f"claims {samples} samples a lead", f"at most {MAX_SAMPLES}", "cut it into parts")
+
+
+def parse_units(text: str, where: object) -> Scale:
+    """Read ``uV`` or steps as a WFDB header writes them, ``200(1024)/mV``; raises OptionError."""
+    if text in MILLIVOLT:
+        return Scale(MILLIVOLT[text])
+    match = _STEPS.fullmatch(text)
+    try:
+        if match and match[3] in MILLIVOLT and math.isfinite(gain := float(match[1])) and gain > 0:
+            return Scale(MILLIVOLT[match[3]] / gain, float(match[2] or 0))
+    except ValueError:
+        pass
+    raise OptionError(where, f"{text!r}", "mV, uV, V, nV or steps and zero as in 200(1024)/mV")
+
+
+def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path) -> None:
+    """Refuse infinite values, and leads whose size says that the units are wrong; raises RecordError.
+
+    Args:
+        signals_mv: (leads, samples) in millivolt, NaN allowed.
+        leads: their names.
+        path: the file, for the error.
+    """
+    for lead, signal in zip(leads, signals_mv, strict=True):
+        if np.isinf(signal).any():
+            at = int(np.argmax(np.isinf(signal)))
+            raise RecordError(path, f"lead {lead} is infinite at sample {at}", "numbers, or NaN for a gap")
+        values = signal[~np.isnan(signal)]
+        spread = float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
+        if spread > MAX_SPREAD_MV:
+            raise RecordError(
+                path, f"half of lead {lead} is more than {spread:.3g} mV from its median", "millivolts", "check --units"
+            )
+        if len(values) >= _FEW and np.ptp(values) >= STEPS_MV and (values == np.rint(values)).all():
+            problem = f"lead {lead} holds whole numbers from {values.min():g} to {values.max():g}"
+            action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
+            raise RecordError(path, problem, "millivolts", action)
+
+
+def check_heart_rate(r_samples: NDArray[np.int64], fs_hz: float, path: object) -> None:
+    """Refuse annotated beats at a rate no heart has, as a wrong sampling frequency gives; raises RecordError.
+
+    Args:
+        r_samples: (beats,) increasing sample numbers; fewer than five say nothing.
+        fs_hz: the recording's sampling frequency in Hz.
+        path: the annotation file, for the error.
+    """
+    if len(r_samples) < 5:
+        return
+    interval_s = float(np.median(np.diff(r_samples))) / fs_hz
+    rate = 60 / interval_s if interval_s else math.inf
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise RecordError(
+            path,
+            f"median heart rate {rate:.3g} a minute at {fs_hz:g} Hz",
+            f"{MIN_RATE:g} to {MAX_RATE:g}",
+            "check the sampling frequency",
+        )

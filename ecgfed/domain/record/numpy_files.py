@@ -1,0 +1,391 @@
+"""Reading recordings from NumPy arrays, .npy and .npz; a pickle is never loaded, and a header never believed alone."""
+
+import math
+import warnings
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import RecordError
+from ecgfed.base.safe_io import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
+from ecgfed.base.text import count_of
+from ecgfed.domain.record.checks import (
+    MAX_SAMPLES,
+    MAX_SPREAD_MV,
+    STEPS_MV,
+    Scale,
+    check_fs,
+    check_samples,
+    check_size,
+    parse_units,
+)
+from ecgfed.domain.record.kinds import name_without_suffix
+from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
+from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording, spans
+
+#: The shorter axis counts leads; more than any recorder has means that the array is something else.
+MAX_LEADS = 64
+#: Samples that are looked at at once when a whole file is checked.
+_CHECKED = 1 << 18
+MAX_NUMBERS = 2 * MAX_SAMPLES
+#: Dimensions that any NumPy makes.
+_MAX_RANK = 32
+_NAMED = ("signal", "fs", "units", "leads")
+_EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
+
+
+class _Contents(NamedTuple):
+    """What a file holds: (leads, samples) numbers, and what it says of them."""
+
+    signals: NDArray[Any]
+    leads: tuple[str, ...] = ()
+    fs_hz: float | None = None
+    units: str | None = None
+
+
+def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of one array of a file of ``size`` bytes, and weigh it against them.
+
+    Returns:
+        Shape, whether the first axis is the one that lies close together (Fortran's order), and the element type.
+
+    Raises:
+        RecordError: objects (a pickle), complex or other kinds, a header that claims more or less than there is.
+    """
+    try:
+        version = npy.read_magic(stream)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a file that Python 2 wrote, which is read as any other
+            shape, fortran, dtype = read_header(stream)
+        start = stream.tell()
+    except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
+        raise RecordError(
+            where, f"is not a NumPy array ({problem!s:.160})", "a .npy array", "write it again"
+        ) from problem
+    if dtype.hasobject:
+        raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
+    if dtype.kind not in "fiuU" or not 0 < dtype.itemsize <= (8 if dtype.kind != "U" else 4 * 256):
+        raise RecordError(where, f"holds {dtype}", "real numbers", "save it with a numeric dtype")
+    if len(shape) > _MAX_RANK or not all(type(length) is int and 0 <= length < 2**53 for length in shape):
+        raise RecordError(where, f"claims shape {shape!r:.80}", _EXPECTED, "save one recording a file")
+    count = math.prod(shape)
+    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS):
+        raise RecordError(
+            where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
+        )
+    if count * dtype.itemsize != size - start:
+        raise RecordError(
+            where,
+            f"holds {size - start} bytes of numbers",
+            f"{count * dtype.itemsize} for shape {shape} of {dtype}",
+            "copy or write it again",
+        )
+    return shape, fortran, dtype
+
+
+def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[Any]:
+    """Read one array of a file of ``size`` bytes once its header has been weighed against them; see ``array_header``.
+
+    Raises:
+        RecordError: as ``array_header``, and a stream that ends early.
+    """
+    shape, fortran, dtype = array_header(stream, size, where, limit)
+    raw = stream.read(math.prod(shape) * dtype.itemsize)
+    if len(raw) != math.prod(shape) * dtype.itemsize:
+        raise RecordError(where, "ends early", f"{math.prod(shape) * dtype.itemsize} bytes", "copy or write it again")
+    array: NDArray[Any] = np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C")
+    return array
+
+
+def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
+    """Turn an array so that it is (leads, samples): the longer axis is time; raises RecordError."""
+    if array.dtype.kind not in "fiu":
+        raise RecordError(where, f"holds {array.dtype}", "real numbers", "save it with a numeric dtype")
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2:
+        raise RecordError(where, f"has shape {array.shape}", _EXPECTED, "save one recording a file")
+    check_samples(max(array.shape) if array.size else 0, where)
+    if array.shape[0] == array.shape[1] and array.size > 1:
+        raise RecordError(where, f"has shape {array.shape}", f"{_EXPECTED}, the longer axis being time")
+    if min(array.shape) > MAX_LEADS:
+        raise RecordError(where, f"has shape {array.shape}", f"at most {MAX_LEADS} leads on the shorter axis")
+    return array.T if array.shape[0] > array.shape[1] else array
+
+
+def is_npz(path: Path) -> bool:
+    """Say whether a file is an archive of arrays: by its first bytes, whatever its suffix."""
+    with open_regular(path) as stream:
+        return stream.read(2) == b"PK"
+
+
+def _read_npy(path: Path) -> _Contents:
+    with open_regular(path) as stream:
+        array = _read_array(stream, path.stat().st_size, str(path), MAX_NUMBERS)
+    return _Contents(_leads_by_samples(array, path))
+
+
+def _scalar(array: NDArray[Any], where: str) -> Any:
+    if array.size != 1:
+        raise RecordError(where, f"has shape {array.shape}", "one value")
+    return array.reshape(())[()]
+
+
+def _read_npz(path: Path) -> _Contents:
+    """Read ``signal`` with ``leads``, or an array for each lead under its name; ``fs`` and ``units`` where they are."""
+    try:
+        size = path.stat().st_size
+        budget = FREE_NUMBERS + NUMBERS_A_BYTE * size  # a file of 1 MB can claim a gigabyte: no signal shrinks so far
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            arrays: dict[str, NDArray[Any]] = {}
+            for entry in archive.infolist():
+                name = entry.filename.removesuffix(".npy")
+                if len(arrays) == 2 * MAX_LEADS:
+                    problem = f"holds {len(archive.infolist())} arrays"
+                    raise RecordError(path, problem, f"at most {2 * MAX_LEADS}", "check that it is the right file")
+                if name in arrays:  # readers differ in which of them counts
+                    problem = f"holds two arrays called {name!r:.60}"
+                    raise RecordError(path, problem, "one of each name", "write it again")
+                with archive.open(entry) as stream:
+                    arrays[name] = _read_array(stream, entry.file_size, f"{path}: {name}", budget)  # type: ignore[arg-type]
+                budget -= max(arrays[name].size, arrays[name].nbytes // 8)
+    except RecordError:
+        raise
+    except Exception as error:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others
+        problem = f"cannot be read as .npz ({error!s:.160})"
+        raise RecordError(path, problem, "arrays saved by numpy.savez", "copy or write it again") from error
+    fs = _scalar(arrays["fs"], f"{path}: fs") if "fs" in arrays else None
+    if fs is not None and arrays["fs"].dtype.kind not in "fiu":
+        raise RecordError(f"{path}: fs", f"is {str(fs)!r}", "a number in Hz")
+    units = str(_scalar(arrays["units"], f"{path}: units")) if "units" in arrays else None
+    leads = tuple(str(name) for name in arrays["leads"].ravel()) if "leads" in arrays else ()
+    if "signal" in arrays:
+        signals = _leads_by_samples(arrays["signal"], f"{path}: signal")
+    else:
+        rows = {name: array for name, array in arrays.items() if name not in _NAMED}
+        shapes = {array.shape for array in rows.values()}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 1 or leads:
+            problem = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+            expected = "signal and leads, or one array (samples,) for each lead, and beside them fs and units alone"
+            raise RecordError(path, f"holds {problem}", expected)
+        leads = tuple(rows)
+        signals = np.stack([_leads_by_samples(array, f"{path}: {name}")[0] for name, array in rows.items()])
+    return _Contents(signals, leads, None if fs is None else float(fs), units)
+
+
+def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
+    if contents.units is not None:
+        scale = parse_units(contents.units, f"{path}: units")
+        if how.units is not None and parse_units(how.units, "--units") != scale:
+            raise RecordError(path, f"is in {contents.units}", f"{how.units} as --units says", "leave --units out")
+        return scale
+    if how.units is None:
+        kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
+        raise RecordError(
+            path, f"holds {kind} without units", "mV, uV, V or steps as in 200(1024)/mV", "say them with --units"
+        )
+    return parse_units(how.units, "--units")
+
+
+def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
+    fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
+    if fs_hz is None:
+        raise RecordError(path, "does not say its sampling frequency", action="say it with --fs")
+    check_fs(fs_hz, path, f"{fs_hz:g}", "correct --fs" if contents.fs_hz is None else "correct fs in it")
+    if how.fs_hz is not None and how.fs_hz != fs_hz:
+        raise RecordError(path, f"says fs {fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
+    return fs_hz
+
+
+class _Selection(NamedTuple):
+    """Which leads of a file are wanted, and how their numbers become millivolt."""
+
+    names: dict[int, str]
+    fs_hz: float
+    scale: Scale
+    chosen: int
+    rows: list[int]
+    skipped: tuple[str, ...]
+    requested_as: str
+
+
+def _select(
+    contents: _Contents,
+    path: Path,
+    leads: tuple[str, ...],
+    *,
+    every_lead: bool,
+    include_non_ecg: bool,
+    how: ReadOptions,
+) -> _Selection:
+    """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
+    names = how.columns or contents.leads
+    if not names:
+        raise RecordError(
+            path,
+            f"does not name its {count_of(len(contents.signals), 'lead')}",
+            action="name them in order with --columns MLII,V1",
+        )
+    if len(names) != len(contents.signals):
+        source = "as --columns names" if how.columns else "as it names"
+        action = "correct --columns" if how.columns else "name them in order with --columns MLII,V1"
+        raise RecordError(path, f"holds {count_of(len(contents.signals), 'lead')}", f"{len(names)}, {source}", action)
+    fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
+    named = [row for row, name in enumerate(names) if name]
+    if not named:
+        raise RecordError(path, "has no lead with a name", action="name one with --columns MLII,V1")
+    present = distinct([names[row] for row in named])
+    called = dict(zip(named, present, strict=True))
+    chosen = named[choose_lead(present, path, leads)]
+    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or include_non_ecg or row == chosen]
+    return _Selection(
+        called,
+        fs_hz,
+        scale,
+        chosen,
+        ecg if every_lead else [chosen],
+        skipped=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
+        requested_as=requested_alias(leads, called[chosen]),
+    )
+
+
+def open_npy(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
+) -> LongRecording | None:
+    """Open a ``.npy`` file of at least ``min_samples`` samples a lead, to be read by blocks.
+
+    Returns:
+        None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
+
+    Raises:
+        RecordError: as ``read_numpy``.
+    """
+    with open_regular(path) as stream:
+        shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
+        offset = stream.tell()
+    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < min_samples:
+        return None
+    # nothing is read of it: it stands for the array's shape and type
+    contents = _Contents(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
+    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
+    by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
+    width, samples = (contents.signals.shape[0] if by_sample else 1), contents.signals.shape[1]
+    block = _Numbers(path, offset, dtype, samples, width, tuple(selection.rows), selection.scale)
+    names = tuple(selection.names[row] for row in selection.rows)
+    if not _plausible(block, len(names)):
+        return None
+    return LongRecording(
+        name_without_suffix(path),
+        path,
+        selection.names[selection.chosen],
+        names,
+        selection.fs_hz,
+        samples,
+        block,
+        (),
+        files=(path,),
+        skipped=selection.skipped,
+        requested_as=selection.requested_as,
+    )
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers of a file.
+
+    Attributes:
+        path: the file.
+        offset: where they begin, in bytes.
+        dtype: their type.
+        samples: of a lead.
+        width: numbers beside one another that are of one sample: the leads, or 1 where each lead lies by itself.
+        rows: the leads that are read.
+        scale: how a number becomes millivolt.
+    """
+
+    path: Path
+    offset: int
+    dtype: np.dtype[Any]
+    samples: int
+    width: int
+    rows: tuple[int, ...]
+    scale: Scale
+
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Read a block, as ``ReadBlock``."""
+        if self.width > 1:
+            numbers = self._segment(start * self.width, (stop - start) * self.width).reshape(-1, self.width).T
+            raw = numbers[[self.rows[row] for row in rows]]
+        else:
+            raw = np.stack([self._segment(self.rows[row] * self.samples + start, stop - start) for row in rows])
+        with np.errstate(over="ignore", invalid="ignore"):
+            signals: NDArray[np.float64] = (raw.astype(np.float64) - self.scale.zero) * self.scale.mv
+        return signals
+
+    def _segment(self, first: int, count: int) -> NDArray[Any]:
+        numbers = np.fromfile(self.path, self.dtype, count, offset=self.offset + first * self.dtype.itemsize)
+        if len(numbers) != count:
+            raise RecordError(self.path, "has become shorter", "the file as it was opened", "copy it again")
+        return numbers
+
+
+def _plausible(block: _Numbers, leads: int) -> bool:
+    """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
+    low, high, integers = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
+    for start, stop in spans(block.samples, _CHECKED):
+        signals = block(start, stop, range(leads))
+        if np.isinf(signals).any():
+            return False
+        is_sample = ~np.isnan(signals)
+        low = np.minimum(low, np.min(signals, axis=1, where=is_sample, initial=np.inf))
+        high = np.maximum(high, np.max(signals, axis=1, where=is_sample, initial=-np.inf))
+        integers &= ((signals == np.rint(signals)) | ~is_sample).all(axis=1)
+    reach = np.where(high >= low, high - low, 0.0)
+    return bool((reach <= MAX_SPREAD_MV).all() and not (integers & (reach >= STEPS_MV)).any())
+
+
+def read_numpy(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
+) -> Recording:
+    """Read a recording from ``.npy`` or ``.npz``.
+
+    Args:
+        path: ``.npy`` of (samples,), (samples, leads) or (leads, samples), the longer axis being time; ``.npz`` with
+            ``signal`` so and ``leads``, or one array (samples,) under each lead's name, and perhaps ``fs``, ``units``.
+        leads: lead names in order of preference.
+        every_lead: read all of them that are an ECG's.
+        include_non_ecg: with every lead: also what is no ECG.
+        how: names (``--columns``), fs and units, where the file does not say them.
+
+    Raises:
+        RecordError: objects, complex numbers, another rank, a file shorter or longer than its header says, nothing
+            that says names, units or sampling frequency, a missing lead.
+    """
+    if not path.is_file():
+        raise RecordError(path, "does not exist", "a NumPy array", "check the path")
+    contents = _read_npz(path) if is_npz(path) else _read_npy(path)
+    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
+    scale = selection.scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        signals = (contents.signals[selection.rows].astype(np.float64) - scale.zero) * scale.mv
+    names = tuple(selection.names[row] for row in selection.rows)
+    check_size(signals, names, path)
+    return Recording(
+        name_without_suffix(path),
+        path,
+        selection.names[selection.chosen],
+        names,
+        selection.fs_hz,
+        signals,
+        (),
+        files=(path,),
+        skipped=selection.skipped,
+        requested_as=selection.requested_as,
+    )

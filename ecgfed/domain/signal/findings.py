@@ -1,0 +1,395 @@
+"""What can be said of a recording as a whole: polarity, exchanged leads, heart rate, pacing; and what it rests on.
+
+Two chest or Holter leads carry nothing that tells whether their cables were exchanged, so nothing is claimed of them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.record.leads import best_match, position_in, usual_name
+from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, spans
+from ecgfed.domain.signal.block_quality import gaps_of
+from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
+from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.pacing import Pacing, detect_pacing
+from ecgfed.domain.signal.quality import runs
+from ecgfed.domain.signal.size import lead_size, size_text, too_large
+from ecgfed.domain.signal.spans import Spans
+
+#: Leads in which the QRS points up in most hearts.
+USUALLY_UP = ("MLII", "II", "I", "V4", "V5", "V6")
+#: The QRS is looked for this far around a detected peak, and its level is the median of as long before that.
+QRS_S, LEVEL_S = 0.06, 0.23
+#: A beat points down when its lowest wave is this many times its highest; a lead, when so many of its beats do
+#: (207's MLII 89%, the next of MIT-BIH's leads of these names 57%: 124's V4).
+DOWN_TIMES, DOWN_SHARE = 1.5, 0.7
+#: Up and down are alike when the smaller of the median waves has this share of the larger.
+BIPHASIC_SHARE = 0.7
+#: Heart rates a person can have, beats a minute.
+RATE_PER_MIN = (20.0, 300.0)
+#: Median time in which a QRS is steep (see ``_steep_s``): 28 to 83 ms in the records of MIT-BIH. What a wrong header
+#: does to it is told from that only when it is wrong by a factor of two and more; docs/quality.md has the figures.
+STEEP_S = (0.025, 0.120)
+STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
+#: Limb leads obey Einthoven's law, I + III = II, but for rounding and gains; the rest against I and II, root mean
+#: square. Two of them exchanged in a heart of I 0.7, II 1.0, III 0.3 leave 0.49.
+EINTHOVEN_REST = 0.2
+#: Fewer beats say nothing of a whole record.
+MIN_BEATS = 5
+_PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
+#: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
+_DENIED = re.compile(
+    r"\b(?:no|not|without|never)\b[^.;]*\bpac(?:ed|ing|emaker)\b"
+    r"|\b(?:wandering|migrating|shifting|ectopic|atrial|junctional|nodal|sinus)(?: \w+)? pacemaker\b",
+    re.IGNORECASE,
+)
+
+#: How much of a long recording is looked at at once.
+_CHUNK_S = 1200.0
+#: Leads that are measured at once: each holds a chunk.
+_AT_A_TIME = 2
+
+
+class _Signal(Protocol):
+    """A lead in mV of which stretches can be taken: an array, or what is made when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
+
+
+#: Lead -> its band-passed signal in mV and where it is bad.
+_Signals = dict[str, tuple[_Signal, Spans]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about a recording.
+
+    Attributes:
+        kind: ``file`` (how it was read), ``annotation``, ``missing-lead``, ``no-ecg``, ``units``, ``no-beats``,
+            ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``, ``limb-leads``,
+            ``arm-electrodes`` or ``paced``.
+        lead: the lead it concerns, or None for the whole recording.
+        text: one sentence.
+        evidence: the numbers behind it.
+    """
+
+    kind: str
+    lead: str | None
+    text: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Qrs:
+    """Waves of a lead's beats: (beats,) heights above and depths below the level before, in mV."""
+
+    up: NDArray[np.float64]
+    down: NDArray[np.float64]
+
+    @property
+    def down_share(self) -> float:
+        """Share of the beats that point down."""
+        return float(np.mean(self.down > DOWN_TIMES * self.up))
+
+    @property
+    def up_share(self) -> float:
+        """Share of the beats that point up."""
+        return float(np.mean(self.up > DOWN_TIMES * self.down))
+
+
+def record_findings(
+    recording: AnyRecording,
+    peaks: NDArray[np.int64],
+    bad: NDArray[np.bool_] | Sequence[Spans],
+    annotation: Annotation | None = None,
+) -> list[Finding]:
+    """Judge a recording from its leads, the chosen lead's R peaks, and its annotation where there is one.
+
+    Args:
+        recording: with every lead, in memory or on the disk.
+        peaks: (peaks,) int64 R peaks detected in the chosen lead; may be empty.
+        bad: where each lead is bad, (leads, samples) bool or stretches; what lies there is left out.
+        annotation: the recording's reference annotation.
+    """
+    paced = paced_rhythm(recording, annotation, detect_pacing(recording, peaks))
+    bad_spans = [_spans(item) for item in bad]
+    units = _units(recording, peaks, bad_spans)
+    if len(peaks) < MIN_BEATS:
+        return [*units, _no_beats(recording, len(peaks)), *paced]
+    fs_hz = recording.fs_hz
+    bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
+    signals: _Signals = {
+        lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
+    }
+    lost = signals[recording.lead][1]
+    names = _usual_names(recording.leads)
+    signals = {usual: signals[name] for usual, name in names.items()}
+    findings = units + _rate(recording, peaks, lost)
+    # a pacing spike is steeper than any QRS: 104's; so is a QRS itself by a header of too high a frequency
+    if not paced or paced[0].evidence["from"] == "signal":
+        findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
+    findings += paced
+    leads = _with_avr(signals)
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        judged = pool.map(lambda item: _qrs(item[0], item[1], fs_hz, peaks), leads.values())
+        waves = dict(zip(leads, judged, strict=True))
+    known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
+    of_leads = _polarity(known) + _einthoven(signals, recording) + _arms(known)
+    return findings + [replace(item, lead=names.get(item.lead, item.lead) if item.lead else None) for item in of_leads]
+
+
+def _usual_names(leads: Sequence[str]) -> dict[str, str]:
+    """Return each lead by the name it usually has (``ii`` by II), where no other one has it; else by its own."""
+    usual = [usual_name(name) for name in leads]
+    return {item if usual.count(item) == 1 else name: name for item, name in zip(usual, leads, strict=True)}
+
+
+def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
+    return bad if isinstance(bad, Spans) else Spans.merged(runs(bad))
+
+
+def _bridged(recording: AnyRecording, lead: str) -> _Signal:
+    """Return a lead without gaps, of a long recording what of it is asked for."""
+    row = recording.leads.index(lead)
+    if isinstance(recording, LongRecording):
+        return Bridged(recording, lead, gaps_of(recording, lead))
+    return fill_gaps(recording.signals_mv[row], bridge_samples(recording.fs_hz))[0]
+
+
+def _band_passed(signal: _Signal, fs_hz: float) -> _Signal:
+    return BandPassed(signal) if isinstance(signal, Bridged) else band_pass(signal[:], fs_hz)
+
+
+@dataclass(frozen=True)
+class _MinusMean:
+    """Minus the mean of two leads."""
+
+    lead_i: _Signal
+    lead_ii: _Signal
+
+    def __len__(self) -> int:
+        return len(self.lead_i)
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        return -(self.lead_i[stretch] + self.lead_ii[stretch]) / 2
+
+
+def _with_avr(signals: _Signals) -> _Signals:
+    """Add aVR = -(I + II) / 2 (Goldberger) where it was not recorded but can be known."""
+    if "aVR" in signals or not {"I", "II"} <= set(signals):
+        return signals
+    (lead_i, lost_i), (lead_ii, lost_ii) = signals["I"], signals["II"]
+    return {**signals, "aVR": (_MinusMean(lead_i, lead_ii), Spans.merged([*lost_i, *lost_ii]))}
+
+
+def missing_lead(recording: AnyRecording, leads: tuple[str, ...]) -> list[Finding]:
+    """Say that none of ``leads`` is among the leads, where so."""
+    if recording.lead in leads or best_match(leads, recording.lead)[1] or any(position_in(name) for name in leads):
+        return []
+    has = ", ".join(recording.leads)
+    text = f"There is no lead {' or '.join(leads)}; the recording has {has}; {recording.lead} was looked at."
+    return [Finding("missing-lead", None, text, {"wanted": list(leads), "present": list(recording.leads)})]
+
+
+def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Spans]) -> list[Finding]:
+    sizes = [lead_size(recording, lead, peaks, lost) for lead, lost in zip(recording.leads, bad, strict=True)]
+    large = too_large(sizes)
+    if not large:
+        return []
+    text, evidence = size_text(large), {size.lead: round(size.mv, 1) for size in large}
+    return [Finding("units", large[0].lead, f"{text[0].upper()}{text[1:]}", {"mv": evidence})]
+
+
+def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
+    """Return the median heart rate in beats a minute over the intervals without a bad sample.
+
+    Args:
+        peaks: (beats,) int64 increasing, R peaks in samples.
+        fs_hz: sampling frequency in Hz.
+        bad: (samples,) bool, or stretches, where the lead is bad.
+
+    Returns:
+        None where no interval is without a bad sample.
+    """
+    if len(peaks) < 2:
+        return None
+    before = _spans(bad).before(peaks)
+    interval = np.diff(peaks)[before[1:] == before[:-1]]
+    return float(60.0 * fs_hz / np.median(interval)) if len(interval) else None
+
+
+def _no_beats(recording: AnyRecording, beats: int) -> Finding:
+    text = f"Only {beats} beats were found in {recording.lead}: nothing is said of rate and polarity."
+    if not beats:
+        text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
+    return Finding("no-beats", recording.lead, text, {"beats": beats})
+
+
+def _rate(recording: AnyRecording, peaks: NDArray[np.int64], bad: Spans) -> list[Finding]:
+    rate = heart_rate(peaks, recording.fs_hz, bad)
+    if rate is None or RATE_PER_MIN[0] <= rate <= RATE_PER_MIN[1]:
+        return []
+    text = (
+        f"The median heart rate is {rate:.0f}/min, outside {RATE_PER_MIN[0]:g} to {RATE_PER_MIN[1]:g}: is the header's "
+        f"sampling frequency, {recording.fs_hz:g} Hz, right?"
+    )
+    return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
+
+
+def _sampling(recording: AnyRecording, signal: _Signal, peaks: NDArray[np.int64]) -> list[Finding]:
+    # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
+    steep_s = _steep_s(signal, recording.fs_hz, peaks)
+    if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
+        return []
+    text = (
+        f"The QRS is steep for {1000 * steep_s:.0f} ms, outside {1000 * STEEP_S[0]:.0f} to {1000 * STEEP_S[1]:.0f}: is "
+        f"the header's sampling frequency, {recording.fs_hz:g} Hz, right?"
+    )
+    return [Finding("sampling-frequency", recording.lead, text, {"steep_ms": round(1000 * steep_s, 1)})]
+
+
+def _around(
+    signal: _Signal, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
+) -> Iterator[NDArray[np.float64]]:
+    """Yield (beats, before + after + 1) samples around the peaks that are not too near an end, some beats at a time.
+
+    Nothing is yielded where there are too few of them.
+    """
+    inside = peaks[(peaks >= before) & (peaks + after < len(signal))]
+    if len(inside) < MIN_BEATS:
+        return
+    chunk = inside // max(1, round(_CHUNK_S * fs_hz))
+    for some in np.split(inside, np.flatnonzero(np.diff(chunk)) + 1):
+        first = int(some[0]) - before
+        stretch = signal[first : int(some[-1]) + after + 1]
+        yield stretch[(some - first)[:, None] + np.arange(-before, after + 1)]
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """How fast a lead changes, mV a sample."""
+
+    signal: _Signal
+
+    def __len__(self) -> int:
+        return len(self.signal)
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        start, stop, _ = stretch.indices(len(self))
+        first = max(start - 1, 0)
+        slope: NDArray[np.float64] = np.abs(np.gradient(self.signal[first : stop + 1]))
+        return slope[start - first : stop - first]
+
+
+def _steep_s(signal: _Signal, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
+    """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
+    half = round(STEEP_AROUND_S * fs_hz)
+    width = max(1, round(STEEP_MEAN_S * fs_hz))
+    steep = []
+    for slope in _around(_Slope(signal), fs_hz, peaks, half, half):
+        summed = np.cumsum(np.pad(slope, ((0, 0), (1, 0))), axis=1)
+        smooth = summed[:, width:] - summed[:, :-width]
+        steep.append((smooth > STEEP_SHARE * smooth.max(axis=1, keepdims=True)).sum(axis=1))
+    return float(np.median(np.concatenate(steep)) / fs_hz) if steep else None
+
+
+def _qrs(signal: _Signal, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
+    """Measure the waves of the beats that stand on good samples; None where there are too few."""
+    half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
+    up, down = [], []
+    for beats in _around(signal, fs_hz, peaks[~bad.inside(peaks)], half + level, half):
+        waves = beats[:, level:] - np.median(beats[:, :level], axis=1, keepdims=True)
+        up.append(waves.max(axis=1))
+        down.append(-waves.min(axis=1))
+    return _Qrs(np.concatenate(up), np.concatenate(down)) if up else None
+
+
+def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
+    findings = []
+    for lead, qrs in waves.items():
+        if lead not in USUALLY_UP:
+            continue
+        up, down = float(np.median(qrs.up)), float(np.median(qrs.down))
+        evidence = {"up_mv": round(up, 3), "down_mv": round(down, 3), "down_share": round(qrs.down_share, 3)}
+        if qrs.down_share >= DOWN_SHARE:
+            text = (
+                f"{lead}: the QRS points down in {qrs.down_share:.0%} of beats (median {down:.2f} mV down, {up:.2f} "
+                "up): electrodes exchanged, or this heart's own axis; the direction of P and T waves tells which."
+            )
+            findings.append(Finding("inverted", lead, text, evidence))
+        elif min(up, down) >= BIPHASIC_SHARE * max(up, down):
+            text = (
+                f"{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
+                "the R wave in one beat and the S wave in the next."
+            )
+            findings.append(Finding("biphasic", lead, text, evidence))
+    return findings
+
+
+def _einthoven(signals: _Signals, recording: AnyRecording) -> list[Finding]:
+    """Check Einthoven's law, which electrodes exchanged on the patient keep and leads misnamed in a file break."""
+    if not {"I", "II", "III"} <= set(signals):
+        return []
+    three = [signals[lead][0] for lead in ("I", "II", "III")]
+    bad = Spans.merged(edges for lead in ("I", "II", "III") for edges in signals[lead][1])
+    long = isinstance(recording, LongRecording)
+    size = round(_CHUNK_S * recording.fs_hz) if long else recording.samples
+    squares, count = np.zeros(3), 0
+    for start, stop in spans(recording.samples, size):
+        good = ~bad.mask(start, stop)
+        lead_i, lead_ii, third = (signal[start:stop][good] for signal in three)
+        squares += np.array([np.sum(lead_i**2), np.sum(lead_ii**2), np.sum((lead_i + third - lead_ii) ** 2)])
+        count += int(good.sum())
+    mean = squares / count if count else squares
+    scale = np.sqrt(mean[0] + mean[1])
+    rest = float(np.sqrt(mean[2]) / scale) if scale > 0 else 0.0
+    if rest <= EINTHOVEN_REST:
+        return []
+    text = f"I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged."
+    return [Finding("limb-leads", None, text, {"rest": round(rest, 3)})]
+
+
+def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
+    """Find what exchanged arm electrodes do: lead I upside down, and aVR upright in aVL's place."""
+    lead_i, avr = waves.get("I"), waves.get("aVR")
+    if lead_i is None or avr is None or lead_i.down_share < DOWN_SHARE or avr.up_share < DOWN_SHARE:
+        return []
+    text = (
+        f"Lead I points down in {lead_i.down_share:.0%} of beats and aVR up in {avr.up_share:.0%}: the electrodes of "
+        "the arms are exchanged, or the heart lies on the right."
+    )
+    evidence = {"I_down_share": round(lead_i.down_share, 3), "aVR_up_share": round(avr.up_share, 3)}
+    return [Finding("arm-electrodes", "I", text, evidence)]
+
+
+def paced_rhythm(recording: AnyRecording, annotation: Annotation | None, pacing: Pacing | None = None) -> list[Finding]:
+    """Report a paced rhythm from the annotation, else from the header, else as it was detected in the signal.
+
+    Args:
+        recording: the recording.
+        annotation: its reference annotation, where there is one.
+        pacing: what ``detect_pacing`` returned for it.
+    """
+    if annotation is not None:
+        beats = annotation.beats()
+        paced = int(np.isin(beats.symbol, ["/", "f"]).sum())
+        if paced:
+            text = f"Paced rhythm: {paced:,} of {len(beats.symbol):,} annotated beats are paced or pacing fusions."
+            return [Finding("paced", None, text, {"from": "annotation", "beats": paced})]
+    for comment in recording.comments:
+        if _PACED.search(comment) and not _DENIED.search(comment):
+            text = f"Paced rhythm, as the header says: {comment.strip()!r}."
+            return [Finding("paced", None, text, {"from": "header"})]
+    if pacing:
+        what = "Paced rhythm" if pacing.paced else "Pacing in episodes"
+        text = f"{what}, detected in the signal: {pacing.text}."
+        return [Finding("paced", None, text, {"from": "signal", **pacing.summary()})]
+    return []

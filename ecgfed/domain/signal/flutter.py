@@ -1,0 +1,106 @@
+"""Where a lead shows waves like those of ventricular flutter or fibrillation, in which no beat can be told.
+
+A window is like it when its signal, moved by half its mean period, nearly cancels itself (the leakage of the VF filter:
+Kuo and Dillman, Computer Detection of Ventricular Fibrillation, Computers in Cardiology 1978:347-349), its mean
+frequency is that of ventricular flutter or fibrillation, and it stands away from its baseline most of the time. QRS
+complexes, however fast, rest in between and do not cancel. docs/decisions/0066 has the measurements. Movement of the
+electrode in that rhythm, a tremor say, looks the same: what is reported is possible, and nothing is counted there.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import butter, sosfiltfilt
+
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import merged
+from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
+
+Floats = NDArray[np.float64]
+
+#: What such an episode is called.
+FLUTTER = "possible ventricular flutter or fibrillation"
+#: Windows of so many seconds begin every so many seconds, in the pass-band of so many hertz.
+WINDOW_S, STEP_S, PASS_HZ = 4.0, 1.0, (1.0, 20.0)
+#: Leakage below which a window is like flutter or fibrillation, and below which one beside it belongs to the episode:
+#: of 157,135 windows of DS1, SVDB and QTDB outside flutter none is below the first, 1 in 1,000 below the second.
+LEAKAGE, LEAKAGE_BESIDE = 0.45, 0.6
+#: Mean frequency of the waves in Hz; share of the samples beyond a fifth of the highest; least height in mV.
+WAVES_HZ, AWAY, AWAY_OF, HEIGHT_MV = (2.5, 9.0), 0.4, 0.2, 0.1
+#: A window with a larger share of missing samples, and a recording below this sampling frequency, is not assessed.
+MISSING, MIN_FS_HZ = 0.1, 50.0
+#: Windows whose signal is read at once, and what the filter needs on both sides.
+_AT_ONCE, _FILTER_S = 600, 3.0
+
+
+def flutter_spans(recording: AnyRecording) -> tuple[tuple[int, int], ...]:
+    """Return (start, stop) in samples of what is like ventricular flutter or fibrillation in the lead in use.
+
+    An episode is of windows with a leakage below ``LEAKAGE_BESIDE`` that follow one another, one of them below
+    ``LEAKAGE``. The recording is read a few minutes at a time, the same way in memory and on the disk.
+    """
+    if recording.fs_hz < MIN_FS_HZ:
+        return ()
+    step, width = round(STEP_S * recording.fs_hz), round(WINDOW_S * recording.fs_hz)
+    leakage = _leakages(recording, step, width)
+    beside = np.concatenate([[False], leakage < LEAKAGE_BESIDE, [False]])
+    edges = np.flatnonzero(np.diff(beside))
+    episodes = [
+        (
+            (int(first) + bool(first)) * step,  # a window is like flutter when most of it is
+            recording.samples if stop == len(leakage) else (int(stop) - 2) * step + width,
+        )
+        for first, stop in zip(edges[::2], edges[1::2], strict=True)
+        if leakage[first:stop].min() < LEAKAGE
+    ]
+    return tuple((int(start), int(stop)) for start, stop in merged(episodes))
+
+
+def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> str:
+    """Return in a sentence, without a full stop, where there may be flutter or fibrillation."""
+    seconds = sum(stop - start for start, stop in spans) / fs_hz
+    first, many = spans[0][0] / fs_hz, count_of(len(spans), "episode")
+    where = f"{many}, {seconds:.0f} s in all, the first from second {first:.0f}"
+    said = "waves in which no beat can be told, or movement in that rhythm"
+    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {said}"
+
+
+def _leakages(recording: AnyRecording, step: int, width: int) -> Floats:
+    """Return the leakage of each window, (windows,); 1 where too much of it is missing."""
+    fs_hz, row = recording.fs_hz, [recording.leads.index(recording.lead)]
+    high = min(PASS_HZ[1], 0.45 * fs_hz)
+    band = butter(2, (PASS_HZ[0], high), "bandpass", fs=fs_hz, output="sos")
+    margin, count = round(_FILTER_S * fs_hz), max(0, (recording.samples - width) // step + 1)
+    leakage = np.ones(count)
+    for number in range(0, count, _AT_ONCE):
+        stop = min(number + _AT_ONCE, count)
+        first = max(number * step - margin, 0)
+        last = min((stop - 1) * step + width + margin, recording.samples)
+        signal, missing = fill_gaps(recording.read(first, last, row)[0], bridge_samples(fs_hz))
+        passed = np.asarray(sosfiltfilt(band, signal), np.float64)
+        starts = np.arange(number * step - first, stop * step - first, step)
+        lost = np.concatenate([[0], np.cumsum(missing)])
+        known = lost[starts + width] - lost[starts] <= MISSING * width
+        windows = np.lib.stride_tricks.sliding_window_view(passed, width)[starts[known]]
+        leakage[number + np.flatnonzero(known)] = _leakage(windows, fs_hz)
+    return leakage
+
+
+def _leakage(windows_mv: Floats, fs_hz: float) -> Floats:
+    """Return the leakage of windows (windows, samples), 0 (a sine) to 1; 1 where the waves are not those of flutter."""
+    wave = windows_mv - windows_mv.mean(axis=1, keepdims=True)
+    away = np.abs(wave)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # of a sine; of other waves about the mean
+        period = 2 * np.pi * away.sum(axis=1) / np.abs(np.diff(wave, axis=1)).sum(axis=1)
+        waves_hz = fs_hz / period
+    like_waves = (waves_hz >= WAVES_HZ[0]) & (waves_hz <= WAVES_HZ[1]) & (np.ptp(windows_mv, axis=1) >= HEIGHT_MV)
+    like_waves &= (away > AWAY_OF * away.max(axis=1, keepdims=True)).mean(axis=1) >= AWAY
+    leakage = np.ones(len(windows_mv))
+    for number in np.flatnonzero(like_waves).tolist():
+        half = max(1, round(float(period[number]) / 2))
+        moved = np.abs(wave[number, half:] + wave[number, :-half]).sum()
+        leakage[number] = moved / (away[number, half:] + away[number, :-half]).sum()
+    return leakage

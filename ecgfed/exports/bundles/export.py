@@ -1,0 +1,385 @@
+"""Write a bundle: graphs, weights, manifest, and a parity check against the trained model."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgfed import __version__
+from ecgfed.base.errors import BundleError
+from ecgfed.base.files import read_json
+from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.state import State
+from ecgfed.core.methods.models import Ensemble, Model, Pipeline
+from ecgfed.core.nets.net import Inputs
+from ecgfed.core.personal.apply import PersonalModels, personal_name
+from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
+from ecgfed.core.runs.evaluations import check_result
+from ecgfed.core.runs.run import Run
+from ecgfed.core.runs.tree_files import save_tree
+from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.domain.cohort.split import VALID
+from ecgfed.exports.bundles.calibration import ACCURACY, CalibrationFitter, ValidationLogits, validation_logits
+from ecgfed.exports.bundles.describe import finish_bundle
+from ecgfed.exports.bundles.graph_writer import GraphWriter, merged_model
+from ecgfed.exports.bundles.graphs import input_shapes
+from ecgfed.exports.bundles.int8_variants import Int8Rule, Int8Variants
+from ecgfed.exports.bundles.packing import replacing_bundle
+from ecgfed.exports.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
+from ecgfed.exports.bundles.prototypes import NEAR_SHARE, fit_prototypes, prototype_part
+from ecgfed.exports.bundles.tflite import TfliteVariants
+from ecgfed.exports.bundles.training_metadata import classes_of, training_metadata
+from ecgfed.exports.device.calibration import FAR
+from ecgfed.exports.device.manifest import BOUND, NORMALISATION, RR_METADATA, SCHEMA_VERSION
+from ecgfed.exports.device.signatures import Signer
+
+#: Fields of the scores per class.
+_OF_CLASS = ("class", "beats", "predicted", "sensitivity", "positive_predictivity", "f1")
+INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
+
+
+def export_bundle(
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    out: Path,
+    *,
+    protocol: str = "ensemble",
+    personal: str | None = None,
+    global_only: bool = False,
+    accuracy: float = ACCURACY,
+    batch: int | None = None,
+    int8: Int8Rule | None = None,
+    tflite: Path | None = None,
+    signer: Signer | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Write a bundle with a run's global model and all personal models.
+
+    Args:
+        run: the run.
+        cohort: its cohort; beats of its valid split are used for the parity check.
+        state: its checkpoint.
+        out: folder to create, or zip file if its name ends in ``.zip``.
+        protocol: global model of a method without one, ``ensemble`` or ``average``.
+        personal: kind of personal models, a name of ``ecgfed.core.personal`` or ``method``; default that of the method.
+        global_only: write the global model only: no patients' models, and no weights to start new ones from.
+        accuracy: required accuracy on validation beats of predictions that are not of low confidence.
+        batch: fixed batch size of every graph; None: variable.
+        int8: rule for int8 variants; None: none are written.
+        tflite: Python interpreter that writes TensorFlow Lite files in int8 (``ecgfed.exports.bundles.tflite``); None:
+            none.
+        signer: signs the manifest.
+        overwrite: replace an existing ``out``.
+        progress: called with the numbers of finished and all patients.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
+    """
+    clients, how = () if global_only else cohort.federation, personal_name(run, personal)
+    personal_models = PersonalModels(
+        run,
+        state,
+        personal_by_name(how),
+        lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out),
+    )
+    scores = _scores(run, state, protocol, how)
+
+    def patients() -> Iterator[PatientModel]:
+        """Yield one personal model after the other."""
+        for i, client in enumerate(clients):
+            chain = personal_models.of(client.index)
+            inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
+            classes = classes_of(cohort, client, run.plan.leave_out)
+            valid = validation_logits(run.net, cohort, client, chain)
+            yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id), classes, valid)
+            if progress:
+                progress(i + 1, len(clients))
+
+    return write_bundle(
+        run,
+        cohort,
+        state,
+        out,
+        patients(),
+        scores.get(""),
+        protocol=protocol,
+        personal=how,
+        weights=not global_only,
+        accuracy=accuracy,
+        batch=batch,
+        int8=int8,
+        tflite=tflite,
+        signer=signer,
+        overwrite=overwrite,
+    )
+
+
+@dataclass(frozen=True)
+class PatientModel:
+    """One patient's model in a bundle.
+
+    Attributes:
+        id: used for file names.
+        patient: name of the patient.
+        chain: the personal model.
+        inputs: beats of the patient for the parity check.
+        scores: for the manifest, or None.
+        classes: classes of its training beats, or None without any.
+        valid: logits on the patient's validation beats, or None without any: the calibration of the global model is
+            used then.
+    """
+
+    id: str
+    patient: str
+    chain: Pipeline
+    inputs: Inputs
+    scores: dict[str, Any] | None
+    classes: tuple[str, ...] | None = None
+    valid: ValidationLogits | None = None
+
+
+def write_bundle(
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    out: Path,
+    patients: Iterable[PatientModel],
+    scores: dict[str, Any] | None,
+    *,
+    protocol: str = "ensemble",
+    personal: str = FROM_METHOD,
+    weights: bool = True,
+    accuracy: float = ACCURACY,
+    batch: int | None = None,
+    int8: Int8Rule | None = None,
+    tflite: Path | None = None,
+    signer: Signer | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Write a bundle with a run's global model and personal models, of which one is in memory at a time.
+
+    Args:
+        run: the run.
+        cohort: its cohort; beats of its valid split are used for the parity check.
+        state: its checkpoint.
+        out: folder to create, or zip file if its name ends in ``.zip``.
+        patients: the personal models.
+        scores: of the run, for the manifest, or None.
+        protocol: global model of a method without one, ``ensemble`` or ``average``.
+        personal: kind of the personal models, for the manifest.
+        weights: also write the global model's weights, to start new patients from.
+        accuracy: required accuracy on validation beats of predictions that are not of low confidence.
+        batch: fixed batch size of every graph; None: variable.
+        int8: rule for int8 variants; None: none are written.
+        tflite: Python interpreter that writes TensorFlow Lite files in int8 (``ecgfed.exports.bundles.tflite``); None:
+            none.
+        signer: signs the manifest.
+        overwrite: replace an existing ``out``.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
+    """
+    net, method = run.net, run.method
+    global_model = method.global_model(
+        state.server, (run.client_state(state, client.index) for client in cohort.federation), protocol
+    )
+    with replacing_bundle(out, overwrite=overwrite) as folder:
+        bound = _fingerprint(run, state, global_model)
+        writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=batch)
+        parity = Parity(net, folder, cohort.classes)
+        global_chain = writer.global_chain(global_model)
+        parity.check(
+            "global", global_chain, global_model, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net)
+        )
+        calibration = CalibrationFitter(accuracy)
+        calibration.global_logits += [
+            validation_logits(net, cohort, client, global_model) for client in cohort.federation
+        ]
+        variants = _quantized_variants(writer, run, cohort, int8, tflite)
+        for variant in variants:
+            variant.add_global(global_chain, global_model, calibration.global_logits)
+        chains: dict[str, dict[str, Any]] = {}
+        for patient in patients:
+            names = writer.patient_chain(patient.chain, patient.id, patient.patient)
+            parity.check(patient.id, names, patient.chain, parity_inputs(patient.inputs, net))
+            chains[patient.id] = {"patient": patient.patient, "chain": names, "scores": patient.scores}
+            if patient.classes is not None:
+                chains[patient.id]["classes"] = list(patient.classes)
+            if patient.valid is not None:
+                calibration.personal_logits[patient.id] = patient.valid
+                for variant in variants:
+                    variant.add_patient(patient.id, names, patient.chain, patient.valid)
+        file = _write_weights(writer, global_model) if weights and isinstance(global_model, Pipeline) else None
+        global_calibration, calibrations = calibration.fitted(list(chains))
+        for name, patient_calibration in calibrations.items():
+            chains[name]["certainty"] = patient_calibration
+        variant_entries, variant_overviews = dict[str, Any](), dict[str, Any]()
+        for variant in variants:
+            variant_entries |= variant.finish_entries(chains, accuracy, global_calibration)
+            variant_overviews |= variant.overview()
+        manifest = {
+            **_manifest_metadata(run, cohort, state),
+            BOUND: bound,
+            "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
+            "files": writer.files,
+            "global": {
+                "chain": global_chain,
+                "protocol": _protocol(run, protocol),
+                "certainty": global_calibration,
+                **variant_entries,
+            },
+            "personal": personal,
+            "trained_on": training_metadata(cohort, run.plan.leave_out),
+            "certainty": {**calibration.overview(calibrations), FAR: _ood_entry(run, cohort, writer)},
+            **variant_overviews,
+            "weights": file,
+            "scores": scores,
+            "parity": parity.report(),
+            "patients": chains,
+        }
+        return finish_bundle(folder, manifest, signer)
+
+
+def _quantized_variants(
+    writer: GraphWriter, run: Run, cohort: Cohort, int8: Int8Rule | None, tflite: Path | None
+) -> list[Int8Variants | TfliteVariants]:
+    """Return the writers of the requested quantised variants."""
+    variants: list[Int8Variants | TfliteVariants] = []
+    if int8 is not None:
+        variants.append(Int8Variants(writer, run.net, cohort, run.plan.leave_out, int8))
+    if tflite is not None:
+        variants.append(TfliteVariants(writer, run.net, cohort, run.plan.leave_out, int8 or Int8Rule(), tflite))
+    return variants
+
+
+def _write_weights(writer: GraphWriter, model: Pipeline) -> str:
+    """Write the global model's weights, to start new patients from; return their name in the bundle."""
+    name = "weights/global.safetensors"
+    (writer.folder / "weights").mkdir()
+    save_tree(writer.folder / name, merged_model(model).params)
+    writer.note(name, "weights")
+    return name
+
+
+def _ood_entry(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
+    """Write the graph of distances to prototypes; return its entry with the threshold."""
+    fitted = fit_prototypes(run.net, cohort, run.plan.seed)
+    if fitted is None:
+        return None
+    name = writer.part(prototype_part(fitted[0]), "far.onnx")
+    return {"graph": name, "threshold": fitted[1], "typical": len(fitted[0]), "near_share": NEAR_SHARE}
+
+
+def _fingerprint(run: Run, state: State, model: Model) -> str:
+    """Return the SHA-256 over the run, its round and its global model, which all graphs of a bundle carry."""
+    digest = hashlib.sha256(f"{run.identity} {state.round}".encode())
+    for chain in model.members if isinstance(model, Ensemble) else (model,):
+        for part in chain.stages:
+            for name in sorted(part.params):
+                digest.update(name.encode())
+                digest.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def _protocol(run: Run, protocol: str) -> str:
+    return "one model" if run.method.has_global_model else protocol
+
+
+def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
+    meta = cohort.meta
+    metadata = {
+        "schema_version": SCHEMA_VERSION,
+        "tool_version": __version__,
+        "intended_use": INTENDED_USE,
+        "method": run.method.name,
+        "settings": run.meta["settings"],
+        "rounds": state.round,
+        "net": run.meta["net"],
+        "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
+        "classes": list(cohort.classes),
+        "label_map": cohort.labels.as_json(),
+        "units": meta["units"],
+    }
+    if cohort.modality == "image":
+        return {**metadata, "modality": "image", "normalisation": NORMALISATION["image"]}
+    return {
+        **metadata,
+        "fs_hz": FS_HZ,
+        "window_samples": WINDOW_SAMPLES,
+        "r_index": R_INDEX,
+        "leads": list(cohort.leads),
+        "filter": meta["filter"],
+        "normalisation": NORMALISATION["ecg"],
+        **_rr(run),
+    }
+
+
+def _rr(run: Run) -> dict[str, Any]:
+    return {"rr_features": RR_METADATA[run.net.spec.rr_version]} if run.net.spec.rr else {}
+
+
+def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
+    """Return the metadata of every graph, as JSON strings, so that each graph is self-describing."""
+    meta = cohort.meta
+    values = {
+        "schema_version": SCHEMA_VERSION,
+        "classes": list(cohort.classes),
+        "units": meta["units"],
+        "method": run.method.name,
+        "cohort_fingerprint": cohort.fingerprint,
+        BOUND: bound,
+    }
+    if cohort.modality == "image":
+        values |= {"normalisation": "in the graph, by channel"}
+    else:
+        values |= {
+            "symbols": cohort.labels.symbols,
+            "fs_hz": FS_HZ,
+            "samples_before_r": R_INDEX,
+            "samples_after_r": WINDOW_SAMPLES - R_INDEX,
+            "leads": list(cohort.leads),
+            "filter": meta["filter"],
+            "normalisation": "in the graph, by window",
+            **_rr(run),
+        }
+    plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
+    return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
+
+
+def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, dict[str, Any]]:
+    """Return test scores of 'ecgfed evaluate' by client id, and of the run under ``""``; empty if there are none.
+
+    Scores of other rounds are ignored, and T_g if it is of another global model than the exported one.
+    """
+    suffix = "" if personal == run.method.personal else f"-{personal}"
+    path = run.path / f"evaluation-test{suffix}" / "scores.json"
+    if not path.is_file():
+        return {}
+    result, again = read_json(path, BundleError), f"run 'ecgfed evaluate {run.path}' again"
+    try:
+        check_result(dict(result), path, str(run.meta["method"]), run.identity, again)
+        if result["round"] != state.round:
+            return {}
+        patient_scores = {
+            row["client"]: {"split": "test", "beats": int(row["beats"]), "macro_f1": row["personal_f1"]}
+            for row in result["per_patient"]
+        }
+        same_global_model = run.method.has_global_model or result["protocol"] == protocol
+        means = {name: value for name, value in result["scores"].items() if same_global_model or name != "T_g"}
+        classes = [{name: row[name] for name in _OF_CLASS} for row in result.get("per_class", ())]
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise BundleError(path, f"lacks {problem}", "scores", again) from None
+    return {"": {"split": "test", **means, **({"per_class": classes} if same_global_model else {})}, **patient_scores}

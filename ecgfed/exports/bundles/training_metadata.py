@@ -1,0 +1,59 @@
+"""Training metadata of a bundle: synthetic or not, beats per class, and digests of the recordings."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.cohort.cohort import Client, Cohort
+from ecgfed.domain.cohort.split import TRAIN
+
+
+def _training_rows(cohort: Cohort, client: Client, leave_out: str) -> NDArray[np.int64]:
+    rows = cohort.rows(client, TRAIN)
+    return cohort.usable(rows, leave_out)
+
+
+def training_metadata(cohort: Cohort, leave_out: str) -> dict[str, Any]:
+    """Return ``trained_on`` of a manifest.
+
+    Args:
+        cohort: of the run.
+        leave_out: excluded training beats, as in ``TrainPlan``.
+    """
+    counts = np.zeros(len(cohort.classes), np.int64)
+    for client in cohort.federation:
+        counts += np.bincount(cohort.label[_training_rows(cohort, client, leave_out)], minlength=len(counts))
+    return {
+        "synthetic": _is_synthetic(cohort),
+        "clients": len(cohort.federation),
+        "class_counts": {name: int(count) for name, count in zip(cohort.classes, counts, strict=True)},
+        "recordings": _digests(cohort),
+    }
+
+
+def classes_of(cohort: Cohort, client: Client, leave_out: str) -> tuple[str, ...]:
+    """Return the classes of a client's training beats."""
+    present = np.unique(cohort.label[_training_rows(cohort, client, leave_out)])
+    return tuple(cohort.classes[number] for number in present.tolist())
+
+
+def _records(cohort: Cohort) -> list[dict[str, Any]]:
+    """Return the entries of the training recordings in ``cohort.json``."""
+    took_part = {name for client in cohort.federation for name in client.records}
+    return [record for record in cohort.meta.get("records", ()) if record["name"] in took_part]
+
+
+def _is_synthetic(cohort: Cohort) -> bool:
+    """Return whether all patients are synthetic: from ``prepare demo``, or marked so in the records."""
+    records = _records(cohort)
+    return bool(
+        cohort.meta["kind"] == "demo" or (records and all(record.get("synthetic") is True for record in records))
+    )
+
+
+def _digests(cohort: Cohort) -> list[str] | None:
+    """Return the sorted SHA-256 of the recordings' files without headers; None if the cohort lacks them."""
+    files = [file for record in _records(cohort) for file in record.get("sha256", {}).items()]
+    digests = {digest for name, digest in files if not name.casefold().endswith(".hea")}
+    return sorted(digests) if digests else None

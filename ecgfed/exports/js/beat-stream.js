@@ -1,0 +1,252 @@
+/** One recording that comes as a stream: R peaks, windows, features and answers, step by step (ecgfed/domain/beats/stream.py). */
+
+import { BandStream } from "./band-stream.js";
+import { ContextStream } from "./context.js";
+import { joined, rint } from "./numbers.js";
+import { QrsDetector } from "./qrs.js";
+import { QualityStream } from "./quality-stream.js";
+import { NO_SIGNAL, REASONS } from "./quality.js";
+import { intervalsS, rrFeatures } from "./rr.js";
+import { Samples } from "./samples.js";
+import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
+
+/** @typedef {import("./index.d.ts").StreamBeat} StreamBeat */
+/** @typedef {import("./classifier.js").Classifier} Classifier */
+/**
+ * A beat on its way.
+ * @typedef {{sample: number, windowMv: Float32Array, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
+ */
+/**
+ * What a stream is told of, once for all its recordings.
+ * @typedef {{fsHz: number, leads: number, lead: number, railsMv: number[], early: boolean, drift: import("./drift.js").Drift}} About
+ */
+
+/** Intervals of version 1 that a beat's features look back at, and the beat that ends the first of them. */
+const RR_BACK = 11;
+/** Stretches are kept for so long: no interval is longer than ten seconds. */
+const KEPT_S = 30;
+/** Everything is looked at so often, as Python does it; quality every so many times. */
+const STEP_S = 0.25;
+const QUALITY_STEPS = 4;
+/** No peak is found later than this after it. */
+const DETECTED_WITHIN_S = 6;
+/** How long a gap has to last to be passed over in leaps, how long a leap is at most, how much of a gap is laid out. */
+const DEAD_S = 90;
+const LEAP_S = 600;
+const GAP_AT_ONCE_S = 600;
+
+/** @param {Float64Array[]} rows @param {number} start @param {number} stop */
+const anyFinite = (rows, start, stop) => rows.some((row) => row.subarray(start, stop).some(Number.isFinite));
+
+/** Finds and classifies the beats of one recording. */
+export class BeatStream {
+  /** @param {Classifier} classifier @param {About} about */
+  constructor(classifier, { fsHz, leads, lead, railsMv, early, drift }) {
+    this.classifier = classifier;
+    this.fsHz = fsHz;
+    this.lead = lead;
+    this.early = early;
+    this.drift = drift;
+    this.step = Math.max(1, rint(STEP_S * fsHz));
+    this.detector = new QrsDetector(fsHz, leads, lead);
+    this.samples = new Samples();
+    this.quality = new QualityStream(this.samples, fsHz, railsMv);
+    this.band = new BandStream(fsHz);
+    this.context = new ContextStream();
+    this.lastPeak = 0; // the last R peak that was found, 0 before the first one
+    this.validUntil = 0; // the end of the last step in which some lead showed something
+    /** Samples that do not fill a step yet. @type {Float64Array[]} */
+    this.rest = Array.from({ length: leads }, () => new Float64Array(0));
+    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: StreamBeat | null}[]} */
+    this.found = [];
+    /** Beats whose RR features are not known yet. @type {Waiting[]} */
+    this.waiting = [];
+    /** The last R peaks, for RR features of version 1. @type {number[]} */
+    this.peaks = [];
+    this.before = -1; // the last R peak that is a beat
+  }
+
+  /** Take a gap, not all of its samples at once. @param {number} samples @returns {Promise<StreamBeat[]>} */
+  async pass(samples) {
+    const beats = [];
+    for (let left = samples; left > 0; ) {
+      const some = Math.min(left, rint(GAP_AT_ONCE_S * this.fsHz));
+      const row = new Float64Array(some).fill(NaN);
+      beats.push(...(await this.steps(this.rest.map(() => row))));
+      left -= some;
+    }
+    return beats;
+  }
+
+  /**
+   * Look at the stream at every whole step of it, however the samples come; a long gap passes in leaps.
+   * @param {Float64Array[]} chunk
+   * @returns {Promise<StreamBeat[]>}
+   */
+  async steps(chunk) {
+    const data = chunk.map((row, lead) => joined([this.rest[lead], row]));
+    const beats = [];
+    let at = 0;
+    try {
+      while (data[0].length - at >= this.step) {
+        const leap = this.dead ? this.leap(data[0].length - at) : 0;
+        const some = leap > this.step && !anyFinite(data, at, at + leap) ? leap : this.step;
+        const part = data.map((row) => row.subarray(at, at + some));
+        at += some;
+        beats.push(...(await this.take(part, false)));
+      }
+    } finally { // a model that failed costs these beats, and not the numbers of those that follow
+      this.rest = data.map((row) => row.slice(at));
+    }
+    return beats;
+  }
+
+  /** Whether nothing has been recorded for so long that nothing is left to say: then a gap may pass in leaps. */
+  get dead() {
+    return this.samples.stop - this.validUntil > DEAD_S * this.fsHz && !this.found.length && this.qualityIsDue;
+  }
+
+  get qualityIsDue() {
+    return this.samples.stop % (QUALITY_STEPS * this.step) === 0;
+  }
+
+  /** How many of so many missing samples may be taken at once: whole looks at quality. @param {number} missing */
+  leap(missing) {
+    const unit = QUALITY_STEPS * this.step;
+    return Math.floor(Math.min(missing, rint(LEAP_S * this.fsHz)) / unit) * unit;
+  }
+
+  /** Nothing follows; return the beats that are left. */
+  async finish() {
+    const left = await this.steps(this.rest.map((row) => row.subarray(0, 0))); // whole steps that an error left
+    return [...left, ...(await this.take(this.rest, true))];
+  }
+
+  /**
+   * Take one step.
+   * @param {Float64Array[]} data
+   * @param {boolean} ended
+   * @returns {Promise<StreamBeat[]>}
+   */
+  async take(data, ended) {
+    const peaks = data[0].length ? this.detector.push(data) : [];
+    if (ended) peaks.push(...this.detector.finish());
+    this.samples.append(data[this.lead]);
+    this.band.push(data[this.lead]);
+    if (anyFinite(data, 0, data[0].length)) this.validUntil = this.samples.stop;
+    if (ended) this.band.finish();
+    if (ended || this.qualityIsDue) this.quality.look(ended);
+    this.samples.forget(this.quality.needed);
+    this.lastPeak = peaks.at(-1) ?? this.lastPeak;
+    for (const peak of peaks) this.found.push({ peak, cut: null, told: null });
+    for (const one of this.found) one.cut ??= this.band.window(one.peak);
+    const beats = await this.decided(ended);
+    if (this.early && !ended) beats.push(...(await this.soon()));
+    this.quality.forget(Math.min(this.before, this.quality.decided) - KEPT_S * this.fsHz);
+    const silent = Math.max(this.samples.stop - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
+    if (this.samples.stop) this.drift.quiet(this.samples.stop / this.fsHz, silent / this.fsHz);
+    return beats;
+  }
+
+  /** @param {boolean} ended @returns {Promise<StreamBeat[]>} */
+  async decided(ended) {
+    /** @type {StreamBeat[]} */
+    const withdrawn = [];
+    while (this.found.length) {
+      const { peak, cut, told } = this.found[0];
+      if (cut === null || (!ended && this.quality.decided < windowSpan(this.fsHz, peak)[1])) break;
+      this.found.shift();
+      if (!this.quality.spans(["spike"]).inside(peak)) this.add(this.judged(peak, cut, this.before));
+      else if (told) withdrawn.push({ ...told, stage: "withdrawn" });
+    }
+    const ready = this.withFeatures(ended);
+    const answers = await this.classifier.answers(ready.map((one) => one.windowMv), ready.map((one) => /** @type {Float32Array} */ (one.rr)));
+    const beats = answers.map((answer, i) => this.beat(ready[i], answer, "final"));
+    beats.forEach((beat, i) => this.drift.add(beat, ready[i].windowMv));
+    return [...beats, ...withdrawn];
+  }
+
+  /**
+   * @param {Waiting} one
+   * @param {import("./classifier.js").Answer} answer
+   * @param {StreamBeat["stage"]} stage
+   * @returns {StreamBeat}
+   */
+  beat(one, answer, stage) {
+    return { ...this.classifier.beat(one.sample, this.fsHz, one.flags, one.poor, answer), stage };
+  }
+
+  /**
+   * @param {number} peak
+   * @param {{windowMv: Float32Array, padded: boolean}} cut
+   * @param {number} before the R peak before it, -1 for none
+   * @returns {Waiting}
+   */
+  judged(peak, { windowMv, padded }, before) {
+    const [start, stop] = windowSpan(this.fsHz, peak);
+    const poor = REASONS.filter((reason) => this.quality.spans([reason]).overlap(start, stop));
+    const lost = this.quality.spans(NO_SIGNAL);
+    const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
+    const beforeS = before < 0 ? NaN : intervalsS([before, peak], this.fsHz, lost.edges())[1];
+    return { sample: peak, windowMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS, rr: null };
+  }
+
+  /** @param {Waiting} beat */
+  add(beat) {
+    this.before = beat.sample;
+    this.waiting.push(beat);
+    const { rrVersion } = this.classifier;
+    if (rrVersion === 2) this.give(this.context.push([beat]));
+    else if (rrVersion === 1) this.giveFirst(beat.sample);
+    else beat.rr = new Float32Array(0);
+  }
+
+  /** Features of version 1 of the beat before the last: it needed the last one. @param {number} peak */
+  giveFirst(peak) {
+    this.peaks = [...this.peaks, peak].slice(-RR_BACK - 1);
+    const many = this.peaks.length;
+    if (many > 1) this.give([rrFeatures(this.peaks, this.fsHz)[many - 2]]);
+  }
+
+  /** @param {Float32Array[]} features of the beats that follow those given before */
+  give(features) {
+    let at = this.waiting.findIndex((one) => one.rr === null);
+    for (const one of features) this.waiting[at++].rr = one;
+  }
+
+  /** Take out the beats whose features are known. @param {boolean} ended */
+  withFeatures(ended) {
+    if (ended && this.classifier.rrVersion === 2) this.give(this.context.finish());
+    if (ended && this.classifier.rrVersion === 1 && this.peaks.length) {
+      this.give([rrFeatures(this.peaks, this.fsHz)[this.peaks.length - 1]]);
+    }
+    const first = this.waiting.findIndex((one) => one.rr === null);
+    return this.waiting.splice(0, first < 0 ? this.waiting.length : first);
+  }
+
+  /** What the beats that were found since would be if none followed. @returns {Promise<StreamBeat[]>} */
+  async soon() {
+    const fresh = this.found.filter((one) => one.cut !== null);
+    if (fresh.every((one) => one.told !== null)) return [];
+    const spikes = this.quality.spans(["spike"]);
+    let before = this.before;
+    const known = fresh.filter((one) => !spikes.inside(one.peak));
+    const beats = known.map((one) => {
+      const beat = this.judged(one.peak, /** @type {NonNullable<typeof one.cut>} */ (one.cut), before);
+      before = one.peak;
+      return beat;
+    });
+    const features = this.earlyFeatures(beats);
+    const wanted = known.map((_, i) => i).filter((i) => known[i].told === null);
+    const answers = await this.classifier.answers(wanted.map((i) => beats[i].windowMv), wanted.map((i) => features[i]));
+    return answers.map((answer, i) => (known[wanted[i]].told = this.beat(beats[wanted[i]], answer, "early")));
+  }
+
+  /** @param {Waiting[]} beats @returns {Float32Array[]} */
+  earlyFeatures(beats) {
+    const { rrVersion } = this.classifier;
+    if (rrVersion === 2) return this.context.early(beats);
+    if (rrVersion === 0) return beats.map(() => new Float32Array(0));
+    return rrFeatures([...this.peaks, ...beats.map((one) => one.sample)], this.fsHz).slice(-beats.length);
+  }
+}

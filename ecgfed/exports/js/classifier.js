@@ -1,0 +1,273 @@
+/** A chain of graphs: beats in, classes with probabilities out (ecgfed/exports/device/classifier.py, certainty.py). */
+
+import { detectAroundGaps } from "./around-gaps.js";
+import { BundleError, RecordError } from "./errors.js";
+import { chooseLead } from "./leads.js";
+import { millivoltRow, shapeOf } from "./millivolt.js";
+import { argMax } from "./numbers.js";
+import { REASONS, leadQuality } from "./quality.js";
+import { checkFs } from "./units.js";
+import { RR_NAMES, WINDOW_SAMPLES, windowSpan, windowsAround } from "./windows.js";
+
+/** @typedef {import("./index.d.ts").Beat} Beat */
+/** @typedef {import("./index.d.ts").Recording} Recording */
+/** @typedef {import("./windows.js").Windows} Windows */
+/**
+ * A graph's file, its session in ONNX Runtime, and how many examples it takes at once, no more and no fewer; null where
+ * that is open.
+ * @typedef {{name: string, session: any, batch: number | null}} Graph
+ */
+/** @typedef {{label: number, probability: Float32Array, far: boolean, uncertain: boolean}} Answer */
+
+/** Examples that are run at once. */
+const AT_ONCE = 32;
+const f = Math.fround;
+
+/**
+ * Probabilities of logits, in float32.
+ * @param {Float32Array} logits of one beat
+ * @param {number} temperature
+ */
+export function softmax(logits, temperature) {
+  const scaled = logits.map((one) => one / f(temperature));
+  const highest = scaled.reduce((high, one) => Math.max(high, one), -Infinity);
+  const shifted = Array.from(scaled, (one) => Math.exp(f(one - highest)));
+  const sum = shifted.reduce((total, one) => total + one, 0);
+  return Float32Array.from(shifted, (one) => one / sum);
+}
+
+/** A chain of graphs with what its probabilities are worth. Made by `Bundle.classifier`. */
+export class Classifier {
+  /**
+   * @param {object} parts
+   * @param {any} parts.ort ONNX Runtime
+   * @param {Graph[]} parts.chain
+   * @param {Graph | null} parts.far measures how far a beat is from typical ones
+   * @param {number} parts.farThreshold
+   * @param {readonly string[]} parts.classes
+   * @param {readonly string[]} parts.symbols the WFDB symbol of each class
+   * @param {readonly string[]} parts.leads in order of preference
+   * @param {0 | 1 | 2} parts.rrVersion
+   * @param {{temperature: number, threshold: number}} parts.certainty
+   */
+  constructor({ ort, chain, far, farThreshold, classes, symbols, leads, rrVersion, certainty }) {
+    this.ort = ort;
+    this.chain = chain;
+    this.far = far;
+    this.farThreshold = f(farThreshold);
+    this.classes = classes;
+    this.symbols = symbols;
+    this.leads = leads;
+    this.rrVersion = rrVersion;
+    this.certainty = certainty;
+  }
+
+  /**
+   * Return the logits of beats, a row for each.
+   * @param {Float32Array[]} windowMv 256 samples each, millivolt at 360 Hz, filtered
+   * @param {Float32Array[]} rr RR features of the version `rrVersion`
+   */
+  async logits(windowMv, rr) {
+    const found = [];
+    for (let start = 0; start < windowMv.length; start += AT_ONCE) {
+      const some = { windowMv: windowMv.slice(start, start + AT_ONCE), rr: rr.slice(start, start + AT_ONCE) };
+      found.push(...(await this.runChain(some.windowMv, some.rr)));
+    }
+    return found;
+  }
+
+  /** @param {Float32Array[]} windowMv @param {Float32Array[]} rr */
+  async runChain(windowMv, rr) {
+    /** @type {Record<string, any>} */
+    let feeds = { window: this.tensor("window", windowMv, [1, WINDOW_SAMPLES]) };
+    if (this.rrVersion) feeds.rr = this.tensor("rr", rr, [RR_NAMES[this.rrVersion].length]);
+    let value;
+    for (const graph of this.chain) {
+      value = await this.run(graph, feeds, windowMv.length);
+      feeds = { [value.name]: value.tensor };
+    }
+    if (value?.name !== "logits" || value.width !== this.classes.length) {
+      throw new BundleError(this.chain[this.chain.length - 1].name, `gives ${value?.name}`, `logits of ${this.classes.length} classes`);
+    }
+    return value.rows;
+  }
+
+  /**
+   * @param {string} name
+   * @param {Float32Array[]} rows
+   * @param {number[]} shape of one
+   */
+  tensor(name, rows, shape) {
+    const size = shape.reduce((product, one) => product * one, 1);
+    const data = new Float32Array(rows.length * size);
+    rows.forEach((row, i) => {
+      if (row.length !== size || !row.every(Number.isFinite)) throw new RecordError(name, "values that are not finite, or too few", `${size} numbers a beat`);
+      data.set(row, i * size);
+    });
+    return new this.ort.Tensor("float32", data, [rows.length, ...shape]);
+  }
+
+  /**
+   * Run one graph for some beats.
+   * @param {Graph} graph
+   * @param {Record<string, any>} feeds
+   * @param {number} beats
+   */
+  async run(graph, feeds, beats) {
+    const { inputNames, outputNames } = graph.session;
+    if (outputNames.length !== 1 || inputNames.some((/** @type {string} */ name) => !feeds[name])) {
+      throw new BundleError(graph.name, `takes ${inputNames.join(" and ")}, gives ${outputNames.join(" and ")}`, "what its chain gives it, and one value");
+    }
+    const size = graph.batch ?? beats;
+    const found = [];
+    for (let start = 0; start < beats; start += size) {
+      const given = Object.fromEntries(inputNames.map((/** @type {string} */ name) => [name, this.part(feeds[name], start, size, beats)]));
+      found.push(await this.runPart(graph, given, size));
+    }
+    const width = found[0].dims[1];
+    const whole = found.length === 1 && size === beats;
+    const data = whole ? found[0].data : new Float32Array(found.length * size * width);
+    if (!whole) found.forEach((one, i) => data.set(one.data, i * size * width));
+    const tensor = whole ? found[0] : new this.ort.Tensor("float32", data.slice(0, beats * width), [beats, width]);
+    const rows = Array.from({ length: beats }, (_, i) => data.slice(i * width, (i + 1) * width));
+    return { name: outputNames[0], width, tensor, rows };
+  }
+
+  /**
+   * Return some examples of a batch, the last one filling up what a graph takes at once.
+   * @param {any} tensor
+   * @param {number} start
+   * @param {number} size
+   * @param {number} beats
+   */
+  part(tensor, start, size, beats) {
+    if (size === beats) return tensor;
+    const width = tensor.data.length / beats;
+    const data = new Float32Array(size * width);
+    for (let i = 0; i < size; i += 1) {
+      const at = Math.min(start + i, beats - 1);
+      data.set(tensor.data.subarray(at * width, (at + 1) * width), i * width);
+    }
+    return new this.ort.Tensor("float32", data, [size, ...tensor.dims.slice(1)]);
+  }
+
+  /** @param {Graph} graph @param {Record<string, any>} given @param {number} beats */
+  async runPart(graph, given, beats) {
+    let tensor;
+    try {
+      tensor = (await graph.session.run(given))[graph.session.outputNames[0]];
+    } catch (problem) {
+      throw new BundleError(graph.name, `failed on ${beats} beats (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
+    }
+    const { data, dims } = tensor;
+    if (!(data instanceof Float32Array) || dims.length !== 2 || dims[0] !== beats) throw new BundleError(graph.name, `gave shape ${dims}`, "a row for each beat");
+    if (!data.every(Number.isFinite)) throw new BundleError(graph.name, "gives numbers that are not finite", "finite numbers", "train and export again");
+    return tensor;
+  }
+
+  /**
+   * Say of beats that have been cut what they are.
+   * @param {Float32Array[]} windowMv
+   * @param {Float32Array[]} rr
+   * @returns {Promise<Answer[]>}
+   */
+  async answers(windowMv, rr) {
+    const logits = await this.logits(windowMv, rr);
+    const distance = await this.distances(windowMv);
+    const { temperature, threshold } = this.certainty;
+    return logits.map((row, i) => {
+      const probability = softmax(row, temperature);
+      if (!probability.every(Number.isFinite)) {
+        const { name } = this.chain[this.chain.length - 1];
+        throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
+      }
+      const label = argMax(probability);
+      const far = distance !== null && distance[i] > this.farThreshold;
+      const uncertain = probability[label] < f(threshold) || threshold >= 1 || far;
+      return { label, probability, far, uncertain };
+    });
+  }
+
+  /** How far beats are from typical ones; null where nobody can say. @param {Float32Array[]} windowMv */
+  async distances(windowMv) {
+    if (this.far === null) return null;
+    const found = new Float32Array(windowMv.length);
+    for (let start = 0; start < windowMv.length; start += AT_ONCE) {
+      const some = windowMv.slice(start, start + AT_ONCE);
+      const { rows } = await this.run(this.far, { window: this.tensor("window", some, [1, WINDOW_SAMPLES]) }, some.length);
+      rows.forEach((/** @type {Float32Array} */ row, /** @type {number} */ i) => (found[start + i] = row[0]));
+    }
+    return found;
+  }
+
+  /**
+   * Find and classify every beat of a recording, as `ecgfed predict` does. Research use only, not for diagnosis.
+   * @param {Recording} recording
+   * @param {{lead?: string | number, railsMv?: number[]}} [options] another lead than the bundle's; the values at which
+   *     the recorder's converter ends, in place of the lead's own extremes
+   * @returns {Promise<Beat[]>}
+   */
+  async classify(recording, options = {}) {
+    const { fsHz, signalsMv } = checkedRecording(recording);
+    const lead = leadOf(recording, this.leads, options.lead);
+    const quality = leadQuality(signalsMv[lead], fsHz, options.railsMv);
+    const peaks = detectAroundGaps(signalsMv, fsHz, quality, lead, recording.name ?? "recording");
+    const windows = windowsAround(signalsMv[lead], fsHz, peaks, quality, this.rrVersion || 1);
+    const answers = await this.answers(windows.windowMv, windows.rr);
+    const bad = REASONS.map((reason) => ({ reason, spans: quality.spans([reason]) }));
+    return answers.map((answer, i) => {
+      const [start, stop] = windowSpan(fsHz, peaks[i]);
+      const poor = bad.filter(({ spans }) => spans.overlap(start, stop)).map(({ reason }) => reason);
+      return this.beat(peaks[i], fsHz, windows.flags[i], poor, answer);
+    });
+  }
+
+  /**
+   * @param {number} sample
+   * @param {number} fsHz
+   * @param {number} flags
+   * @param {string[]} poor
+   * @param {Answer} answer
+   * @returns {Beat}
+   */
+  beat(sample, fsHz, flags, poor, answer) {
+    const { label, probability, far, uncertain } = answer;
+    return {
+      sample, timeS: sample / fsHz, label, class: this.classes[label], symbol: this.symbols[label],
+      probability: probability[label], probabilities: probability, flags, poorQuality: poor.join("+"), uncertain, far,
+    };
+  }
+}
+
+/** Refuse what is no recording; return its samples as float64. @param {Recording} recording */
+export function checkedRecording(recording) {
+  if (recording === null || typeof recording !== "object") {
+    throw new RecordError("recording", `is ${recording === null ? "null" : typeof recording}`, "{ fsHz, signalsMv, leads }", "read one with readRecording");
+  }
+  const name = recording.name ?? "recording";
+  const { fsHz } = recording;
+  checkFs(fsHz, name, String(fsHz).slice(0, 40), "say the recording's own");
+  if (!Array.isArray(recording.signalsMv) || recording.signalsMv.some((row) => typeof row === "number")) {
+    throw new RecordError(name, `signalsMv: ${shapeOf(recording.signalsMv)}`, "an array with a row for each lead");
+  }
+  const signalsMv = recording.signalsMv.map((row, i) => millivoltRow(row, `${name}, row ${i} of signalsMv`));
+  if (!signalsMv.length || !signalsMv[0].length) throw new RecordError(name, "holds no samples");
+  if (signalsMv.some((row) => row.length !== signalsMv[0].length)) throw new RecordError(name, "has leads of different lengths", "one length");
+  return { fsHz, signalsMv };
+}
+
+/**
+ * Return the row of the lead in use.
+ * @param {Recording} recording
+ * @param {readonly string[]} leads the bundle's, in order of preference
+ * @param {string | number} [asked] another one
+ */
+export function leadOf(recording, leads, asked) {
+  const many = recording.signalsMv.length;
+  const name = recording.name ?? "recording";
+  if (typeof asked === "number") {
+    if (!(Number.isInteger(asked) && asked >= 0 && asked < many)) throw new RecordError(name, `has no lead number ${asked}`, `0 to ${many - 1}`);
+    return asked;
+  }
+  return chooseLead(recording.leads ?? [], name, asked === undefined ? leads : [asked], recording.units);
+}

@@ -1,0 +1,184 @@
+/**
+ * Whether a patient's beats have changed since the first minutes (ecgfed/exports/device/drift.py, docs/stream.md): counts of
+ * whole numbers over the last beats against those of the first ones, the same values in both languages to the last bit.
+ */
+
+import { argMax, rint } from "./numbers.js";
+import { limited } from "./quality.js";
+import { FLAG_POOR_QUALITY } from "./windows.js";
+
+/** A beat's shape is the mean of every four samples of its window, in whole microvolts. */
+const SHAPE = 64;
+const EACH = 4;
+/** The QRS in a window. */
+const QRS = [75, 136];
+/** Changes that are remembered, the last ones. */
+const KEPT_EVENTS = 1000;
+
+/** What may have changed, and what is to be done: the words of a line. @type {Readonly<Record<string, string>>} */
+export const DRIFT_REASONS = Object.freeze({
+  far: "more beats than before look like none the model was trained on",
+  uncertain: "more beats than before have a class that is not sure",
+  classes: "the classes are no longer those of the first minutes",
+  shape: "the commonest beats have another shape than in the first minutes",
+  size: "the QRS has another height than in the first minutes: was the gain or the electrode changed?",
+  poor: "the signal has become poor: look at the electrodes",
+  silence: "no beat has come for a minute: look at the electrodes",
+});
+/** Reasons that speak of the signal, where new labels would not help. */
+const OF_THE_SIGNAL = ["poor", "silence"];
+
+/** When a change counts: see `DriftBounds` in index.d.ts. @type {import("./index.d.ts").DriftBounds} */
+export const DRIFT_BOUNDS = Object.freeze({
+  first: 300, last: 200, far: 0.2, uncertain: 0.65, classes: 0.65, shape: 0.2, poor: 0.5, size: 1.9, silenceS: 60, end: 0.5,
+});
+
+/** @typedef {{label: number, uncertain: number, far: number, poor: boolean, sizeUv: number, shapeUv: number[]}} Counted */
+
+/** How many of some beats are what; sizes and shapes added up for each class. */
+class Counts {
+  /** @param {number} classes */
+  constructor(classes) {
+    this.beats = 0;
+    this.good = 0;
+    this.uncertain = 0;
+    this.far = 0;
+    /** @type {number[]} */
+    this.label = new Array(classes).fill(0);
+    /** @type {number[]} */
+    this.sizeUv = new Array(classes).fill(0);
+    this.shapeUv = Array.from({ length: classes }, () => new Float64Array(SHAPE));
+  }
+
+  /** Count a beat, or with `times` -1 no longer. @param {Counted} beat @param {1 | -1} times */
+  add(beat, times = 1) {
+    this.beats += times;
+    if (beat.poor) return;
+    this.good += times;
+    this.uncertain += times * beat.uncertain;
+    this.far += times * beat.far;
+    this.label[beat.label] += times;
+    this.sizeUv[beat.label] += times * beat.sizeUv;
+    const sums = this.shapeUv[beat.label];
+    beat.shapeUv.forEach((one, i) => (sums[i] += times * one));
+  }
+}
+
+/** @param {number} part @param {number} whole */
+const share = (part, whole) => (whole ? part / whole : 0);
+
+/** Whole numbers less their mean, times how many there are: whole numbers again. @param {Float64Array} sums */
+function aboutMean(sums) {
+  const total = sums.reduce((sum, one) => sum + one, 0);
+  return Array.from(sums, (one) => BigInt(sums.length * one - total));
+}
+
+/** The sum of products, rounded once. @param {bigint[]} one @param {bigint[]} other */
+const product = (one, other) => Number(one.reduce((sum, value, i) => sum + value * other[i], 0n));
+
+/** Watches the answers of a stream. */
+export class Drift {
+  /** @param {number} classes how many there are @param {Partial<import("./index.d.ts").DriftBounds>} [bounds] */
+  constructor(classes, bounds = {}) {
+    this.classes = classes;
+    this.bounds = { ...DRIFT_BOUNDS, ...bounds };
+    this.atFirst = new Counts(classes);
+    this.now = new Counts(classes);
+    /** @type {Counted[]} */
+    this.last = [];
+    /** What has changed and is so still, and since when, in seconds. @type {Map<string, number>} */
+    this.on = new Map();
+    /** Of the last beat, in seconds. */
+    this.toldS = 0;
+    /** @type {import("./index.d.ts").DriftEvent[]} */
+    this.events = [];
+  }
+
+  /** Take the beats to come as the first ones: after new labels, or with another patient. */
+  restart() {
+    Object.assign(this, new Drift(this.classes, this.bounds));
+  }
+
+  /** What has changed and is so still, in order of `DRIFT_REASONS`. @returns {string[]} */
+  get reasons() {
+    return Object.keys(DRIFT_REASONS).filter((reason) => this.on.has(reason));
+  }
+
+  /** Whether this patient's beats have changed: new labels are worth having. */
+  get labelAgain() {
+    return this.reasons.some((reason) => !OF_THE_SIGNAL.includes(reason));
+  }
+
+  /** One sentence, or "" where nothing has changed. */
+  get text() {
+    if (!this.on.size) return "";
+    const what = this.reasons.map((reason) => DRIFT_REASONS[reason]).join("; ");
+    if (this.labelAgain) return `This patient's beats have changed: label some again (${what}).`;
+    return `${what[0].toUpperCase()}${what.slice(1)}.`;
+  }
+
+  /** How much of its bound each change is; 0 before it is known. @returns {Record<string, number>} */
+  get values() {
+    const { atFirst: first, now, bounds } = this;
+    const found = { far: 0, uncertain: 0, classes: 0, shape: 0, size: 0, poor: 0 };
+    if (first.good < bounds.first || now.beats < bounds.last) return found;
+    found.poor = (share(now.beats - now.good, now.beats) - share(first.beats - first.good, first.beats)) / bounds.poor;
+    if (now.good * 4 < bounds.last) return found;
+    found.far = (share(now.far, now.good) - share(first.far, first.good)) / bounds.far;
+    found.uncertain = (share(now.uncertain, now.good) - share(first.uncertain, first.good)) / bounds.uncertain;
+    const apart = now.label.reduce((sum, one, i) => sum + Math.abs(one * first.good - first.label[i] * now.good), 0);
+    found.classes = apart / (2 * now.good * first.good) / bounds.classes;
+    return { ...found, ...this.usualBeat() };
+  }
+
+  /** How the mean beat of the class that was the commonest has changed; 0 where too few of the last beats have it. */
+  usualBeat() {
+    const { atFirst: first, now, bounds } = this;
+    const usual = argMax(first.label);
+    const [before, after] = [first.sizeUv[usual], now.sizeUv[usual]];
+    if (now.label[usual] * 4 < bounds.last || !before || !after) return { shape: 0, size: 0 };
+    const times = (after * first.label[usual]) / (before * now.label[usual]);
+    const [one, other] = [aboutMean(first.shapeUv[usual]), aboutMean(now.shapeUv[usual])];
+    const alike = product(one, other) / Math.max(Math.sqrt(product(one, one) * product(other, other)), 1e-9);
+    return { shape: (1 - alike) / bounds.shape, size: (Math.max(times, 1 / times) - 1) / (bounds.size - 1) };
+  }
+
+  /**
+   * Take one beat, as a stream tells it finally.
+   * @param {{timeS: number, label: number, uncertain: boolean, far: boolean, flags: number}} beat
+   * @param {ArrayLike<number>} windowMv its window, 256 samples in millivolt
+   */
+  add({ timeS, label, uncertain, far, flags }, windowMv) {
+    const uv = Array.from(windowMv, (one) => rint(1000 * limited(one)));
+    const shapeUv = Array.from({ length: SHAPE }, (_, i) => {
+      return Math.floor(uv.slice(EACH * i, EACH * (i + 1)).reduce((sum, one) => sum + one, 0) / EACH);
+    });
+    const qrs = uv.slice(QRS[0], QRS[1]);
+    const sizeUv = Math.max(...qrs) - Math.min(...qrs);
+    const beat = { label, uncertain: Number(uncertain), far: Number(far), poor: Boolean(flags & FLAG_POOR_QUALITY), sizeUv, shapeUv };
+    this.toldS = timeS;
+    if (this.atFirst.good < this.bounds.first) this.atFirst.add(beat);
+    this.last.push(beat);
+    this.now.add(beat);
+    if (this.last.length > this.bounds.last) this.now.add(/** @type {Counted} */ (this.last.shift()), -1);
+    for (const [reason, value] of Object.entries(this.values)) this.set(reason, value, timeS);
+  }
+
+  /**
+   * Say how long no beat has come, found or told: a stream tells a beat's answer late, and silence at once.
+   * @param {number} timeS since the stream's start
+   * @param {number} forS since the last R peak, or the start
+   */
+  quiet(timeS, forS) {
+    this.set("silence", forS / this.bounds.silenceS, timeS);
+  }
+
+  /** @param {string} reason @param {number} value @param {number} timeS */
+  set(reason, value, timeS) {
+    const began = !this.on.has(reason) && value > 1;
+    if (!began && !(this.on.has(reason) && value < this.bounds.end)) return;
+    if (began) this.on.set(reason, timeS);
+    else this.on.delete(reason);
+    this.events = [...this.events, { timeS, reason, began }].slice(-KEPT_EVENTS);
+  }
+}

@@ -1,0 +1,158 @@
+/** EDF and EDF+, the gaps of EDF+D as NaN (ecgfed/domain/record/edf_files.py; https://www.edfplus.info/specs/). */
+
+import { RecordError } from "./errors.js";
+import { areEcg, chooseLead, distinct } from "./leads.js";
+import { rint } from "./numbers.js";
+import { MILLIVOLT, UNITS, checkFs, checkSamples, numberOf } from "./units.js";
+import { textOf } from "./wfdb.js";
+
+/** @typedef {import("./index.d.ts").NamedFile} NamedFile */
+/** @typedef {{name: string, unit: string, least: number, most: number, low: number, high: number, samples: number, first: number}} Channel */
+
+const ANNOTATIONS = "EDF Annotations";
+const KIND = /^(?:ECG|EKG)[ :_-]+(?=\S)/i;
+const FETCH = "fetch or copy it again";
+
+/** @param {Uint8Array} raw */
+const plain = (raw) => textOf(raw).replace(/^[ \0]+|[ \0]+$/g, "");
+
+/** @param {Uint8Array} raw @param {string} where @param {string} field @param {number} low */
+function numberIn(raw, where, field, low) {
+  const text = plain(raw);
+  const value = numberOf(text);
+  if (!(value >= low && value < Infinity)) throw new RecordError(where, `${field} '${text}'`, "a valid number", "restore the header from its source");
+  return value;
+}
+
+/**
+ * Read the header and weigh it against the file's size.
+ * @param {string} where
+ * @param {Uint8Array} bytes
+ */
+function layoutOf(where, bytes) {
+  if (bytes.length < 256 || new TextDecoder("latin1").decode(bytes.subarray(0, 8)) !== "0       ") {
+    throw new RecordError(where, "is not EDF", "a header that begins with 0", "check that it is the right file");
+  }
+  const count = Math.trunc(numberIn(bytes.subarray(252, 256), where, "number of signals", 1));
+  const headerBytes = Math.trunc(numberIn(bytes.subarray(184, 192), where, "size of the header", 256));
+  if (headerBytes !== 256 * (count + 1)) throw new RecordError(where, `a header of ${headerBytes} bytes`, `${256 * (count + 1)} for ${count} signals`, "restore the header from its source");
+  if (bytes.length < headerBytes) throw new RecordError(where, "is cut short inside its header", `${headerBytes} bytes`, FETCH);
+  if (plain(bytes.subarray(236, 244)) === "-1") throw new RecordError(where, "was never closed (-1 data records)", "their number", "finish it with the recorder's own software");
+  const records = Math.trunc(numberIn(bytes.subarray(236, 244), where, "number of data records", 0));
+  if (!records) throw new RecordError(where, "holds no samples", "", "choose another file, or leave this one out");
+  const channels = channelsOf(where, bytes.subarray(256, headerBytes), count);
+  const perRecord = channels.reduce((sum, one) => sum + one.samples, 0);
+  const whole = Math.floor((bytes.length - headerBytes) / (2 * perRecord));
+  const left = bytes.length - headerBytes - 2 * perRecord * whole;
+  if (whole < records) throw new RecordError(where, `is cut short at ${whole} of ${records} data record${records === 1 ? "" : "s"}`, "", FETCH);
+  if (whole !== records || left) throw new RecordError(where, `holds ${whole} data record${whole === 1 ? "" : "s"} and ${left} bytes`, `${records} as its header says`, "restore the header from its source");
+  const durationS = numberIn(bytes.subarray(244, 252), where, "length of a data record", 0);
+  const gaps = plain(bytes.subarray(192, 236)).startsWith("EDF+D");
+  return { headerBytes, records, durationS, channels, perRecord, gaps };
+}
+
+/** @param {string} where @param {Uint8Array} rest @param {number} count @returns {Channel[]} */
+function channelsOf(where, rest, count) {
+  let first = 0;
+  return Array.from({ length: count }, (_, i) => {
+    const field = (/** @type {number} */ before, /** @type {number} */ width) => rest.subarray(before * count + width * i, before * count + width * (i + 1));
+    const label = plain(field(0, 16));
+    const samples = Math.trunc(numberIn(field(216, 8), where, `samples a data record of ${label}`, 1));
+    const ranges = [104, 112, 120, 128].map((before) => numberOf(plain(field(before, 8))));
+    const channel = { name: label, unit: plain(field(96, 8)), least: ranges[0], most: ranges[1], low: ranges[2], high: ranges[3], samples, first };
+    first += samples;
+    return channel;
+  });
+}
+
+/**
+ * Return the sample at which each data record begins; later than the one before ends where there is a gap.
+ * @param {string} where
+ * @param {Uint8Array} bytes
+ * @param {ReturnType<typeof layoutOf>} layout
+ * @param {number} fsHz
+ * @param {number} samples of a data record
+ */
+function startsOf(where, bytes, layout, fsHz, samples) {
+  if (!layout.gaps) return Array.from({ length: layout.records }, (_, i) => i * samples);
+  const times = layout.channels.find((one) => one.name === ANNOTATIONS);
+  if (!times) throw new RecordError(where, "is EDF+D without an annotation channel", "the times of its data records", FETCH);
+  let [begin, end] = [0, 0];
+  return Array.from({ length: layout.records }, (_, number) => {
+    const at = layout.headerBytes + 2 * (number * layout.perRecord + times.first);
+    const text = new TextDecoder("latin1").decode(bytes.subarray(at, at + Math.min(2 * times.samples, 40)));
+    const onset = /^([+-][0-9]{1,15}(?:\.[0-9]{0,15})?)[\x14\x15]/.exec(text);
+    if (!onset) throw new RecordError(where, `data record ${number + 1} does not say when it begins`, "EDF+ time-keeping");
+    if (number === 0) begin = Number(onset[1]);
+    const start = rint((Number(onset[1]) - begin) * fsHz);
+    if (start < end - 1) throw new RecordError(where, `data record ${number + 1} begins before the one ahead of it ends`, "order of time");
+    const placed = Math.abs(start - end) <= 1 ? end : start;
+    end = placed + samples;
+    return placed;
+  });
+}
+
+/** @param {string} where @param {Channel} channel @param {string} units */
+function perMillivolt(where, channel, units) {
+  const { low, high, least, most, name } = channel;
+  if (!(low < high && Number.isFinite(most - least) && least !== most)) {
+    throw new RecordError(where, `lead ${name} maps ${low}..${high} to ${least}..${most}`, "two ranges, neither of them empty", "restore the header from its source");
+  }
+  const stated = MILLIVOLT.get(channel.unit || units);
+  if (stated === undefined) throw new RecordError(where, `lead ${name} is in '${channel.unit}'`, UNITS, "correct the header's units");
+  return stated;
+}
+
+/**
+ * Read a recording: every ECG of the first one's sampling frequency whose unit is a voltage.
+ * @param {NamedFile} file
+ * @param {{units?: string}} how units, for a file that states none
+ */
+export function readEdf(file, how = {}) {
+  const { name: where, bytes } = file;
+  const layout = layoutOf(where, bytes);
+  const channels = layout.channels.filter((one) => one.name !== ANNOTATIONS);
+  if (!channels.length) throw new RecordError(where, "holds annotations only", "at least one lead", "choose another file, or leave this one out");
+  if (!layout.durationS) throw new RecordError(where, "data records of 0 s", "their length", "restore the header from its source");
+  const names = distinct(channels.map((one) => one.name.replace(KIND, "")));
+  const units = channels.map((one) => one.unit);
+  const chosen = channels[chooseLead(names, where, [], units)];
+  const exact = chosen.samples / layout.durationS;
+  const fsHz = Math.abs(exact - rint(exact)) <= 1e-9 * exact ? rint(exact) : exact;
+  checkFs(fsHz, where, String(fsHz), "check the header");
+  const starts = startsOf(where, bytes, layout, fsHz, chosen.samples);
+  const total = starts[starts.length - 1] + chosen.samples;
+  checkSamples(total, where);
+  const ecg = areEcg(names);
+  const rows = channels.map((_, i) => i).filter((i) => {
+    const one = channels[i];
+    return one === chosen || (ecg[i] && one.samples === chosen.samples && (MILLIVOLT.has(one.unit) || (!one.unit && how.units !== undefined)));
+  });
+  if (total > MOST_TIMES * layout.records * chosen.samples + 2 ** 23) throw new RecordError(where, `claims ${total} samples a lead`, "no more gaps than signal", "cut it into parts");
+  const signalsMv = rows.map((row) => signalOf(bytes, layout, channels[row], starts, total, perMillivolt(where, channels[row], how.units ?? "")));
+  return { name: where.replace(/\.edf$/i, ""), fsHz, leads: rows.map((row) => names[row]), units: rows.map((row) => units[row]), signalsMv };
+}
+
+/** Gaps may make a recording so many times longer. */
+const MOST_TIMES = 32;
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {ReturnType<typeof layoutOf>} layout
+ * @param {Channel} channel
+ * @param {number[]} starts
+ * @param {number} total
+ * @param {number} perMv
+ */
+function signalOf(bytes, layout, channel, starts, total, perMv) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + layout.headerBytes);
+  const scale = (channel.most - channel.least) / (channel.high - channel.low);
+  const out = new Float64Array(total).fill(NaN);
+  starts.forEach((start, record) => {
+    const at = 2 * (record * layout.perRecord + channel.first);
+    for (let i = 0; i < channel.samples; i += 1) {
+      out[start + i] = ((view.getInt16(at + 2 * i, true) - channel.low) * scale + channel.least) * perMv;
+    }
+  });
+  return out;
+}

@@ -1,0 +1,81 @@
+/** The band-pass every window has gone through (ecgfed/domain/signal/filters.py): 0.5 to 40 Hz, 4 s, delay compensated. */
+
+import { bandPass as design, convolved } from "./fir.js";
+import { rint } from "./numbers.js";
+
+export const BAND_HZ = Object.freeze([0.5, 40.0]);
+export const LENGTH_S = 4.0;
+export const DESCRIPTION = "FIR band-pass 0.5-40 Hz, Hamming, 4 s, linear phase, delay compensated";
+
+/**
+ * Return the filter's taps, an odd number, symmetric.
+ * @param {number} fsHz sampling frequency in Hz
+ */
+export function bandPassTaps(fsHz) {
+  return design(Math.floor(Math.trunc(LENGTH_S * fsHz) / 2) * 2 + 1, BAND_HZ[0], BAND_HZ[1], fsHz);
+}
+
+/**
+ * Filter a whole signal; before its start and behind its end it is taken to hold its first and last value.
+ * @param {Float64Array} signalMv (samples,) finite, millivolt
+ * @param {number} fsHz
+ */
+export function bandPass(signalMv, fsHz) {
+  return convolved(signalMv, bandPassTaps(fsHz));
+}
+
+/** A longer gap is not bridged by one straight line: a stream cannot wait for its end. */
+const LONGEST_BRIDGE_S = 10;
+
+/** Return how long a gap may be, in samples, to be bridged by one straight line. @param {number} fsHz */
+export function bridgeSamples(fsHz) {
+  return rint(LONGEST_BRIDGE_S * fsHz);
+}
+
+/** @typedef {{at: number, value: number} | null} Neighbour the last sample that is there before a part */
+
+/**
+ * Bridge what is missing. A gap of up to `longest` samples is a straight line between its neighbours. A longer one has
+ * the value before it, and for its last samples, half of `longest`, the value behind it. A gap at an end holds its
+ * one neighbour; a signal with no valid sample becomes zeros.
+ * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN where there is no sample
+ * @param {number} longest of a straight line, in samples
+ * @param {Uint8Array} [also] samples that are bridged as well
+ * @param {Neighbour} [before] of a part: its place counts from the part's first sample, so it is below 0
+ * @returns {Float64Array}
+ */
+export function fillGaps(signalMv, longest, also, before = null) {
+  const out = Float64Array.from(signalMv);
+  const gap = (/** @type {number} */ i) => !Number.isFinite(out[i]) || (also !== undefined && also[i] !== 0);
+  let last = before;
+  for (let i = 0, next = 0; i < out.length; i += 1) {
+    if (gap(i)) continue;
+    if (i > next) bridge(out, next, i, last, longest);
+    last = { at: i, value: out[i] };
+    next = i + 1;
+  }
+  if (last === null) out.fill(0);
+  else out.fill(last.value, Math.max(last.at + 1, 0));
+  return out;
+}
+
+/**
+ * Bridge what lies before a valid sample, as numpy's interp does.
+ * @param {Float64Array} out
+ * @param {number} from first sample to bridge
+ * @param {number} after the valid sample
+ * @param {Neighbour} before the valid sample before them
+ * @param {number} longest
+ */
+function bridge(out, from, after, before, longest) {
+  if (before === null) {
+    out.fill(out[after], from, after);
+  } else if (after - before.at - 1 > longest) {
+    const middle = Math.max(after - Math.floor(longest / 2), from);
+    out.fill(before.value, from, middle);
+    out.fill(out[after], middle, after);
+  } else {
+    const slope = (out[after] - before.value) / (after - before.at);
+    for (let i = from; i < after; i += 1) out[i] = slope * (i - before.at) + before.value;
+  }
+}

@@ -1,0 +1,66 @@
+/** Samples as callers hand them over: rows in millivolt, and one line for whatever is none (ecgfed/domain/record/checks.py). */
+
+import { RecordError } from "./errors.js";
+
+/** What a typed array is called, "" for anything else: the same whichever page or realm it comes from. @param {unknown} value */
+const typeOf = (value) => (ArrayBuffer.isView(value) ? Object.prototype.toString.call(value).slice(8, -1) : "");
+
+/** Whether a value is samples in a row, of whatever type. @param {unknown} value @returns {value is ArrayLike<unknown>} */
+const isRow = (value) => Array.isArray(value) || (typeOf(value) !== "" && typeOf(value) !== "DataView");
+
+/** What a value is, for an error. @param {unknown} value */
+function kindOf(value) {
+  if (value === null) return "null";
+  if (typeof value === "string") return `the text '${value.slice(0, 40)}'`;
+  return typeOf(value) || (typeof value === "object" ? "an object" : `${typeof value === "undefined" ? "" : `${typeof value} `}${String(value)}`);
+}
+
+/** The shape of samples, as Python writes it. @param {unknown} value */
+export function shapeOf(value) {
+  if (!isRow(value)) return kindOf(value);
+  const rows = Array.from(value);
+  if (!rows.length || !rows.every(isRow)) return rows.some(isRow) ? "rows and single values" : `shape (${rows.length},)`;
+  const lengths = new Set(rows.map((row) => /** @type {ArrayLike<unknown>} */ (row).length));
+  return lengths.size > 1 ? `rows of ${[...lengths].slice(0, 8).join(" and ")} samples` : `shape (${rows.length}, ${[...lengths][0]})`;
+}
+
+/**
+ * Return one row of samples as float64; whole numbers of an amplifier, texts and all else are refused.
+ * @param {unknown} row
+ * @param {string} where for errors
+ * @returns {Float64Array}
+ */
+export function millivoltRow(row, where) {
+  if (row instanceof Float64Array) return row;
+  const type = typeOf(row);
+  if (/^Float(?:16|32|64)Array$/.test(type)) return Float64Array.from(/** @type {Float32Array} */ (row));
+  if (type && type !== "DataView") {
+    throw new RecordError(where, `values of type ${type}`, "millivolts in floating point", "convert the amplifier's steps to millivolts first: (steps - zero) / gain");
+  }
+  if (!Array.isArray(row)) throw new RecordError(where, `is ${kindOf(row)}`, "an array of millivolts");
+  for (let i = 0; i < row.length; i += 1) { // a hole is undefined
+    if (typeof row[i] !== "number") throw new RecordError(where, `sample ${i} is ${kindOf(row[i])}`, "a number in millivolt, or NaN for a gap");
+  }
+  return Float64Array.from(row);
+}
+
+/**
+ * Return samples as rows of float64: a row for each lead, or of one lead its samples alone.
+ * @param {unknown} samples
+ * @param {number} leads how many there are
+ * @param {string} where for errors
+ * @returns {Float64Array[]}
+ */
+export function millivoltRows(samples, leads, where) {
+  if (!isRow(samples)) throw new RecordError(where, `is ${kindOf(samples)}`, wanted(leads));
+  if (leads === 1 && (!Array.isArray(samples) || !samples.some(isRow))) return [millivoltRow(samples, where)];
+  if (!Array.isArray(samples)) millivoltRow(samples, where); // a type that is no millivolt is said before the shape
+  const rows = /** @type {unknown[]} */ (Array.from(samples));
+  if (rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), wanted(leads));
+  const found = rows.map((row) => millivoltRow(row, where));
+  if (found.some((row) => row.length !== found[0].length)) throw new RecordError(where, shapeOf(samples), wanted(leads));
+  return found;
+}
+
+/** @param {number} leads */
+const wanted = (leads) => (leads > 1 ? `(${leads}, samples): an array of ${leads} rows` : "(samples,) of one lead");

@@ -1,0 +1,97 @@
+/** The detector's three small networks in fixed-point arithmetic (ecgfed/domain/signal/qrs_net.py): whole numbers throughout. */
+
+import { LAYERS } from "./qrs-weights.js";
+
+/** Features and activations are multiples of 1/128, weights of 1/256. */
+export const UNIT = 128;
+const WEIGHT_UNIT = 256;
+const SCORE_UNIT = UNIT * WEIGHT_UNIT;
+const HIGHEST = 8;
+/** Leads that decide about one candidate: the two that show the least between the beats. */
+export const LEADS = 2;
+export const MIXED = 24;
+
+/** @typedef {{inputs: number, outputs: number, weights: Float64Array, bias: Float64Array}} Layer */
+
+/** @type {Record<string, Layer> | null} */
+let made = null;
+
+/** @param {{base64: string, bits: number}} stored */
+function numbers(stored) {
+  const bytes = Uint8Array.from(atob(stored.base64), (one) => one.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  const size = stored.bits / 8;
+  const read = (/** @type {number} */ i) => (size === 2 ? view.getInt16(2 * i, true) : view.getInt32(4 * i, true));
+  return Float64Array.from({ length: bytes.length / size }, (_, i) => read(i));
+}
+
+/** @param {string} name @returns {Layer} */
+function layer(name) {
+  if (made === null) {
+    made = {};
+    const stored = /** @type {Record<string, {shape: number[], bits: number, base64: string}>} */ (LAYERS);
+    for (const one of Object.keys(stored).filter((key) => !key.endsWith("_bias"))) {
+      const [inputs, outputs] = stored[one].shape;
+      made[one] = { inputs, outputs, weights: numbers(stored[one]), bias: numbers(stored[`${one}_bias`]) };
+    }
+  }
+  return made[name];
+}
+
+/**
+ * Return weights times inputs plus bias, in units of 1/(128 * 256).
+ * @param {ArrayLike<number>} inputs whole numbers
+ * @param {string} name
+ */
+function sums(inputs, name) {
+  const { inputs: many, outputs, weights, bias } = layer(name);
+  const out = Float64Array.from(bias);
+  for (let i = 0; i < many; i += 1) {
+    const value = inputs[i];
+    if (value === 0) continue;
+    for (let k = 0, at = i * outputs; k < outputs; k += 1, at += 1) out[k] += value * weights[at];
+  }
+  return out;
+}
+
+/** Return the activation in units of 1/128; the array is changed. @param {Float64Array} values */
+function relu(values) {
+  for (let i = 0; i < values.length; i += 1) {
+    values[i] = Math.min(Math.max(Math.floor(values[i] / WEIGHT_UNIT), 0), HIGHEST * UNIT);
+  }
+  return values;
+}
+
+/**
+ * Say how likely a candidate is a QRS complex, by its shape and surroundings.
+ * @param {ArrayLike<number>[]} features of each lead
+ * @param {boolean[]} counted which leads to ask, at least one
+ * @returns {{score: number, mixed: Float64Array}} log odds, and the last activations
+ */
+export function firstLook(features, counted) {
+  const width = layer("lead").outputs;
+  const pooled = new Float64Array(2 * width);
+  let number = 0;
+  features.forEach((one, lead) => {
+    if (!counted[lead]) return;
+    number += 1;
+    const hidden = relu(sums(one, "lead"));
+    for (let i = 0; i < width; i += 1) {
+      pooled[i] += hidden[i];
+      pooled[width + i] = Math.max(pooled[width + i], hidden[i]);
+    }
+  });
+  for (let i = 0; i < width; i += 1) pooled[i] = Math.floor(Math.fround(pooled[i] / number));
+  const mixed = relu(sums(pooled, "mix"));
+  return { score: sums(mixed, "first")[0] / SCORE_UNIT, mixed };
+}
+
+/** Return the log odds of a QRS complex by its neighbours. @param {ArrayLike<number>} features */
+export function secondLook(features) {
+  return sums(relu(sums(relu(sums(features, "around")), "tie")), "beat")[0] / SCORE_UNIT;
+}
+
+/** Say how likely an extremum is the R peak, comparable within a beat. @param {ArrayLike<number>} features */
+export function peakScore(features) {
+  return sums(relu(sums(relu(sums(features, "place")), "near")), "pick")[0];
+}

@@ -1,0 +1,97 @@
+/** The detector's second look: each likely candidate beside those before and after it (ecgfed/domain/signal/qrs_rhythm.py). */
+
+import { clip, searchSorted } from "./numbers.js";
+import { logarithm, whole } from "./qrs-features.js";
+import { BLOCK, RATE_HZ } from "./qrs-signal.js";
+
+const f = Math.fround;
+const BEFORE = 4;
+const AFTER = 4;
+const BEATS_BEFORE = 3;
+const BEATS_AFTER = 2;
+/** Nothing older is a neighbour (12 s), and nothing that lies more than two blocks after the candidate's. */
+export const MEMORY = 12 * RATE_HZ;
+export const BLOCKS_AHEAD = 2;
+
+/**
+ * A candidate that the first look has not ruled out.
+ * @typedef {object} Likely
+ * @property {number} at 200 Hz sample of the segment
+ * @property {number} score log odds of the first look
+ * @property {Float64Array} mixed the first network's last activations
+ * @property {number[]} own envelope of each lead of the view, microvolt
+ * @property {boolean[]} counted the leads that were asked
+ * @property {Float64Array[]} form of each lead: the shape within 100 ms
+ * @property {Float64Array} ratio own envelope over the levels
+ * @property {number} lead the lead to put the R peak on
+ * @property {number} size the own envelope on that lead, microvolt
+ */
+
+/** @param {Float64Array} one @param {Float64Array} other */
+function dot(one, other) {
+  let sum = 0;
+  for (let i = 0; i < one.length; i += 1) sum += one[i] * other[i];
+  return sum; // of whole numbers below 2^24
+}
+
+/**
+ * Return the neighbours' indices in one order, -1 for one that is not there.
+ * @param {Likely[]} likely
+ * @param {number[]} beats indices of those whose first score is above 0
+ * @param {number} which
+ */
+function neighbours(likely, beats, which) {
+  const index = [];
+  for (let i = 1; i <= BEFORE; i += 1) index.push(which - i);
+  for (let i = 1; i <= AFTER; i += 1) index.push(which + i);
+  const [left, right] = [searchSorted(beats, which), searchSorted(beats, which, "right")];
+  for (let i = 1; i <= BEATS_BEFORE; i += 1) index.push(left - i >= 0 ? beats[left - i] : -1);
+  for (let i = 0; i < BEATS_AFTER; i += 1) index.push(right + i < beats.length ? beats[right + i] : -1);
+  const here = likely[which].at;
+  const last = Math.floor(here / BLOCK) + BLOCKS_AHEAD;
+  return index.map((one) => {
+    if (one < 0 || one >= likely.length) return -1;
+    const at = likely[one].at;
+    return here - at <= MEMORY && Math.floor(at / BLOCK) <= last ? one : -1;
+  });
+}
+
+/**
+ * Return how large a neighbour is beside a candidate, and how much alike, summed over the leads that were asked.
+ * @param {Likely} mine
+ * @param {Likely} other
+ */
+function compared(mine, other) {
+  let [size, alike] = [0, 0];
+  mine.counted.forEach((asked, lead) => {
+    if (!asked) return;
+    const [one, two] = [other.form[lead], mine.form[lead]];
+    const power = f(Math.max(dot(one, one), 1) * Math.max(dot(two, two), 1));
+    size = f(size + logarithm(f(other.own[lead] / mine.own[lead])));
+    alike = f(alike + f(dot(one, two) / f(Math.sqrt(power))));
+  });
+  return { size, alike };
+}
+
+/**
+ * Describe some candidates by their neighbours.
+ * @param {Likely[]} likely all of them, those of the two blocks after the last one asked for included
+ * @param {number[]} which indices of those to describe
+ * @returns {number[][]} whole numbers, features times 128
+ */
+export function rhythmFeatures(likely, which) {
+  const beats = likely.flatMap((one, i) => (one.score > 0 ? [i] : []));
+  return which.map((number) => {
+    const mine = likely[number];
+    const leads = Math.max(mine.counted.filter(Boolean).length, 1);
+    const out = neighbours(likely, beats, number).flatMap((index) => {
+      if (index < 0) return [0, 0, 0, 0, 0];
+      const other = likely[index];
+      const { size, alike } = compared(mine, other);
+      const apart = f(Math.max(Math.abs(other.at - mine.at), 1) / 100);
+      const features = [1, clip(other.score, -8, 8) / 4, logarithm(apart), f(f(size / leads) / 2), f(alike / leads)];
+      return features.map(whole);
+    });
+    return [...out, whole(clip(mine.score, -8, 8) / 4), ...mine.ratio, ...mine.mixed];
+  });
+}

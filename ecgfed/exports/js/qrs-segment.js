@@ -1,0 +1,299 @@
+/**
+ * A stretch of a stream without a gap: what the detector keeps of it between two calls, and its open decisions
+ * (ecgfed/domain/signal/qrs_segment.py).
+ */
+
+import { argMax, clip, rint } from "./numbers.js";
+import { REACH, extrema, turnsOf } from "./qrs-features.js";
+import { peakScore } from "./qrs-net.js";
+import { Averager } from "./qrs-resample.js";
+import { BLOCKS_AHEAD } from "./qrs-rhythm.js";
+import {
+  BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, blockStatistics, leadWeight, levels, traces,
+} from "./qrs-signal.js";
+import { APART, LeadVote, viewsOf } from "./qrs-views.js";
+
+/** @typedef {import("./qrs-signal.js").Traces} Traces */
+/** @typedef {import("./qrs-rhythm.js").Likely} Likely */
+/** @typedef {import("./qrs-views.js").ViewBeat} ViewBeat */
+
+/** Two beats are at least this far apart. */
+export const REFRACTORY_S = 0.13;
+const LIMIT_MV = 1000;
+const LEVELS_OF = 30;
+
+/** @param {Int32Array} one @param {Int32Array} other */
+function appended(one, other) {
+  const out = new Int32Array(one.length + other.length);
+  out.set(one);
+  out.set(other, one.length);
+  return out;
+}
+
+/** @param {Int32Array} values @param {number} before @param {number} after */
+function edged(values, before, after) {
+  const out = new Int32Array(before + values.length + after);
+  out.set(values, before);
+  out.fill(values[0], 0, before);
+  out.fill(values[values.length - 1], before + values.length);
+  return out;
+}
+
+/** Microvolts of one lead: where it misses samples its last value is held, and it goes on from there. */
+class Microvolts {
+  constructor() {
+    this.last = 0;
+    this.out = 0;
+    this.held = true;
+  }
+
+  /** @param {Float64Array} dataMv NaN where a sample is missing */
+  take(dataMv) {
+    return Int32Array.from(dataMv, (value) => {
+      const missing = !Number.isFinite(value);
+      if (!missing) {
+        const here = rint(clip(value, -LIMIT_MV, LIMIT_MV) * 1000);
+        if (!this.held) this.out = (this.out + here - this.last) | 0;
+        this.last = here;
+      }
+      this.held = missing;
+      return this.out;
+    });
+  }
+}
+
+/** Takes the samples of a stretch as they come and returns the R peaks that have become certain. */
+export class Segment {
+  /**
+   * @param {number} fsHz
+   * @param {number} leads
+   * @param {number} lead the lead on whose extremum the R peak is put
+   * @param {number} start sample of the stream at which the stretch begins
+   */
+  constructor(fsHz, leads, lead, start) {
+    this.fsHz = fsHz;
+    this.start = start;
+    this.averager = new Averager(fsHz);
+    this.microvolts = Array.from({ length: leads }, () => new Microvolts());
+    this.raw = this.microvolts.map(() => new Int32Array(0));
+    this.rawStart = 0;
+    this.signal = this.microvolts.map(() => new Int32Array(0));
+    this.signalStart = 0;
+    this.statistics = this.microvolts.map(() => ({ highest: /** @type {number[]} */ ([]), middle: /** @type {number[]} */ ([]) }));
+    this.statisticsStart = 0;
+    this.blocks = 0; // looked at so far
+    this.decided = 0;
+    this.views = viewsOf(leads, lead);
+    this.vote = new LeadVote(this.views);
+    /** Block by block, from `activeStart` on, on which leads anything was to be seen. @type {boolean[][]} */
+    this.active = [];
+    this.activeStart = 0;
+    /** @type {ViewBeat | null} */
+    this.open = null;
+    this.reported = -1;
+  }
+
+  /**
+   * Take samples; `ended` says that no more will come.
+   * @param {Float64Array[]} dataMv a row for each lead, NaN where one is missing
+   * @param {boolean} ended
+   * @returns {number[]} peaks as samples of the stream
+   */
+  feed(dataMv, ended) {
+    this.raw = this.raw.map((row, lead) => appended(row, this.microvolts[lead].take(dataMv[lead])));
+    const total = this.rawStart + this.raw[0].length;
+    const have = this.signalStart + this.signal[0].length;
+    const count = this.averager.count(total, ended);
+    if (count > have) {
+      const more = this.raw.map((row) => this.averager.average(row, this.rawStart, have, count, ended ? total : null));
+      this.signal = this.signal.map((row, lead) => appended(row, more[lead]));
+    }
+    const stop = ended ? Math.ceil(count / BLOCK) : Math.floor((count - LOOK_AHEAD) / BLOCK);
+    /** @type {number[]} */
+    let peaks = [];
+    if (stop > this.blocks && (ended || stop >= FIRST_BLOCKS - 1)) peaks = this.look(stop, count, ended);
+    if (ended) this.report(peaks);
+    this.forget();
+    return peaks.map((peak) => peak + this.start);
+  }
+
+  /**
+   * Look at the blocks up to `stop`, decide what can be; return the R peaks that nothing can replace.
+   * @param {number} stop
+   * @param {number} count
+   * @param {boolean} ended
+   */
+  look(stop, count, ended) {
+    const first = this.blocks;
+    this.blocks = stop;
+    const decide = ended ? stop : Math.max(stop - BLOCKS_AHEAD, 0);
+    const [low, high] = [this.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD];
+    const stretch = this.signal.map((row) => {
+      const part = row.subarray(Math.max(low, 0) - this.signalStart, Math.min(high - this.signalStart, row.length));
+      return low < 0 || high > count ? edged(part, Math.max(-low, 0), Math.max(high - count, 0)) : part;
+    });
+    const made = traces(stretch, low);
+    const back = first * BLOCK - made.start;
+    this.measure(made, ended ? count : (stop + 1) * BLOCK);
+    const level = this.levels(first, stop);
+    for (let i = 1; i <= stop - first; i += 1) {
+      this.active.push(level.map((one) => leadWeight(one[0][i], one[1][i], one[5][i]) > 0));
+    }
+    for (const view of this.views) view.take(made, level, back, count - made.start);
+    this.vote.take(this.beatsOfViews(made, decide));
+    this.decided = decide;
+    const limit = ended || this.views.length === 1 ? decide * BLOCK : decide * BLOCK - APART;
+    const isActive = (/** @type {number} */ one, /** @type {number} */ at) =>
+      this.active[Math.floor(at / BLOCK) - this.activeStart][one];
+    const chosen = this.vote.decide(ended ? count : limit, limit - 2 * APART, isActive);
+    for (const view of this.views) view.forget(decide);
+    const kept = Math.max(decide - 2, this.activeStart);
+    this.active.splice(0, kept - this.activeStart);
+    this.activeStart = kept;
+    return this.refractory(chosen, limit);
+  }
+
+  /**
+   * Return the beats of each view in the blocks not decided on up to `decide`, with their R peaks.
+   * @param {Traces} made
+   * @param {number} decide
+   */
+  beatsOfViews(made, decide) {
+    const turns = made.smooth.map(() => /** @type {number[] | null} */ (null));
+    const together = [...this.vote.last[0]];
+    return this.views.flatMap((view, number) =>
+      view.secondLook(this.decided, decide).map(({ likely, score }) => {
+        // what all leads together have decided on needs no place from one of them
+        const known = number > 0 && together.some((at) => Math.abs(at - likely.at) <= APART);
+        if (number === 0) together.push(likely.at);
+        return { at: likely.at, view: number, score, peak: known ? 0 : this.place(made, turns, likely) };
+      }),
+    );
+  }
+
+  /**
+   * Take the statistics of the blocks up to a 200 Hz sample that have none yet.
+   * @param {Traces} made
+   * @param {number} stop
+   */
+  measure(made, stop) {
+    const known = this.statisticsStart + this.statistics[0].highest.length;
+    const [from, to] = [known * BLOCK - made.start, stop - made.start];
+    if (to <= from) return;
+    made.envelope.forEach((row, lead) => {
+      const more = blockStatistics(row.subarray(from, to));
+      this.statistics[lead].highest.push(...more.highest);
+      this.statistics[lead].middle.push(...more.middle);
+    });
+  }
+
+  /**
+   * Return each lead's levels of some blocks and of one more on each side.
+   * @param {number} first
+   * @param {number} stop
+   */
+  levels(first, stop) {
+    const known = this.statisticsStart + this.statistics[0].highest.length;
+    const [low, high] = [Math.max(first - 1, 0), Math.min(stop + 1, known)];
+    return this.statistics.map((one) =>
+      levels(one, this.statisticsStart, low, high).map((row) => {
+        const out = new Float32Array(stop - first + 2);
+        out.set(row, low - first + 1);
+        out.fill(row[0], 0, low - first + 1);
+        out.fill(row[row.length - 1], low - first + 1 + row.length);
+        return out;
+      }),
+    );
+  }
+
+  /**
+   * Return the R peak of a beat, in samples of the segment.
+   * @param {Traces} made
+   * @param {(number[] | null)[]} turns of each lead, once they were asked for
+   * @param {Likely} beat
+   */
+  place(made, turns, beat) {
+    const smooth = made.smooth[beat.lead];
+    const mine = (turns[beat.lead] ??= turnsOf(smooth));
+    const found = extrema(made, beat.lead, mine, beat.at - made.start, beat.size);
+    const best = argMax(found.map(({ there, features }) => (there ? peakScore(features) : -Infinity)));
+    const chosen = found[best].place;
+    const up = 2 * smooth[chosen] >= smooth[chosen - 3] + smooth[chosen + 3];
+    return this.refine(beat.lead, chosen + made.start, up);
+  }
+
+  /**
+   * Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms.
+   * @param {number} lead
+   * @param {number} place
+   * @param {boolean} up
+   */
+  refine(lead, place, up) {
+    const reach = Math.max(1, rint(0.008 * this.fsHz));
+    const half = Math.trunc(this.fsHz / RATE_HZ / 2);
+    const end = this.rawStart + this.raw[0].length;
+    const centre = rint(place * (this.fsHz / RATE_HZ));
+    let [best, shift] = [-Infinity, 0];
+    for (let offset = -reach; offset <= reach; offset += 1) {
+      let sum = 0;
+      for (let i = offset - half; i <= offset + half; i += 1) {
+        sum += this.raw[lead][clip(centre + i, this.rawStart, end - 1) - this.rawStart];
+      }
+      const high = up ? sum : -sum;
+      if (high > best) [best, shift] = [high, offset];
+    }
+    return clip(centre + shift, 0, end - 1);
+  }
+
+  /**
+   * Of beats within the refractory period keep the surest; return the peaks that nothing can replace.
+   * @param {ViewBeat[]} beats
+   * @param {number} stop
+   */
+  refractory(beats, stop) {
+    /** @type {number[]} */
+    const done = [];
+    const apart = rint(REFRACTORY_S * RATE_HZ);
+    for (const beat of beats) {
+      if (this.open !== null && beat.at - this.open.at < apart) {
+        if (beat.score >= this.open.score) this.open = beat; // among equals the later one
+      } else {
+        this.report(done);
+        this.open = beat;
+      }
+    }
+    if (this.open !== null && stop - this.open.at >= apart) this.report(done);
+    return done;
+  }
+
+  /** Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. @param {number[]} done */
+  report(done) {
+    if (this.open === null) return;
+    const apart = (REFRACTORY_S / 2) * this.fsHz;
+    let { peak } = this.open;
+    if (peak - this.reported < apart) peak = rint((this.open.at * this.fsHz) / RATE_HZ);
+    this.open = null;
+    if (this.reported < 0 || peak - this.reported >= apart) {
+      this.reported = peak;
+      done.push(peak);
+    }
+  }
+
+  /** Drop what no later decision looks at. */
+  forget() {
+    const keep = Math.max(this.decided * BLOCK - LOOK_BACK, this.signalStart);
+    this.signal = this.signal.map((row) => row.slice(keep - this.signalStart));
+    this.signalStart = keep;
+    const step = this.fsHz / RATE_HZ;
+    const oldest = Math.min(this.decided * BLOCK - 2 * REACH, keep + this.signal[0].length);
+    const rawKeep = Math.max(Math.floor((oldest - 1) * step) - 2, this.rawStart);
+    this.raw = this.raw.map((row) => row.slice(rawKeep - this.rawStart));
+    this.rawStart = rawKeep;
+    const first = Math.max(this.blocks - LEVELS_OF, this.statisticsStart);
+    for (const one of this.statistics) {
+      one.highest.splice(0, first - this.statisticsStart);
+      one.middle.splice(0, first - this.statisticsStart);
+    }
+    this.statisticsStart = first;
+  }
+}

@@ -1,0 +1,334 @@
+/**
+ * Where a lead cannot be used, and why: gaps, flat line, rail, spikes, noise, a baseline that jumps
+ * (ecgfed/domain/signal/quality.py, docs/quality.md).
+ */
+
+import { bridgeSamples, fillGaps } from "./filters.js";
+import { bandPass, convolved } from "./fir.js";
+import { runningMedian } from "./medians.js";
+import { rint, runs } from "./numbers.js";
+import { Spans } from "./spans.js";
+
+/** Every reason, in Python's order. */
+export const REASONS = Object.freeze(["gap", "flat", "rail", "spike", "noise", "baseline"]);
+/** What leaves nothing to detect a beat in. */
+export const NO_SIGNAL = Object.freeze(["gap", "flat", "rail", "spike"]);
+const FLAT_S = 1.0;
+const FLAT_MV = 0.01;
+export const RAIL_S = 0.02;
+export const RAIL_SAMPLES = 4;
+const RAIL_FROM_REST_MV = 1.0;
+const SPIKE_MV = 2.5;
+const SPIKE_TIMES = 5.0;
+const SPIKE_MARGIN_S = 0.05;
+const SPIKE_RINGS_S = 0.2;
+const NOISE_BAND_HZ = [15.0, 40.0];
+const NOISE_FILTER_S = 0.25;
+const NOISE_MV = 0.02;
+const NOISE_SHARE = 0.04;
+const NOISE_WINDOW_S = 2.0;
+const BASELINE_WINDOW_S = 1.0;
+const JUMP_S = 0.5;
+const JUMP_MV = 1.0;
+export const HEIGHT_S = 2.0;
+const HEIGHT_STRETCHES = 5;
+const MERGE_S = 1.0;
+export const BLOCK_S = 0.05;
+/** How far away what the parts of a verdict depend on can lie. */
+export const FIRST_REACH_S = 4.0;
+export const SPIKE_REACH_S = 10.0;
+export const NOISE_REACH_S = 10.0;
+const LIMIT_MV = 1e4;
+
+/** @typedef {{start: number, stop: number, reason: string}} Stretch */
+
+/** What was found on one lead: bad stretches in order of their start; different reasons may overlap. */
+export class LeadQuality {
+  /** @param {number} samples @param {number} fsHz @param {Stretch[]} stretches */
+  constructor(samples, fsHz, stretches) {
+    this.samples = samples;
+    this.fsHz = fsHz;
+    this.stretches = stretches;
+  }
+
+  /** Return where the lead is bad for one of some reasons. @param {readonly string[]} reasons */
+  spans(reasons = REASONS) {
+    const mine = this.stretches.filter((one) => reasons.includes(one.reason));
+    return new Spans(mine.map((one) => /** @type {[number, number]} */ ([one.start, one.stop])));
+  }
+
+  /** Seconds without any fault. */
+  get usableS() {
+    return (this.samples - this.spans().total) / this.fsHz;
+  }
+}
+
+/** Return how many samples a block has. @param {number} fsHz */
+export function blockSamples(fsHz) {
+  return Math.max(1, rint(BLOCK_S * fsHz));
+}
+
+/** Return the samples of one stretch in which the height of the beats is taken. @param {number} fsHz */
+export function unitSamples(fsHz) {
+  return blockSamples(fsHz) * rint(HEIGHT_S / BLOCK_S);
+}
+
+/** A value as it counts: what a broken file holds beyond 10 V is taken as that. @param {number} value millivolt */
+export const limited = (value) => Math.min(Math.max(value, -LIMIT_MV), LIMIT_MV);
+
+/** Keep the runs that are long enough. @param {Uint8Array} mask @param {number} samples */
+function longEnough(mask, samples) {
+  const kept = new Uint8Array(mask.length);
+  for (const [start, stop] of runs(mask)) if (stop - start >= samples) kept.fill(1, start, stop);
+  return kept;
+}
+
+/** Fill what lies between two true values that are at most `gap` samples apart. @param {Uint8Array} mask @param {number} gap */
+function closed(mask, gap) {
+  const out = mask.slice();
+  let last = -1;
+  for (let i = 0; i < mask.length; i += 1) {
+    if (!mask[i]) continue;
+    if (last >= 0 && i - last <= gap) out.fill(1, last, i);
+    last = i;
+  }
+  return out;
+}
+
+/**
+ * Return which of a lead's lowest and highest values lie far from the rest.
+ * @param {ArrayLike<number>} recorded (samples,) millivolt, NaN where there is none
+ */
+export function rails(recorded) {
+  const held = Float64Array.from(recorded).filter(Number.isFinite).map(limited);
+  let [low, high] = [Infinity, -Infinity];
+  for (const one of held) {
+    low = Math.min(low, one);
+    high = Math.max(high, one);
+  }
+  if (!(high - low >= RAIL_FROM_REST_MV)) return [];
+  const rest = held.filter((one) => one > low && one < high).sort();
+  if (!rest.length) return [];
+  const half = rest.length >> 1;
+  const middle = rest.length % 2 ? rest[half] : (rest[half - 1] + rest[half]) / 2;
+  return [low, high].filter((one) => Math.abs(one - middle) >= RAIL_FROM_REST_MV);
+}
+
+/**
+ * Find gaps, rails and flat lines.
+ * @param {Float64Array} recorded (samples,) millivolt, NaN where there is no sample
+ * @param {number} fsHz
+ * @param {number[]} atRail values that are the recorder's limits
+ */
+export function firstLook(recorded, fsHz, atRail) {
+  const missing = Uint8Array.from(recorded, (one) => (Number.isFinite(one) ? 0 : 1));
+  const signal = fillGaps(recorded, Infinity).map(limited);
+  const rail = new Uint8Array(signal.length);
+  for (const extreme of atRail) {
+    const there = Uint8Array.from(signal, (one, i) => (one === extreme && !missing[i] ? 1 : 0));
+    const stays = longEnough(there, Math.max(RAIL_SAMPLES, RAIL_S * fsHz));
+    for (let i = 0; i < rail.length; i += 1) rail[i] |= stays[i];
+  }
+  const flat = flatOf(signal, missing, fsHz).map((one, i) => (one && !rail[i] ? 1 : 0));
+  const lost = missing.map((one, i) => one | rail[i] | flat[i]);
+  return { signal, lost, masks: { gap: missing, rail, flat: longEnough(flat, FLAT_S * fsHz) } };
+}
+
+/**
+ * Mark every sample of every second that changes by no more than 10 microvolt.
+ * @param {Float64Array} signal
+ * @param {Uint8Array} missing
+ * @param {number} fsHz
+ */
+function flatOf(signal, missing, fsHz) {
+  const width = Math.ceil(FLAT_S * fsHz);
+  const out = new Uint8Array(signal.length);
+  const [lowest, highest] = [slidingExtreme(signal, width, -1), slidingExtreme(signal, width, 1)];
+  let [gaps, end] = [0, 0];
+  for (let i = 0; i < Math.min(width - 1, missing.length); i += 1) gaps += missing[i];
+  for (let i = 0; i + width <= signal.length; i += 1) {
+    gaps += missing[i + width - 1];
+    if (highest[i] - lowest[i] <= FLAT_MV && gaps === 0) {
+      out.fill(1, Math.max(i, end), i + width);
+      end = i + width;
+    }
+    gaps -= missing[i];
+  }
+  return out;
+}
+
+/**
+ * Return the highest (sign 1) or lowest (-1) of every `width` samples in a row.
+ * @param {Float64Array} signal
+ * @param {number} width
+ * @param {1 | -1} sign
+ */
+function slidingExtreme(signal, width, sign) {
+  const out = new Float64Array(Math.max(signal.length - width + 1, 0));
+  const queue = new Int32Array(signal.length);
+  let [first, last] = [0, 0];
+  for (let i = 0; i < signal.length; i += 1) {
+    while (last > first && sign * signal[queue[last - 1]] <= sign * signal[i]) last -= 1;
+    queue[last++] = i;
+    if (queue[first] <= i - width) first += 1;
+    if (i >= width - 1) out[i - width + 1] = signal[queue[first]];
+  }
+  return out;
+}
+
+/** Return a signal cut into blocks, the last one filled up with its last value. @param {Float64Array} values @param {number} block */
+function filledUp(values, block) {
+  const out = new Float64Array(Math.ceil(values.length / block) * block);
+  out.set(values);
+  if (values.length) out.fill(values[values.length - 1], values.length);
+  return out;
+}
+
+/** How many blocks last so long. @param {number} seconds */
+const blocksIn = (seconds) => Math.max(1, rint(seconds / BLOCK_S));
+
+/**
+ * Baseline in mV, a value for each block: the median over a second.
+ * @param {Float64Array} signal
+ * @param {number} block
+ */
+function baselineOf(signal, block) {
+  const cut = filledUp(signal, block);
+  const medians = new Float64Array(cut.length / block);
+  for (let i = 0; i < medians.length; i += 1) {
+    const mine = cut.slice(i * block, (i + 1) * block).sort();
+    const half = block >> 1;
+    medians[i] = block % 2 ? mine[half] : (mine[half - 1] + mine[half]) / 2;
+  }
+  return runningMedian(medians, blocksIn(BASELINE_WINDOW_S));
+}
+
+/**
+ * Height of the beats in mV, a value for each block; NaN where the signal is lost for ten seconds.
+ * @param {Float64Array} deviation
+ * @param {Uint8Array} lost
+ * @param {number} block
+ */
+function beatHeight(deviation, lost, block) {
+  const count = Math.ceil(deviation.length / block);
+  const many = blocksIn(HEIGHT_S);
+  const tallest = new Float64Array(Math.ceil(count / many)).fill(-1);
+  for (let i = 0; i < deviation.length; i += 1) {
+    const at = Math.floor(Math.floor(i / block) / many);
+    if (!lost[i] && deviation[i] > tallest[at]) tallest[at] = deviation[i];
+  }
+  const reach = HEIGHT_STRETCHES >> 1;
+  const height = Float64Array.from(tallest, (_, i) => {
+    const near = tallest.slice(Math.max(i - reach, 0), i + reach + 1).filter((one) => one >= 0).sort();
+    return near.length ? (near[(near.length - 1) >> 1] + near[near.length >> 1]) / 2 : NaN;
+  });
+  return Float64Array.from({ length: count }, (_, i) => height[Math.floor(i / many)]);
+}
+
+/** The larger, NaN where one of them is: as numpy's maximum. @param {number} least @param {number} other */
+const atLeast = (least, other) => (Number.isNaN(other) ? NaN : Math.max(least, other));
+
+/**
+ * Measure the beats and find the spikes against them.
+ * @param {Float64Array} signal bridged by straight lines where it is lost
+ * @param {Uint8Array} lost
+ * @param {number} fsHz
+ */
+export function spikesOf(signal, lost, fsHz) {
+  const block = blockSamples(fsHz);
+  const baseline = baselineOf(signal, block);
+  const deviation = signal.map((one, i) => Math.abs(one - baseline[Math.floor(i / block)]));
+  const height = beatHeight(deviation, lost, block);
+  const high = Uint8Array.from(deviation, (one, i) => {
+    const limit = atLeast(SPIKE_MV, SPIKE_TIMES * height[Math.floor(i / block)]);
+    return one > SPIKE_MV && !lost[i] && one > limit ? 1 : 0;
+  });
+  const spike = new Uint8Array(high.length);
+  const margin = rint(SPIKE_MARGIN_S * fsHz);
+  for (const [start, stop] of runs(closed(high, rint(SPIKE_RINGS_S * fsHz)))) {
+    spike.fill(1, Math.max(start - margin, 0), stop + margin);
+  }
+  return { height, spike };
+}
+
+/** @param {number} fsHz */
+function noiseTaps(fsHz) {
+  return bandPass(Math.floor(Math.trunc(NOISE_FILTER_S * fsHz) / 2) * 2 + 1, NOISE_BAND_HZ[0], NOISE_BAND_HZ[1], fsHz);
+}
+
+/**
+ * Find noise and jumps of the baseline.
+ * @param {Float64Array} signal bridged where it is lost and in spikes
+ * @param {Uint8Array} lost
+ * @param {Uint8Array} spike
+ * @param {Float64Array} height of the beats, from `spikesOf`
+ * @param {number} fsHz
+ */
+export function noiseAndJumps(signal, lost, spike, height, fsHz) {
+  const block = blockSamples(fsHz);
+  const band = filledUp(convolved(signal, noiseTaps(fsHz)), block);
+  const power = Float64Array.from(height, (_, i) => {
+    let sum = 0;
+    for (let k = i * block; k < (i + 1) * block; k += 1) sum += band[k] * band[k];
+    return Math.sqrt(sum / block);
+  });
+  const between = runningMedian(power, blocksIn(NOISE_WINDOW_S));
+  const noisy = Uint8Array.from(between, (one, i) => (one > atLeast(NOISE_MV, NOISE_SHARE * height[i]) ? 1 : 0));
+  const jumped = jumpsOf(baselineOf(signal, block), height);
+  const gap = rint(MERGE_S * fsHz);
+  const spread = (/** @type {Uint8Array} */ mask, /** @type {boolean} */ spikes) =>
+    lost.map((one, i) => (mask[Math.floor(i / block)] && !one && !(spikes && spike[i]) ? 1 : 0));
+  const open = (/** @type {Uint8Array} */ mask) => closed(mask, gap).map((one, i) => (one && !lost[i] ? 1 : 0));
+  return { noise: open(spread(noisy, true)), baseline: open(spread(jumped, false)) };
+}
+
+/**
+ * Mark half seconds in which the baseline moves by much more than in the half seconds before and after.
+ * @param {Float64Array} baseline
+ * @param {Float64Array} height
+ */
+function jumpsOf(baseline, height) {
+  const step = rint(JUMP_S / BLOCK_S);
+  const many = baseline.length;
+  const at = (/** @type {number} */ i) => baseline[Math.min(Math.max(i, 0), many - 1)];
+  const moved = (/** @type {number} */ i) => at(i) - at(i - step); // from block i - step to block i
+  const jumped = new Uint8Array(many);
+  for (let i = 0; i < many - step; i += 1) {
+    const [here, around] = [moved(i + step), (moved(i) + moved(i + 2 * step)) / 2];
+    if (Math.abs(here - around) > atLeast(JUMP_MV, height[i + step])) jumped.fill(1, i, i + step + 1);
+  }
+  return jumped;
+}
+
+/**
+ * Return masks as stretches in order of time.
+ * @param {Record<string, Uint8Array>} masks
+ * @param {number} first sample at which they begin
+ * @returns {Stretch[]}
+ */
+export function stretchesOf(masks, first = 0) {
+  const found = REASONS.filter((reason) => masks[reason] !== undefined).flatMap((reason) =>
+    runs(masks[reason]).map(([start, stop]) => ({ start: first + start, stop: first + stop, reason })),
+  );
+  return found.sort((a, b) => a.start - b.start || a.stop - b.stop);
+}
+
+/**
+ * Find the bad stretches of one lead.
+ * @param {Float64Array} recorded (samples,) millivolt as recorded, NaN where there is no sample
+ * @param {number} fsHz above 80
+ * @param {number[]} [atRail] values that are the recorder's limits; its own extremes where nobody says
+ */
+export function leadQuality(recorded, fsHz, atRail) {
+  const first = firstLook(recorded, fsHz, atRail ?? rails(recorded));
+  /** @type {Record<string, Uint8Array>} */
+  const masks = { ...first.masks };
+  if (first.lost.includes(0)) {
+    const longest = bridgeSamples(fsHz);
+    const signal = fillGaps(first.signal, longest, first.lost);
+    const { height, spike } = spikesOf(signal, first.lost, fsHz);
+    const bridged = fillGaps(signal, longest, first.lost.map((one, i) => one | spike[i]));
+    Object.assign(masks, { spike, ...noiseAndJumps(bridged, first.lost, spike, height, fsHz) });
+  }
+  return new LeadQuality(recorded.length, fsHz, stretchesOf(masks));
+}

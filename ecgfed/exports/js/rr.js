@@ -1,0 +1,54 @@
+/** RR intervals, and the RR features of version 1 (ecgfed/domain/beats/windows.py, intervals.py). */
+
+import { searchSorted } from "./numbers.js";
+
+/** A stretch without signal that lasts this long may hide a QRS complex. */
+export const HIDES_S = 0.15;
+/** No interval is longer. */
+export const LONGEST_S = 10;
+const HISTORY = 10;
+
+/**
+ * Return the interval before each beat, and after the last, in seconds; NaN where it is void.
+ * @param {ArrayLike<number>} peaks increasing sample numbers of all R peaks
+ * @param {number} fsHz
+ * @param {[number, number][]} lost stretches in which the lead shows nothing, that do not touch one another
+ * @returns {Float64Array} (beats + 1,)
+ */
+export function intervalsS(peaks, fsHz, lost) {
+  const found = new Float64Array(peaks.length + 1).fill(NaN);
+  for (let i = 1; i < peaks.length; i += 1) {
+    const length = (peaks[i] - peaks[i - 1]) / fsHz;
+    if (length <= LONGEST_S) found[i] = length;
+  }
+  for (const [begin, end] of lost) {
+    for (let i = Math.max(searchSorted(peaks, begin, "right"), 1); i < peaks.length && peaks[i - 1] < end; i += 1) {
+      if (Math.min(peaks[i], end) - Math.max(peaks[i - 1], begin) >= HIDES_S * fsHz) found[i] = NaN;
+    }
+  }
+  return found;
+}
+
+/**
+ * Return the RR features of version 1: previous, next, median of the last ten (s), previous over median.
+ * @param {ArrayLike<number>} peaks increasing sample numbers of all R peaks of a recording
+ * @param {number} fsHz
+ * @returns {Float32Array[]} four for each beat
+ */
+export function rrFeatures(peaks, fsHz) {
+  const many = peaks.length;
+  if (many < 2) return Array.from({ length: many }, () => Float32Array.of(0, 0, 0, 1));
+  const interval = Float64Array.from({ length: many - 1 }, (_, i) => peaks[i + 1] / fsHz - peaks[i] / fsHz);
+  return Array.from({ length: many }, (_, i) => {
+    const previous = interval[Math.max(i - 1, 0)];
+    const median = i === 0 ? interval[0] : medianOf(interval.slice(Math.max(i - HISTORY, 0), i));
+    return Float32Array.of(previous, interval[Math.min(i, many - 2)], median, median > 0 ? previous / median : 1);
+  });
+}
+
+/** @param {Float64Array} values one at least; sorted in place */
+export function medianOf(values) {
+  values.sort();
+  const half = values.length >> 1;
+  return values.length % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}

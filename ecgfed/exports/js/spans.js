@@ -1,0 +1,43 @@
+/** Stretches of samples as their edges (ecgfed/domain/signal/spans.py). */
+
+import { searchSorted } from "./numbers.js";
+
+/** Stretches in order, none of which touches another. */
+export class Spans {
+  /** @param {Iterable<[number, number]>} edges start and stop (not included), may overlap and stand in any order */
+  constructor(edges) {
+    /** @type {number[]} */
+    this.start = [];
+    /** @type {number[]} */
+    this.stop = [];
+    for (const [start, stop] of [...edges].filter(([a, b]) => b > a).sort((a, b) => a[0] - b[0])) {
+      const last = this.stop.length - 1;
+      if (last >= 0 && start <= this.stop[last]) this.stop[last] = Math.max(this.stop[last], stop);
+      else {
+        this.start.push(start);
+        this.stop.push(stop);
+      }
+    }
+  }
+
+  /** How many samples they hold. */
+  get total() {
+    return this.stop.reduce((sum, stop, i) => sum + stop - this.start[i], 0);
+  }
+
+  /** Say whether `start` to `stop` (not included) shares a sample with one of them. @param {number} start @param {number} stop */
+  overlap(start, stop) {
+    const first = searchSorted(this.stop, start, "right");
+    return first < this.start.length && this.start[first] < stop && start < stop;
+  }
+
+  /** @param {number} at */
+  inside(at) {
+    return this.overlap(at, at + 1);
+  }
+
+  /** @returns {[number, number][]} */
+  edges() {
+    return this.start.map((start, i) => [start, this.stop[i]]);
+  }
+}

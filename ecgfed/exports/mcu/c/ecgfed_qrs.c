@@ -1,0 +1,565 @@
+/* ecgfed: the R peak detector's stream: 200 Hz signal, envelope, levels, candidates, decisions (ecgfed.domain.signal.qrs*). */
+#include "ecgfed_qrs.h"
+
+#include <string.h>
+
+#include "ecgfed_qrs_net.h"
+
+#define APART 18               /* half the shortest distance of two candidates */
+#define LOWEST 0.04f
+#define FLOOR_UV 4.0f
+#define FIRST_BLOCKS 4
+#define BLOCKS_AHEAD 2
+#define REFRACTORY 26          /* 0.13 s at 200 Hz */
+#define HALF_REFRACTORY_X10 234 /* ten times 0.065 s at 360 Hz */
+#define KEEP (-5 * 32768)
+#define REACH 28               /* how far from a candidate its R peak may stand */
+#define EXTREMA 6
+#define WEAK_LEAST_UV 30.0f    /* a wave is weak below this share of the last beats' envelope, at least */
+#define WEAK_MOST_UV 60.0f     /* and at most so many microvolt, */
+#define WEAK_SHARE 0.12f
+#define WEAK_RATIO 96          /* unless it stands 1.5 octaves above the median: half a log2, in 1/128 */
+#define FLAT_UV 40             /* a line is flat that stays within this for three seconds */
+#define FLAT_PART 180          /* half a second at 360 Hz */
+#define NO_SAMPLE_UV 4000000   /* beyond all samples */
+/* Seconds after which the numbers of 200 Hz samples begin anew: whole turns of the levels' ring, and longer than a
+ * candidate is looked back at (12 s). */
+#ifndef ECGFED_RENUMBER
+#define ECGFED_RENUMBER (30 * ECGFED_STATISTICS)
+#endif
+
+/* Sums of whole numbers run over and come back, as in numpy. */
+static int32_t plus(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
+static int32_t minus(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a - (uint32_t)b);
+}
+
+static int32_t lesser(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+void ecgfed_flat_begin(ecgfed_flat_line *line)
+{
+    for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) { /* before a recording the line is not flat */
+        line->low[i] = -NO_SAMPLE_UV;
+        line->high[i] = NO_SAMPLE_UV;
+    }
+    line->lowest = -NO_SAMPLE_UV;
+    line->highest = NO_SAMPLE_UV;
+    line->part_low = NO_SAMPLE_UV;
+    line->part_high = -NO_SAMPLE_UV;
+    line->in_part = 0;
+    line->part = 0;
+}
+
+static void end_flat_part(ecgfed_flat_line *line)
+{
+    line->low[line->part] = line->part_low;
+    line->high[line->part] = line->part_high;
+    line->part = (line->part + 1) % ECGFED_FLAT_PARTS;
+    line->in_part = 0;
+    line->lowest = line->part_low = NO_SAMPLE_UV;
+    line->highest = line->part_high = -NO_SAMPLE_UV;
+    for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) {
+        line->lowest = lesser(line->lowest, line->low[i]);
+        line->highest = larger(line->highest, line->high[i]);
+    }
+}
+
+int32_t ecgfed_is_flat(ecgfed_flat_line *line, int32_t uv, int32_t missing)
+{
+    int32_t flat = 0;
+    if (!missing) {
+        line->part_low = lesser(line->part_low, uv);
+        line->part_high = larger(line->part_high, uv);
+        flat = line->highest >= line->lowest &&
+               larger(line->highest, line->part_high) - lesser(line->lowest, line->part_low) <= FLAT_UV;
+    }
+    if (++line->in_part == FLAT_PART) {
+        end_flat_part(line);
+    }
+    return flat;
+}
+
+void ecgfed_qrs_begin(ecgfed_qrs *qrs)
+{
+    memset(qrs, 0, sizeof *qrs);
+    qrs->next_due = 7;
+    qrs->held = 1;
+    qrs->reported = -1;
+}
+
+/* The sample at 360 Hz of a recording's stretch where a 200 Hz sample lies. */
+static int64_t at_360(const ecgfed_qrs *qrs, int32_t at)
+{
+    return qrs->origin + ((int64_t)at * 9 + 2) / 5;
+}
+
+/* A 200 Hz sample; before the first one and after the last one the signal holds. */
+static int32_t sample(const ecgfed_qrs *qrs, int32_t at)
+{
+    at = larger(lesser(at, qrs->count - 1), 0);
+    return qrs->signal[at - qrs->signal_start];
+}
+
+/* Twelve times the signal smoothed over 30 ms: means of 4 and of 3, of samples at to at + 5. */
+static int32_t smooth(const ecgfed_qrs *qrs, int32_t at)
+{
+    static const uint32_t weight[6] = {1, 2, 3, 3, 2, 1};
+    uint32_t sum = 0;
+    for (int32_t i = 0; i < 6; i++) {
+        sum += weight[i] * (uint32_t)sample(qrs, at + i);
+    }
+    return (int32_t)sum;
+}
+
+/* Magnitude of the slope over 30 ms, from at on. */
+static int32_t slope(const ecgfed_qrs *qrs, int32_t at)
+{
+    const int32_t rise = minus(smooth(qrs, at + 6), smooth(qrs, at));
+    return rise < 0 ? minus(0, rise) : rise;
+}
+
+/* The envelope of samples from .. from + count: mean of the slope's magnitude over 85 ms. */
+static void envelope_of(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
+{
+    int32_t sum = 0;
+    for (int32_t i = -14; i < 2; i++) {
+        sum = plus(sum, slope(qrs, from + i));
+    }
+    for (int32_t i = 0; i < count; i++) {
+        sum = plus(sum, slope(qrs, from + i + 2));
+        out[i] = (float)sum / 204.0f;
+        sum = minus(sum, slope(qrs, from + i - 14));
+    }
+}
+
+/* Baseline removed, smoothed over 30 ms. */
+static void shape_of(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
+{
+    int32_t base = 0;
+    for (int32_t i = -75; i < 75; i++) {
+        base = plus(base, sample(qrs, from + i));
+    }
+    for (int32_t i = 0; i < count; i++) {
+        base = plus(base, sample(qrs, from + i + 75));
+        out[i] = (float)smooth(qrs, from + i - 3) / 12.0f - (float)base / 151.0f;
+        base = minus(base, sample(qrs, from + i - 75));
+    }
+}
+
+static void sort(float *values, int32_t count)
+{
+    for (int32_t gap = count / 2; gap > 0; gap /= 2) {
+        for (int32_t i = gap; i < count; i++) {
+            const float value = values[i];
+            int32_t j = i;
+            for (; j >= gap && values[j - gap] > value; j -= gap) {
+                values[j] = values[j - gap];
+            }
+            values[j] = value;
+        }
+    }
+}
+
+/* Highest and middle envelope of the seconds up to a 200 Hz sample that have none yet. */
+static void measure(ecgfed_qrs *qrs, int32_t stop, ecgfed_qrs_work *work)
+{
+    while (qrs->measured * ECGFED_BLOCK < stop) {
+        const int32_t from = qrs->measured * ECGFED_BLOCK, count = lesser(stop - from, ECGFED_BLOCK);
+        const int32_t place = qrs->measured % ECGFED_STATISTICS;
+        envelope_of(qrs, from, count, work->sorted);
+        sort(work->sorted, count);
+        qrs->high[place] = work->sorted[count - 1];
+        qrs->middle[place] = work->sorted[count / 2];
+        qrs->measured++;
+    }
+}
+
+/* Sort the last `count` values up to second `last`. */
+static void sorted_last(const float *values, int32_t last, int32_t count, float *out)
+{
+    for (int32_t i = 0; i < count; i++) {
+        out[i] = values[(last - i) % ECGFED_STATISTICS];
+    }
+    sort(out, count);
+}
+
+/* The levels of a second: of the last ten, and thirty; at the start of the first four, which lie ahead. */
+static void level_of(const ecgfed_qrs *qrs, int32_t block, ecgfed_level *level)
+{
+    float sorted[30];
+    const int32_t last = larger(block, lesser(FIRST_BLOCKS, qrs->measured) - 1);
+    int32_t count = lesser(last + 1, 10);
+    sorted_last(qrs->high, last, count, sorted);
+    level->value[0] = sorted[(13 * (count - 1) + 10) / 20];
+    level->value[2] = sorted[count - 1];
+    level->value[3] = sorted[(2 * (count - 1) + 5) / 10];
+    sorted_last(qrs->middle, last, count, sorted);
+    level->value[1] = sorted[count / 2];
+    count = lesser(last + 1, 30);
+    sorted_last(qrs->high, last, count, sorted);
+    level->value[4] = sorted[(13 * (count - 1) + 10) / 20];
+    level->value[5] = qrs->high[block % ECGFED_STATISTICS];
+}
+
+/* What the envelope is multiplied by before candidates are looked for; 0 where the lead shows nothing. */
+static float scale_of(const ecgfed_level *level)
+{
+    const float high = level->value[0] > FLOOR_UV ? level->value[0] : FLOOR_UV;
+    float weight = 1.0f - 3.0f * level->value[1] / high;
+    if (level->value[0] < FLOOR_UV || level->value[5] < FLOOR_UV) {
+        return 0.0f;
+    }
+    weight = weight > 0.05f ? weight : 0.05f;
+    return weight / high / weight;
+}
+
+/* Take up the candidate at a place of the block that is looked at. */
+static void add_candidate(ecgfed_qrs *qrs, int32_t block, int32_t in_block, const ecgfed_level *level,
+                          ecgfed_qrs_work *work)
+{
+    ecgfed_candidate *one = qrs->candidate + qrs->candidates;
+    const float share = level->value[0] * 0.03f, least = share > FLOOR_UV / 2 ? share : FLOOR_UV / 2;
+    const float own = work->envelope[330 + in_block];
+    if (qrs->candidates == ECGFED_CANDIDATES) {
+        return; /* cannot be: they are more than 18 samples apart */
+    }
+    one->at = block * ECGFED_BLOCK + in_block;
+    one->own = own > least ? own : least;
+    ecgfed_first_look(one, in_block, level, work);
+    if (one->score > KEEP) {
+        qrs->candidates++;
+    }
+}
+
+/* Find the peaks of the envelope in a second, and ask the first network about each. */
+static void look_at(ecgfed_qrs *qrs, int32_t block, ecgfed_qrs_work *work)
+{
+    ecgfed_level level[3];
+    float scale[3];
+    const int32_t last = qrs->measured - 1;
+    for (int32_t i = 0; i < 3; i++) {
+        level_of(qrs, larger(lesser(block - 1 + i, last), 0), level + i);
+        scale[i] = scale_of(level + i);
+    }
+    envelope_of(qrs, block * ECGFED_BLOCK - 330, ECGFED_ENVELOPE, work->envelope);
+    shape_of(qrs, block * ECGFED_BLOCK - 120, ECGFED_SHAPE, work->shape);
+    for (int32_t t = 0; t < ECGFED_BLOCK && block * ECGFED_BLOCK + t < qrs->count; t++) {
+        const float here = scale[1] * work->envelope[330 + t];
+        int32_t highest = here > LOWEST;
+        for (int32_t d = 1; highest && d <= APART; d++) {
+            const float before = scale[t >= d ? 1 : 0] * work->envelope[330 + t - d];
+            const float after = scale[t + d < ECGFED_BLOCK ? 1 : 2] * work->envelope[330 + t + d];
+            highest = here > before && here >= after;
+        }
+        if (highest) {
+            add_candidate(qrs, block, t, level + 1, work);
+        }
+    }
+}
+
+static int32_t smooth_three(const ecgfed_qrs *qrs, int32_t at)
+{
+    return plus(plus(sample(qrs, at - 1), sample(qrs, at)), sample(qrs, at + 1));
+}
+
+static int32_t is_turn(const ecgfed_qrs *qrs, int32_t at)
+{
+    const int32_t before = smooth_three(qrs, at - 1), here = smooth_three(qrs, at), after = smooth_three(qrs, at + 1);
+    return (here > before && !(after > here)) || (here < before && !(after < here));
+}
+
+typedef struct {
+    int32_t at;
+    float height;
+} turn;
+
+/* List the extrema around a beat, the most prominent first; of equal ones the earlier. Returns how many. */
+static int32_t turns_around(const ecgfed_qrs *qrs, int32_t at, const float *shape, turn *found)
+{
+    int32_t count = 0;
+    for (int32_t place = at - REACH; place <= at + REACH; place++) {
+        turn one;
+        int32_t i;
+        if (!is_turn(qrs, place)) {
+            continue;
+        }
+        one.at = place;
+        one.height = shape[place - at] < 0.0f ? -shape[place - at] : shape[place - at];
+        for (i = count; i > 0 && found[i - 1].height < one.height; i--) {
+            if (i < EXTREMA) {
+                found[i] = found[i - 1];
+            }
+        }
+        if (i < EXTREMA) {
+            found[i] = one;
+            count = lesser(count + 1, EXTREMA);
+        }
+    }
+    return count;
+}
+
+/* Return the R peak of a beat, in samples at 360 Hz: the likeliest extremum, at the highest sample near it. */
+static int64_t place_of(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat)
+{
+    ecgfed_qrs_work *work = caller->work;
+    float *shape = work->shape + 88, *envelope = work->envelope + 58;
+    turn found[EXTREMA];
+    int32_t chosen = beat->at, best = 0, count, up;
+    shape_of(qrs, beat->at - 88, 177, work->shape);
+    envelope_of(qrs, beat->at - 58, 117, work->envelope);
+    count = turns_around(qrs, beat->at, shape, found);
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t offset = found[i].at - beat->at;
+        const int32_t score = ecgfed_peak_score(shape + offset, envelope + offset, beat->own, offset, found[i].height,
+                                                found[0].height, work);
+        if (i == 0 || score > best) {
+            best = score;
+            chosen = found[i].at;
+        }
+    }
+    up = plus(smooth_three(qrs, chosen), smooth_three(qrs, chosen)) >=
+         plus(smooth_three(qrs, chosen - 3), smooth_three(qrs, chosen + 3));
+    return caller->extremum(caller->user, at_360(qrs, chosen), up);
+}
+
+/* Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. */
+static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
+{
+    int64_t peak = qrs->open_peak;
+    if (!qrs->open) {
+        return;
+    }
+    qrs->open = 0;
+    if (10 * (peak - qrs->reported) < HALF_REFRACTORY_X10) {
+        peak = at_360(qrs, qrs->open_at);
+    }
+    if (qrs->reported < 0 || 10 * (peak - qrs->reported) >= HALF_REFRACTORY_X10) {
+        qrs->reported = peak;
+        caller->on_peak(caller->user, peak);
+    }
+}
+
+/* A beat: of those within the refractory time the surest stays. */
+static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat, int32_t score)
+{
+    const int64_t peak = place_of(qrs, caller, beat);
+    const int32_t close = qrs->open && beat->at - qrs->open_at < REFRACTORY;
+    if (close && score < qrs->open_score) {
+        return;
+    }
+    if (!close) {
+        report(qrs, caller);
+    }
+    qrs->open = 1;
+    qrs->open_score = score;
+    qrs->open_at = beat->at;
+    qrs->open_peak = peak;
+}
+
+/* Say whether a beat is more than noise in a lead whose heart has stopped, or that has come off; remember its size. */
+static int32_t is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_qrs_work *work)
+{
+    const int32_t known = lesser(qrs->sizes, ECGFED_SIZES);
+    if (beat->ratio[1] < WEAK_RATIO) {
+        float least = 0.0f;
+        if (known) {
+            memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
+            sort(work->sorted, known);
+            least = WEAK_SHARE * work->sorted[known / 4];
+        }
+        least = least < WEAK_LEAST_UV ? WEAK_LEAST_UV : least > WEAK_MOST_UV ? WEAK_MOST_UV : least;
+        if (beat->own < least) {
+            return 0;
+        }
+    }
+    qrs->size[qrs->sizes % ECGFED_SIZES] = beat->own;
+    qrs->sizes = qrs->sizes == 2 * ECGFED_SIZES - 1 ? ECGFED_SIZES : qrs->sizes + 1;
+    return 1;
+}
+
+/* Decide about the candidates of a second; those of the two after it are known. */
+static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
+{
+    const int32_t stop = (qrs->decided + 1) * ECGFED_BLOCK;
+    for (int32_t i = 0; i < qrs->candidates; i++) {
+        int32_t score;
+        if (qrs->candidate[i].at < qrs->decided * ECGFED_BLOCK || qrs->candidate[i].at >= stop) {
+            continue;
+        }
+        score = ecgfed_second_look(qrs->candidate, qrs->candidates, i, caller->work);
+        if (score > 0 && is_strong(qrs, qrs->candidate + i, caller->work)) {
+            take_beat(qrs, caller, qrs->candidate + i, score);
+        }
+    }
+    qrs->decided++;
+    if (qrs->open && stop - qrs->open_at >= REFRACTORY) {
+        report(qrs, caller);
+    }
+}
+
+/* Keep the undecided candidates, and of the others the last four and the last three likely beats: the neighbours. */
+static void forget_candidates(ecgfed_qrs *qrs)
+{
+    const int32_t begin = qrs->decided * ECGFED_BLOCK;
+    int32_t old = 0, beats = 0, kept = 0;
+    while (old < qrs->candidates && qrs->candidate[old].at < begin) {
+        old++;
+    }
+    for (int32_t i = old - 1; i >= 0; i--) {
+        const int32_t beat = qrs->candidate[i].score > 0;
+        if (old - i > 4 && !(beat && beats < 3)) {
+            qrs->candidate[i].at = -1;
+        }
+        beats += beat;
+    }
+    for (int32_t i = 0; i < qrs->candidates; i++) {
+        if (qrs->candidate[i].at >= 0) {
+            if (kept != i) {
+                qrs->candidate[kept] = qrs->candidate[i];
+            }
+            kept++;
+        }
+    }
+    qrs->candidates = kept;
+}
+
+/* Look at one second more, and decide about the second two before it. */
+static void look(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
+{
+    look_at(qrs, qrs->blocks, caller->work);
+    qrs->blocks++;
+    if (qrs->blocks - BLOCKS_AHEAD > qrs->decided) {
+        decide(qrs, caller);
+        forget_candidates(qrs);
+    }
+}
+
+/* Drop the signal that no later decision looks at. */
+static void forget_signal(ecgfed_qrs *qrs)
+{
+    const int32_t keep = (qrs->blocks + 1) * ECGFED_BLOCK - 763;
+    const int32_t past = keep - qrs->signal_start;
+    if (past > 0) {
+        memmove(qrs->signal, qrs->signal + past, (size_t)(qrs->count - keep) * sizeof *qrs->signal);
+        qrs->signal_start = keep;
+    }
+}
+
+/* Number the 200 Hz samples from a later one on, so that 32 bits suffice however long the stretch is. */
+static void renumber(ecgfed_qrs *qrs)
+{
+    const int32_t seconds = (qrs->blocks / ECGFED_RENUMBER - 1) * ECGFED_RENUMBER, past = seconds * ECGFED_BLOCK;
+    qrs->origin += (int64_t)seconds * ECGFED_FS_HZ;
+    qrs->signal_start -= past;
+    qrs->count -= past;
+    qrs->measured -= seconds;
+    qrs->blocks -= seconds;
+    qrs->decided -= seconds;
+    qrs->open_at -= past;
+    for (int32_t i = 0; i < qrs->candidates; i++) { /* one of long ago stays out of reach */
+        qrs->candidate[i].at = larger(qrs->candidate[i].at - past, 0);
+    }
+}
+
+/* Sum / length to the nearest whole number, a half to the even one. */
+static int32_t rounded(int64_t sum, int32_t length)
+{
+    int64_t quotient = sum / length, rest = sum % length;
+    if (rest < 0) {
+        quotient--;
+        rest += length;
+    }
+    if (2 * rest > length || (2 * rest == length && quotient % 2 != 0)) {
+        quotient++;
+    }
+    return (int32_t)quotient;
+}
+
+/* Average the next 5 ms; low and high are their ends, in fifths of samples at 360 Hz. */
+static void append(ecgfed_qrs *qrs, int64_t low, int64_t high)
+{
+    int64_t sum = 0;
+    low = low < 0 ? 0 : low;
+    for (int32_t back = 0; back < 3; back++) {
+        const int64_t from = 5 * (qrs->fed - 1 - back), to = from + 5;
+        const int64_t part = (high < to ? high : to) - (low > from ? low : from);
+        if (part > 0) {
+            sum += part * qrs->out[back];
+        }
+    }
+    qrs->signal[qrs->count - qrs->signal_start] = rounded(sum, (int32_t)(high - low));
+    qrs->count++;
+}
+
+/* Continue where the lead had been held, so that a loss of samples is no step. */
+static void take_sample(ecgfed_qrs *qrs, int32_t uv, int32_t missing)
+{
+    int32_t out = qrs->last_out;
+    if (!missing) {
+        out = qrs->held ? out : plus(out, minus(uv, qrs->last_uv));
+        qrs->last_uv = uv;
+    }
+    qrs->held = missing;
+    qrs->last_out = out;
+    qrs->out[2] = qrs->out[1];
+    qrs->out[1] = qrs->out[0];
+    qrs->out[0] = out;
+    qrs->fed++;
+}
+
+void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t uv, int32_t missing)
+{
+    int32_t due;
+    take_sample(qrs, uv, missing);
+    if (5 * qrs->fed < qrs->next_due) {
+        return;
+    }
+    append(qrs, qrs->next_due - 9, qrs->next_due);
+    qrs->next_due += 9;
+    due = (larger(qrs->blocks, FIRST_BLOCKS - 2) + 1) * ECGFED_BLOCK + ECGFED_LOOK_AHEAD;
+    if (qrs->count == due) {
+        const int32_t stop = larger(qrs->blocks + 1, FIRST_BLOCKS - 1);
+        measure(qrs, (stop + 1) * ECGFED_BLOCK, caller->work);
+        while (qrs->blocks < stop) {
+            look(qrs, caller);
+        }
+        forget_signal(qrs);
+        if (qrs->blocks >= 2 * ECGFED_RENUMBER) {
+            renumber(qrs);
+        }
+    }
+}
+
+void ecgfed_qrs_finish(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
+{
+    const int64_t end = 5 * qrs->fed;
+    if (qrs->fed == 0) {
+        return;
+    }
+    if (2 * qrs->next_due - 9 <= 2 * end) { /* the middle of a last, shorter one lies inside */
+        append(qrs, qrs->next_due - 9, end);
+        qrs->next_due += 9;
+    }
+    measure(qrs, qrs->count, caller->work);
+    while (qrs->blocks * ECGFED_BLOCK < qrs->count) {
+        look(qrs, caller);
+    }
+    while (qrs->decided < qrs->blocks) {
+        decide(qrs, caller);
+        forget_candidates(qrs);
+    }
+    report(qrs, caller);
+}

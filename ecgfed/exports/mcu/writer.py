@@ -1,0 +1,77 @@
+"""Write the C sources of one model into a folder atomically."""
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from ecgfed.base.errors import OptionError
+from ecgfed.base.files import check_new_folder, replacing_folder, write_text
+from ecgfed.exports.mcu.detector import qrs_weights_header, taps_header
+from ecgfed.exports.mcu.golden import Golden, example_lines, golden_header
+from ecgfed.exports.mcu.model import McuModel, model_header
+from ecgfed.exports.mcu.rate import rate_header
+from ecgfed.exports.mcu.readme import readme
+
+#: Sources that are the same for every model.
+SOURCES = (
+    *("ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c"),
+    *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
+    *("golden_test.c", "example_main.c", "Makefile"),
+)
+
+#: Files generated for a model and a device's sampling rate.
+_GENERATED: dict[str, Callable[[McuModel, Golden, int], str]] = {
+    "ecgfed_qrs_weights.h": lambda model, golden, fs_hz: qrs_weights_header(),
+    "ecgfed_taps.h": lambda model, golden, fs_hz: taps_header(),
+    "ecgfed_rate_taps.h": lambda model, golden, fs_hz: rate_header(fs_hz),
+    "model.h": lambda model, golden, fs_hz: model_header(model),
+    "golden.h": lambda model, golden, fs_hz: golden_header(golden),
+    "example.txt": lambda model, golden, fs_hz: example_lines(fs_hz),
+    "README.md": lambda model, golden, fs_hz: readme(model, fs_hz),
+}
+#: The file that marks an exported folder, and everything a replaced folder may contain: an export and what ``make``
+#: built there. Users may work in such folders.
+_MARKERS = ("ecgfed.h",)
+_CONTENTS = (*SOURCES, *_GENERATED, "example", "golden_test", "*.o")
+
+
+def source(name: str) -> str:
+    """Return the text of one of ``SOURCES``."""
+    return files("ecgfed.exports.mcu").joinpath("c", name).read_text("utf-8")
+
+
+def mcu_files(model: McuModel, golden: Golden, fs_hz: int) -> dict[str, str]:
+    """Return the content of all files of an export, by name."""
+    generated = {name: make(model, golden, fs_hz) for name, make in _GENERATED.items()}
+    return {name: source(name) for name in SOURCES} | generated
+
+
+def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
+    """Refuse an existing folder, or with ``overwrite`` one with files other than an export and what ``make`` builds.
+
+    Raises:
+        OptionError: the folder cannot be used; nothing was removed.
+    """
+    if out.suffix.casefold() == ".zip":
+        raise OptionError("--out", f"{out}: C sources are written to a folder, not a zip file", "a folder to create")
+    check_new_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS)
+
+
+def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
+    """Write the folder atomically.
+
+    Args:
+        out: the folder to create.
+        model: the model.
+        golden: the model's self-test.
+        fs_hz: the device's sampling rate, Hz.
+        overwrite: replace ``out`` if it exists.
+
+    Raises:
+        OptionError: ``out`` exists.
+        StorageError: it cannot be written; an existing folder is unchanged.
+    """
+    contents = mcu_files(model, golden, fs_hz)
+    with replacing_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS) as folder:
+        for name, text in contents.items():
+            write_text(folder / name, text)

@@ -1,0 +1,79 @@
+"""What predict and report make of a recording with waves like ventricular flutter or fibrillation."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import synthetic_signal
+from numpy.typing import NDArray
+
+import ecgfed
+from ecgfed.domain.record.recording import Recording
+from ecgfed.tasks.report import RecordingReport
+
+FS = 360.0
+
+
+class Listening(ecgfed.Watch):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def waves(seconds: float) -> NDArray[np.float64]:
+    """Two sines of 4.5 and 5.7 Hz, 0.3 mV each: they wax and wane."""
+    t = np.arange(round(seconds * FS)) / FS
+    noise = 0.01 * np.random.default_rng(0).standard_normal(len(t))
+    return np.asarray(0.3 * np.sin(2 * np.pi * 4.5 * t) + 0.3 * np.sin(2 * np.pi * 5.7 * t) + noise)
+
+
+def recording(lead: NDArray[np.float64]) -> Recording:
+    return Recording("waves", Path("waves"), "MLII", ("MLII",), FS, lead[None], ())
+
+
+@pytest.fixture(scope="module")
+def between() -> Recording:
+    calm = synthetic_signal("N" * 40, fs_hz=FS, seed=1)[0]
+    return recording(np.concatenate([calm, waves(30), calm]))
+
+
+def reported(of: Recording) -> tuple[RecordingReport, dict[str, Any]]:
+    report = ecgfed.report(of, watch=Listening())
+    return report, report.to_dict()
+
+
+def test_report_warns_and_counts_nothing_there(between: Recording) -> None:
+    """The rates are those of the beats around, 0.8 s apart: none of the waves is in them."""
+    report, told = reported(between)
+    assert "flutter" in {one["code"] for one in told["warnings"]}
+    [rhythm] = [one for one in told["rhythms"] if "ventricular flutter" in one["rhythm"]]
+    assert rhythm["source"] == "signal"
+    assert rhythm["seconds"] == pytest.approx(30, abs=4)
+    assert told["counted"] == pytest.approx(80, abs=3)
+    assert told["rates"]["mean"] == pytest.approx(75, rel=0.03)
+    assert told["rates"]["highest"]["value"] < 90
+    assert told["pauses"]["found"] == []
+    assert "possible ventricular flutter or fibrillation" in report.html.lower()
+
+
+def test_predict_warns(between: Recording) -> None:
+    watch = Listening()
+    found = ecgfed.predict(between, watch=watch)
+    assert "flutter" in {one.code for one in found.warnings}
+    assert any("ventricular flutter or fibrillation" in text for text in watch.warnings)
+
+
+def test_a_report_of_nothing_else() -> None:
+    _, told = reported(recording(waves(30)))
+    assert "flutter" in {one["code"] for one in told["warnings"]}
+    assert told["counted"] == 0
+    assert told["rates"]["mean"] is None
+
+
+def test_beats_alone_are_no_flutter() -> None:
+    _, told = reported(recording(synthetic_signal("N" * 40, fs_hz=FS, seed=1)[0]))
+    assert "flutter" not in {one["code"] for one in told["warnings"]}
+    assert told["rhythms"] == []

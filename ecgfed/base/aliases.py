@@ -91,5 +91,5 @@ class _Finder:
 
 def install() -> None:
     """Let old names be imported, once however often this is called."""
-    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

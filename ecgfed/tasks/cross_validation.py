@@ -1,4 +1,4 @@
-"""A patient's own model from a few labels, and what it is worth on labels that are held back from it."""
+"""Train a patient's personal model on a few labels, and cross-validate it on these labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,41 +22,41 @@ from ecgfed.domain.labels.spread import spread
 from ecgfed.exports.bundles.weights import GlobalModel
 from ecgfed.tasks.grouped import GroupedBeats
 
-#: Beats that a model learns from at most: its steps look at fewer.
+#: Maximum number of beats for training; the optimizer steps use fewer.
 MAX_LEARNED = 4000
-#: Labels are held back in so many parts, and with fewer labels none are.
+#: Number of folds; there is no cross-validation with fewer labels.
 FOLDS = 5
-#: Who answers labels that are held back.
+#: Predictors that are compared on the labels of the test fold.
 PREDICTORS = ("groups", "personal", "global", "scratch")
-#: A class is lowered where chance alone would do so with this probability at most. Chosen on MIT-BIH's DS1
+#: Significance level for a loss of sensitivity in a class. Chosen on MIT-BIH's DS1
 #: (``benchmarks/clinical/adoption.py``).
 MAX_CHANCE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingBeats:
-    """The beats that models learn from, as a net sees them.
+    """Beats for training, as inputs of a net.
 
     Attributes:
-        row: (beats,) int64 increasing, their numbers in the recording.
-        inputs: windows, and RR features where the net takes them.
+        row: (beats,) int64 increasing, numbers of the beats in the recording.
+        inputs: windows, and RR features if the net uses them.
     """
 
     row: NDArray[np.int64]
     inputs: Inputs
 
     def some(self, rows: NDArray[np.int64]) -> Inputs:
-        """Return beats by their numbers in the recording, which are among these."""
+        """Return the inputs of some of these beats, by their numbers in the recording."""
         at = torch.from_numpy(np.searchsorted(self.row, rows))
         return Inputs(self.inputs.examples[at], None if self.inputs.rr is None else self.inputs.rr[at])
 
 
 def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingBeats:
-    """Cut the beats to learn from, ``MAX_LEARNED`` at most: those with an answer, and of the others in groups some.
+    """Cut at most ``MAX_LEARNED`` beats for training: the labelled ones, and some of the other grouped beats.
 
     Args:
         grouped: the recording's beats.
-        label: answered beat -> its label.
+        label: labelled beat -> its label.
     """
     labelled = _of_every_symbol(label, MAX_LEARNED)
     unlabelled = np.setdiff1d(np.arange(grouped.grouped), np.array(list(label), dtype=np.int64))
@@ -69,12 +69,12 @@ def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingB
 
 
 def _evenly(numbers: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
-    """Return some of the numbers, evenly taken, at most so many."""
+    """Return at most ``limit`` evenly spaced numbers."""
     return numbers[np.linspace(0, len(numbers) - 1, min(limit, len(numbers))).astype(np.int64)]
 
 
 def _of_every_symbol(label: Mapping[int, str], limit: int) -> NDArray[np.int64]:
-    """Return answered beats, at most so many: of each symbol evenly taken ones, all of those that are rare."""
+    """Return at most ``limit`` labelled beats: all of rare symbols, evenly spaced ones of the others."""
     beats, symbols = np.array(sorted(label), dtype=np.int64), sorted(set(label.values()))
     by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == symbol]) for symbol in symbols]
     chosen = [np.empty(0, np.int64)]
@@ -86,16 +86,16 @@ def _of_every_symbol(label: Mapping[int, str], limit: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """Makes models from labels.
+    """Trains personal models from labels.
 
     Attributes:
         start: the global model.
-        groups: of the recording's first beats.
+        groups: groups of the recording's first beats.
         labels: classes and their symbols.
-        beats: what is learned from.
-        how: how a personal answer is made.
+        beats: the beats for training.
+        how: the personalization method.
         everyone: (classes,) share of each class among all training beats of the bundle.
-        seed: for whatever is drawn.
+        seed: random seed.
     """
 
     start: GlobalModel
@@ -107,11 +107,11 @@ class Learner:
     seed: int
 
     def some(self, count: int) -> Inputs:
-        """Return some of the beats, evenly taken, at most ``count``."""
+        """Return at most ``count`` evenly spaced beats."""
         return self.beats.some(_evenly(self.beats.row, count))
 
     def patient_beats(self, label: dict[int, str]) -> PatientBeats | None:
-        """Return the beats with the labels that a few answers give them; None where none has a class."""
+        """Propagate labels in the groups and return the labelled beats; None if no label has a class of the bundle."""
         names, _ = spread(self.groups, label)
         number = self.labels.encode(names[self.beats.row]).astype(np.int64)
         known = np.flatnonzero(number >= 0)
@@ -122,19 +122,19 @@ class Learner:
 
     @single_torch_thread()
     def personal(self, patient_beats: PatientBeats) -> Pipeline:
-        """Return the patient's model, made from the global one."""
+        """Return the personal model, trained from the global model."""
         return self.how.fit(self.start.net, self.start.params, patient_beats)
 
     @single_torch_thread()
     def from_scratch(self, patient_beats: PatientBeats) -> Pipeline:
-        """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.core.personal.kernel``) on
-        the shape of the window and on what an untrained net makes of window and intervals.
+        """Return a model trained on these beats only: a kernel machine (``ecgfed.core.personal.kernel``) on the window
+        shape and on the features of an untrained net.
         """
         return Kernel().fit(self.start.net, self.start.net.initial(self.seed), patient_beats)
 
     @single_torch_thread()
     def predict(self, chain: Pipeline, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the class numbers (rows,) that a model gives some of the beats."""
+        """Return the class numbers (rows,) predicted by a model for some of the beats."""
         inputs = self.beats.some(rows)
         class_numbers = [np.empty(0, np.int64)]
         with torch.inference_mode():
@@ -147,13 +147,13 @@ class Learner:
 
 @dataclass(frozen=True)
 class ClassResult:
-    """How the held-back labels of one class were answered.
+    """Cross-validation result for the labels of a class.
 
     Attributes:
-        labels: how many were held back.
-        right: of ``PREDICTORS``, how many each had right.
-        lost: answerer -> labels that the global model had right and it had not.
-        gained: answerer -> labels that it had right and the global model had not.
+        labels: number of labels.
+        right: predictor, of ``PREDICTORS`` -> number of labels predicted correctly.
+        lost: predictor -> number of labels correct for the global model and wrong for the predictor.
+        gained: predictor -> number of labels wrong for the global model and correct for the predictor.
     """
 
     labels: int
@@ -162,9 +162,8 @@ class ClassResult:
     gained: dict[str, int]
 
     def lowers(self, predictor: str) -> bool:
-        """Whether an answerer has fewer right than the global model, by more than chance allows: one-sided sign test on
-        the labels that one of the two alone has right (McNemar, Psychometrika 12:153-157, 1947), p at most
-        ``MAX_CHANCE``.
+        """Whether a predictor is significantly worse than the global model: one-sided sign test on the labels that only
+        one of them predicts correctly (McNemar, Psychometrika 12:153-157, 1947), p at most ``MAX_CHANCE``.
         """
         lost, gained = self.lost[predictor], self.gained[predictor]
         return lost > gained and float(binom.cdf(gained, lost + gained, 0.5)) <= MAX_CHANCE
@@ -173,13 +172,13 @@ class ClassResult:
 @renamed_fields("0.3", "0.5", parts="folds")
 @dataclass(frozen=True)
 class CrossValidation:
-    """How many labels were answered rightly while they were held back.
+    """Cross-validation result.
 
     Attributes:
-        labels: how many were held back in turn.
-        folds: in how many parts.
-        right: of ``PREDICTORS``, how many each had right.
-        by_class: class -> the same of its labels, for each class that was labelled.
+        labels: number of labels.
+        folds: number of folds.
+        right: predictor, of ``PREDICTORS`` -> number of labels predicted correctly.
+        by_class: labelled class -> result for its labels.
     """
 
     labels: int
@@ -188,28 +187,29 @@ class CrossValidation:
     by_class: dict[str, ClassResult] = field(default_factory=dict)
 
     def lowered(self, predictor: str) -> list[str]:
-        """Return the classes for which an answerer lowers the global model's sensitivity (``ClassCheck.lowers``)."""
-        return [name for name, check in self.by_class.items() if check.lowers(predictor)]
+        """Return the classes for which a predictor lowers the global model's sensitivity (``ClassResult.lowers``)."""
+        return [name for name, result in self.by_class.items() if result.lowers(predictor)]
 
     @property
     def best(self) -> str:
-        """Which model a patient gets: the personal one unless the global one, or one from scratch, had more right; of
-        these two the global one where they are equal. A model that lowers a class's sensitivity is none of them.
+        """The model to export: the personal model, unless the global model or the model from scratch had more correct
+        predictions; the global model wins a tie of these two. Models that lower the sensitivity for a class are
+        excluded.
         """
         allowed = [name for name in ("personal", "global", "scratch") if name == "global" or not self.lowered(name)]
         return max(allowed, key=self.right.__getitem__)
 
 
 def assign_folds(number: NDArray[np.integer], folds: int, seed: int) -> NDArray[np.int64]:
-    """Divide labels into parts, each with about its share of every class.
+    """Assign labels to folds, stratified by class.
 
     Args:
-        number: (labels,) their classes.
-        folds: how many parts, at most as many as there are labels.
-        seed: the same seed gives the same parts.
+        number: (labels,) class numbers.
+        folds: number of folds, at most the number of labels.
+        seed: random seed; the same seed gives the same folds.
 
     Returns:
-        (labels,) the part of each, 0 to ``folds`` - 1; sizes differ by one at most.
+        (labels,) fold of each label, 0 to ``folds`` - 1; the sizes of folds differ by at most one.
     """
     shuffled = np.random.default_rng([seed, 16]).permutation(len(number))
     order = shuffled[np.argsort(np.asarray(number)[shuffled], kind="stable")]
@@ -224,16 +224,19 @@ def cross_validate(
     global_class: NDArray[np.integer],
     on_progress: Callable[[int, int], None] = lambda completed, total: None,
 ) -> CrossValidation | None:
-    """Hold labels back in parts, and count who answers them rightly from the others; None with fewer than ``FOLDS``.
+    """Predict the labels of each fold from those of the other folds and count correct predictions.
 
-    Labels without a class of the bundle (``?`` and ``|`` among them) are held back from nobody: no model answers them.
-    Of more than ``MAX_LEARNED`` labels those are held back that models learn from.
+    Labels without a class of the bundle (such as ``?`` and ``|``) are always in the training folds, since no model can
+    predict them. Only labels of the training beats are used, if there are more than ``MAX_LEARNED``.
 
     Args:
-        learner: makes the models.
-        label: answered beat -> its label.
-        global_class: (beats,) what the global model gives every beat of the recording.
-        on_progress: called with the parts that are done, and all.
+        learner: trains the models.
+        label: labelled beat -> its label.
+        global_class: (beats,) class predicted by the global model for each beat of the recording.
+        on_progress: called with the number of completed folds and of all folds.
+
+    Returns:
+        The result, or None if there are fewer than ``FOLDS`` labels.
     """
     beats = np.intersect1d(np.array(list(label), dtype=np.int64), learner.beats.row)
     truth = learner.labels.encode(np.array([label[beat] for beat in beats.tolist()], dtype=np.str_)).astype(np.int64)
@@ -262,7 +265,7 @@ def cross_validate(
 
 
 def _class_result(right: Mapping[str, NDArray[np.bool_]], rows: NDArray[np.bool_]) -> ClassResult:
-    """Count the right answers of one class's labels, and those that the global model alone has right, or has not."""
+    """Count the correct predictions for a class, and those in which a predictor and the global model differ."""
     of_global = right["global"][rows]
     not_global = {name: hits[rows] for name, hits in right.items() if name != "global"}
     return ClassResult(

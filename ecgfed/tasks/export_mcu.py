@@ -1,4 +1,4 @@
-"""``export --target mcu``: a run in, the C sources of one model out."""
+"""``export --target mcu``: export a model of a run as C sources."""
 
 import tempfile
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
 
-#: What the C sources run; a kernel machine or a gate needs the exponential of every kept beat's distance.
+#: Roles of stages that the C sources support; a kernel machine or a gate would need an exponential per stored beat.
 RUN_IN_C = ("model", "extractor", "head")
 
 
 @dataclass(frozen=True)
 class McuExport:
-    """What was written.
+    """Result of an export as C sources.
 
     Attributes:
         path: the folder of C sources.
-        model: the model in them.
-        files: names in the folder, in order.
+        model: the exported model.
+        files: sorted names of the files in the folder.
     """
 
     path: Path
@@ -67,25 +67,25 @@ def export_mcu(
     method: Passed = None,
     watch: Watch = NOBODY,
 ) -> McuExport:
-    """Export one model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
+    """Export a model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
 
-    The model's int8 form is made and judged as ``export(..., int8=True)`` does, in a bundle that is not kept.
+    The int8 variant is made and checked as in ``export(..., int8=True)``, in a temporary bundle.
 
     Args:
         run: a run or its folder.
         out: the folder to make.
-        patient: whose model, an id of the cohort; None for the global model.
-        cohort: the run's cohort, where it has moved.
-        personal: the personal answers, as ``export`` takes it.
-        accuracy: as ``export`` takes it.
-        int8_loss: as ``export`` takes it.
-        fs_hz: the device's samples a second, a whole number; C brings them to 360.
-        overwrite: replace ``out`` where it exists.
-        method: the run's own method, where it is somebody's own.
-        watch: told of the progress.
+        patient: id of the patient in the cohort; None for the global model.
+        cohort: the run's cohort, if it was moved.
+        personal: as in ``export``.
+        accuracy: as in ``export``.
+        int8_loss: as in ``export``.
+        fs_hz: sampling frequency of the device in Hz, a whole number; the C code resamples to 360 Hz.
+        overwrite: replace an existing ``out``.
+        method: the run's method, if it is custom.
+        watch: receives the progress.
 
     Raises:
-        EcgfedError: in one line, what cannot be used: a net that C does not run, an int8 form that was refused.
+        EcgfedError: an invalid argument or input, as a single line: an unsupported net, a refused int8 variant.
     """
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
@@ -95,9 +95,7 @@ def export_mcu(
     trained_on = cohort_of(opened, cohort)
     if patient is not None:
         trained_on.client_by_id(patient)
-    params = _params(
-        _requested_model(opened, trained_on, patient, personal)
-    )  # what cannot be is refused before the work
+    params = _params(_requested_model(opened, trained_on, patient, personal))  # errors are raised before the work
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
         bundle = _bundle(opened, trained_on, Path(folder) / "bundle", patient, personal, accuracy, rule, watch)
@@ -136,7 +134,7 @@ def _bundle(
     rule: Int8Rule,
     watch: Watch,
 ) -> Bundle:
-    """Write the bundle that ``export(..., int8=True)`` writes: temperatures are fitted for all patients together."""
+    """Write a bundle as ``export(..., int8=True)``: temperatures are fitted for all patients together."""
     export_bundle(
         run,
         cohort,
@@ -162,7 +160,7 @@ def _bundle(
 
 
 def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
-    """Return the model whose parameters are asked for."""
+    """Return the model to export."""
     state = run.state()
     if patient is None:
         client_states = (run.client_state(state, client.index) for client in cohort.federation)

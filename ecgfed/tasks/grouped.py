@@ -1,5 +1,6 @@
-"""The beats of a recording in groups of alike ones: what ``label`` asks about, and what ``personalize`` spreads labels
-over. The same recording, model and seed give the same groups. No torch.
+"""Beats of a recording in groups of similar beats: ``label`` queries groups, ``personalize`` propagates labels in them.
+
+The same recording, model and seed give the same groups. No torch.
 """
 
 import hashlib
@@ -29,19 +30,19 @@ from ecgfed.tasks.predict import beats_excluded, opened_bundle
 from ecgfed.tasks.records import recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 
-#: Context features are those of this version of the RR features, whatever the model takes.
+#: Version of the RR features used as context features, independent of the model.
 _CONTEXT_VERSION = 2
-#: Samples that are read at once.
+#: Samples read at a time.
 _BLOCK_SAMPLES = 1 << 20
-#: kind of a class -> where its probability counts; classes of several kinds count nowhere.
+#: kind of a class -> column of its probability; classes of several kinds have none.
 _COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
 
 
 def recording_id(recording: AnyRecording) -> str:
-    """Return 16 hexadecimal digits that say which recording labels are of.
+    """Return an id of the recording, 16 hexadecimal digits, which is stored with its labels.
 
-    They are the first of SHA-256 over the digests of its files; of a recording without files, over its leads, its
-    sampling frequency and its samples. Its name and header do not count.
+    It is the beginning of the SHA-256 over the digests of its files, or over the leads, the sampling frequency and the
+    samples of a recording without files. The name and the header do not affect it.
     """
     digest = hashlib.sha256()
     if digests := recording_digests(recording):
@@ -56,15 +57,15 @@ def recording_id(recording: AnyRecording) -> str:
 @renamed_fields("0.3", "0.5", answers="predictions", all_answers="all_predictions")
 @dataclass(frozen=True, eq=False)
 class GroupedBeats:
-    """The beats of a recording, what a model says of them, and their groups.
+    """The beats of a recording, with predictions and groups.
 
     Attributes:
-        beats: the recording's beats whose lead shows a signal.
-        bundle: whose global model looked at them.
-        predictions: what it says of these.
-        groups: of the first of them, those before ``minutes`` where a person said so.
-        all_beats: all beats of the recording; those without signal are in no group, and nobody is asked about them.
-        all_predictions: what the model says of all of them.
+        beats: the beats that have a signal in the lead in use.
+        bundle: the bundle whose global model made the predictions.
+        predictions: predictions for ``beats``.
+        groups: groups of the first beats, those within ``minutes`` if it was set.
+        all_beats: all beats of the recording; beats without signal are not grouped and not queried.
+        all_predictions: predictions for ``all_beats``.
     """
 
     beats: RecordingBeats
@@ -76,22 +77,22 @@ class GroupedBeats:
 
     @property
     def grouped(self) -> int:
-        """How many beats are in groups, the first ones."""
+        """Number of grouped beats; they are the first ones."""
         return len(self.groups.leaf)
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """(beats,) int64 the numbers of the beats with a signal among all beats."""
+        """(beats,) int64, indices of ``beats`` in ``all_beats``."""
         return np.flatnonzero(self.all_predictions.classified)
 
     @property
     def excluded(self) -> Exclusions:
-        """How many beats were read, are in groups or could be, and were excluded."""
+        """Counts of the beats read, used and excluded."""
         return beats_excluded(self.all_beats, self.all_predictions)
 
     @cached_property
     def names(self) -> NDArray[np.str_]:
-        """(beats,) the symbol that the model gives each beat."""
+        """(beats,) WFDB symbol of the predicted class of each beat."""
         symbols = [self.bundle.labels.symbol_of(name) for name in self.bundle.classes]
         return np.array(symbols, dtype=np.str_)[self.predictions.label]
 
@@ -106,19 +107,19 @@ def grouped_beats(
     seed: int = 0,
     watch: Watch = NOBODY,
 ) -> GroupedBeats:
-    """Find the beats of a recording and join alike ones to groups.
+    """Find the beats of a recording and group similar beats.
 
     Args:
-        recording: with all its leads, the one in use chosen.
-        options: how its beats are found; ``rr_version`` is that of the bundle.
-        bundle: whose global model looks at them; default the model in the package.
-        minutes: only beats of the first minutes are joined to groups.
-        leaves: smallest groups.
-        seed: for the choice among the beats of a long recording.
-        watch: told how far a long recording is.
+        recording: the recording with all its leads and a lead in use.
+        options: how to find the beats; ``rr_version`` is replaced by the bundle's.
+        bundle: the bundle whose global model is used; default the model in the package.
+        minutes: group the beats of the first minutes only.
+        leaves: maximum number of the smallest groups.
+        seed: seed for choosing among the beats of a long recording.
+        watch: receives the progress.
 
     Raises:
-        EcgfedError: as ``predict``; and for a recording without a beat in these minutes.
+        EcgfedError: as ``predict``, and if there is no beat in these minutes.
     """
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
@@ -140,7 +141,7 @@ def grouped_beats(
 
 
 def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) -> int:
-    """Return how many beats lie in the first minutes, all for None; ``without`` others show no signal."""
+    """Return the number of beats in the first minutes, of all for None; ``without`` is the number without signal."""
     recording = beats.recording
     if minutes is not None and not 0 < minutes < float("inf"):
         raise OptionError("--minutes", f"{minutes:g}", "more than 0")
@@ -155,13 +156,13 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
 
 
 def displayed_leads(recording: AnyRecording) -> list[str]:
-    """Return the leads that are looked at, the one in use first."""
-    other_ecg_leads = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
-    return [recording.lead, *other_ecg_leads][:MOST_LEADS]
+    """Return the leads used for grouping and display, beginning with the lead in use."""
+    ecg_leads = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
+    return [recording.lead, *ecg_leads][:MOST_LEADS]
 
 
 def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:
-    """Return what gives the windows (some beats, 256) of the first beats on a lead, block by block."""
+    """Return a function that yields the windows of the first beats on a lead in blocks (beats, 256)."""
     on_lead = beats
     if lead != beats.recording.lead:
         recording = replace(beats.recording, lead=lead)
@@ -177,13 +178,13 @@ def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Ite
 
 
 def _context(beats: RecordingBeats) -> Floats:
-    """Return the context features of all beats."""
+    """Return the context features of all beats, (beats, features)."""
     with_context = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
     return np.concatenate([block.rr_s.astype(np.float64) for block in with_context.blocks()])
 
 
 def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.float32]) -> Floats:
-    """Return how likely each of ``KINDS`` is, (beats, 5), of a model's probabilities (beats, classes)."""
+    """Return the probability of each of ``KINDS``, (beats, 5), from class probabilities (beats, classes)."""
     symbols: Mapping[str, list[str]] = {name: [] for name in classes}
     for symbol, name in labels.symbols.items():
         symbols[name].append(symbol)

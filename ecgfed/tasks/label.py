@@ -1,4 +1,4 @@
-"""``label``: a recording in, a page out on which a person labels the few beats that say most. No torch."""
+"""``label``: make a page on which a person labels the most informative beats of a recording. No torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ class Labelling:
     """The labelling page of a recording.
 
     Attributes:
-        grouped: its beats in groups.
-        page: what the page shows.
-        folder: where its files go, or None.
-        files: what was written.
-        seed: of the choice.
+        grouped: its grouped beats.
+        page: the contents of the page.
+        folder: the output folder, or None.
+        files: the files written.
+        seed: seed for choosing beats.
     """
 
     grouped: GroupedBeats
@@ -59,38 +59,39 @@ class Labelling:
 
     @cached_property
     def html(self) -> str:
-        """The page: one HTML document that needs no other file and no network."""
+        """The page: a self-contained HTML document that needs no network."""
         return label_page(self.page)
 
     @property
     def labels_file(self) -> Path:
-        """Where labels are written by ``serve``, and what the page's download is called."""
+        """The label file that ``serve`` writes; the page's download has the same name."""
         return (self.folder or Path()) / labels_name(self.page.record)
 
     @renamed_parameters("0.3", "0.5", answers="labels")
     def next_beat(self, labels: Mapping[int, str]) -> int | None:
-        """Return the beat that the page would ask for next: its R peak, a sample number; None where all are answered.
+        """Return the beat that the page would query next, as the sample number of its R peak; None if all are labelled.
 
         Args:
-            labels: R peaks that were asked for -> the labels they were given, symbols of ``label``'s page.
+            labels: R peak of a queried beat -> its label, a symbol of the page.
 
         Raises:
-            OptionError: an answer at no beat of a group, or with no such label.
+            OptionError: a sample that is not the R peak of a grouped beat, or an unknown label.
         """
         group = next_group(self.grouped.groups, self._by_beat(labels), rule=self.page.rule)
         return None if group is None else int(self.page.sample[self.grouped.groups.beat[group]])
 
     @renamed_parameters("0.3", "0.5", answers="labels")
     def save_labels(self, labels: Mapping[int, str], *, overwrite: bool = False) -> Path:
-        """Write answers as the page saves them, for ``personalize_labels``; return the file, ``labels_file``.
+        """Write labels in the format of the page, for ``personalize_labels``; return the file, ``labels_file``.
 
         Args:
-            labels: R peaks that were asked for -> the labels they were given.
-            overwrite: replace the file where it is.
+            labels: R peak of a queried beat -> its label.
+            overwrite: replace an existing file.
 
         Raises:
-            OptionError: no answer, one at no beat of a group or with no such label, or a file that is there already.
-            StorageError: the disk refuses; nothing was changed.
+            OptionError: no label, a sample that is not the R peak of a grouped beat, an unknown label, or an existing
+                file.
+            StorageError: the file cannot be written; nothing was changed.
         """
         if not labels:
             raise OptionError("labels", "are none", "at least one label")
@@ -105,7 +106,7 @@ class Labelling:
         return self.labels_file
 
     def _by_beat(self, labels: Mapping[int, str]) -> dict[int, str]:
-        """Return the answers by the number of their beat; raises OptionError."""
+        """Return the labels by beat number; raises OptionError."""
         number = {sample: beat for beat, sample in enumerate(self.page.sample[: self.grouped.grouped].tolist())}
         for sample, label in labels.items():
             if sample not in number:
@@ -115,16 +116,16 @@ class Labelling:
         return {number[sample]: label for sample, label in labels.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
-        """Serve the page on this machine; every answer is in ``labels_file`` before the next question.
+        """Serve the page on this machine; every label is in ``labels_file`` before the next beat is shown.
 
         Args:
-            opened: told the page's address.
-            idle_s: seconds without an open page after which it ends; default five minutes.
-            overwrite: begin anew where there are labels of another page; those of this one are gone on with.
+            opened: called with the page's address.
+            idle_s: seconds without an open page after which the server ends; default five minutes.
+            overwrite: replace labels of another page; labels of this page are continued.
 
         Raises:
-            OptionError: there are labels that were not made for this page.
-            StorageError: they cannot be read, or another server writes them.
+            OptionError: existing labels belong to another page.
+            StorageError: they cannot be read, or another server is writing them.
         """
         try:
             self.labels_file.parent.mkdir(parents=True, exist_ok=True)
@@ -133,12 +134,12 @@ class Labelling:
             raise OptionError("--out", problem, "a folder for the labels") from error
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
-        # two servers of one file would write over one another's answers; the file's own lock is for who writes it
+        # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
         with locked(self.labels_file.with_name(f"{self.labels_file.name}.served")):
             return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was made, JSON-ready."""
+        """Return a JSON-ready summary."""
         page, recording = self.page, self.grouped.beats.recording
         return {
             "record": page.record,
@@ -179,29 +180,29 @@ def label(
     overwrite: bool = False,
     watch: Watch = NOBODY,
 ) -> Labelling:
-    """Choose the beats of a recording that are worth a label, and make the page to label them on.
+    """Choose the most informative beats of a recording and make the page for labelling them.
 
     Args:
         recording: a recording or its file.
-        out: the folder for ``RECORD-label.html`` and for the labels; None writes nothing.
-        bundle: whose global model helps to choose; default the model in the package.
-        count: labels the page asks for.
-        minutes: choose among the beats of the first minutes alone.
+        out: the folder for ``RECORD-label.html`` and the labels; None writes nothing.
+        bundle: the bundle whose global model is used for choosing; default the model in the package.
+        count: number of labels to query.
+        minutes: choose among the beats of the first minutes only.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
+        mains_hz: mains frequency at the place of recording, 50 or 60 Hz; None means 60.
         annotator: suffix of the annotation file, for annotated peaks.
-        how: what a CSV or NumPy file leaves open.
-        trusted: public keys (PEM files), one of which has to have signed the bundle; None takes any bundle.
-        force: let a model of synthetic patients look at other recordings too.
-        seed: for the choice among the beats of a long recording.
-        page_file: write the page as a file; without it the folder is for ``serve`` alone.
-        overwrite: replace the page where it is; labels are never replaced here.
-        watch: told what to keep in mind.
+        how: options for reading CSV and NumPy files, which lack this metadata.
+        trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
+        force: apply a model trained on synthetic patients to other recordings.
+        seed: seed for choosing among the beats of a long recording.
+        page_file: write the page to a file; if False, the folder is only used by ``serve``.
+        overwrite: replace an existing page; labels are never replaced here.
+        watch: receives warnings and progress.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an invalid argument or input; the message is a single line.
 
     Examples:
         >>> import ecgfed
@@ -220,7 +221,7 @@ def label(
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
     grouped = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
-    if grouped.all_beats.end_noise:  # of beats without signal there is a notice
+    if grouped.all_beats.end_noise:  # beats without signal are already mentioned on the page
         report_exclusions([grouped.excluded], watch)
     warnings = doubts_of(opened, grouped.all_beats, grouped.all_predictions, None)
     page = label_page_of(

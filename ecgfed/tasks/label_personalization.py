@@ -1,4 +1,4 @@
-"""What ``personalize --labels`` made: a patient's own model, what it is worth, and a label for every beat."""
+"""Result of ``personalize --labels``: a personal model, its cross-validation, and a label for every beat."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +18,20 @@ from ecgfed.tasks.cross_validation import CrossValidation
 from ecgfed.tasks.matched_labels import MatchedLabels
 from ecgfed.tasks.propagated_labels import PropagatedLabels
 
-#: Which model is exported, in words.
+#: Exported model -> its name in messages.
 MODEL_NAMES = {
     "personal": "the personal model",
     "global": "the global model, unchanged",
     "scratch": "a model from scratch on the same labels",
 }
-#: Who answered labels that were held back, in words.
+#: Predictor in the cross-validation -> its name in messages.
 PREDICTOR_NAMES = {
     "groups": "groups",
     "personal": "personal model",
     "global": "global model",
     "scratch": "from scratch",
 }
-#: Why, where labels were held back.
+#: Exported model -> reason from the cross-validation.
 EXPORT_REASONS = {
     "personal": ", which had no fewer of them right than the global one and one from scratch",
     "global": ", since it had more of them right than the personal one",
@@ -47,19 +47,19 @@ __getattr__ = renamed_imports(
 @renamed_fields("0.3", "0.5", answered="user_labels", kept="exported", about="metadata")
 @dataclass(frozen=True, repr=False, eq=False)
 class LabelPersonalization:
-    """A patient's own model from a few labels, and the recording's own labels.
+    """A personal model trained on a few labels, and the propagated labels of the recording.
 
     Attributes:
-        patient: its name in the bundle.
-        bundle: the bundle that holds it.
-        labels: what every beat is, and who says so.
-        user_labels: the labels that were given, at their beats.
-        exported: which model is exported, a key of ``MODEL_NAMES``.
-        checked: what it is worth on labels held back, or None where there were too few.
-        unchecked: what could not be checked, one sentence, or ``""``.
-        enough: whether the labels are enough, and where to label next.
-        contested: answers to give once more.
-        files: the files of the recording's own labels.
+        patient: name of the model in the bundle.
+        bundle: the bundle with the model.
+        labels: the label of every beat, with its source.
+        user_labels: the labels given by the person, matched with beats.
+        exported: the exported model, a key of ``MODEL_NAMES``.
+        checked: the cross-validation, or None with too few labels.
+        unchecked: what could not be checked, a sentence, or ``""``.
+        enough: whether there are enough labels, and where to label next.
+        contested: labels that should be confirmed.
+        files: the files with the propagated labels.
         metadata: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings,
             excluded.
         r_samples: (beats,) int64 R peaks of the beats whose lead shows a signal: ``user_labels``, ``enough`` and
@@ -85,7 +85,7 @@ class LabelPersonalization:
         return f"LabelPersonalization({name!r}: {labels} -> {beats}; {MODEL_NAMES[self.exported]})"
 
     def sentences(self) -> list[str]:
-        """Return what it is worth and where to label next, a line each."""
+        """Return the results and the beats to label next, as lines of text."""
         checked, sentences = self.checked, list[str]()
         if checked is not None:
             right = ", ".join(f"{PREDICTOR_NAMES[name]} {count}" for name, count in checked.right.items())
@@ -107,7 +107,7 @@ class LabelPersonalization:
         return sentences
 
     def _refused(self) -> bool:
-        """Whether a model with as many labels right is not exported, since it lowers the sensitivity for a class."""
+        """Whether a model that is at least as good is not exported because it lowers the sensitivity for a class."""
         checked = self.checked
         return checked is not None and any(
             bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.exported]
@@ -115,7 +115,7 @@ class LabelPersonalization:
         )
 
     def _lowered(self) -> list[str]:
-        """Say of each class for which a model lowers the global one's sensitivity on labels held back."""
+        """Describe the classes for which a model lowers the global model's sensitivity in cross-validation."""
         if self.checked is None:
             return []
         sentences = []
@@ -131,13 +131,13 @@ class LabelPersonalization:
         return sentences
 
     def _expected(self) -> str:
-        """Return how many beats are expected to have a wrong label, and whether that is few enough, in words."""
+        """Describe the expected number of wrong labels and whether it is low enough."""
         enough, expected = self.enough, self.enough.expected
         part = (
             f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%}; 90% interval "
             f"{expected.low:,} to {expected.high:,})"
         )
-        if not self.metadata["groups_trusted"]:  # what is written is not what is estimated
+        if not self.metadata["groups_trusted"]:  # the estimate is for propagated labels, which are not used
             return f"{part} would be expected to have a wrong label if each took its group's: more labels would help"
         if not enough.enough:
             advice = "more labels would help"
@@ -148,7 +148,7 @@ class LabelPersonalization:
         return f"{part} are expected to have a wrong label: {advice}"
 
     def to_confirm(self) -> list[dict[str, Any]]:
-        """Return the answers to give once more: each beat, its label, the beats that take it, and its rival."""
+        """Return the labels to confirm: the beat, its label, the number of beats with it, and the most similar beat."""
         label = self.user_labels.label
         return [
             {
@@ -162,12 +162,12 @@ class LabelPersonalization:
         ]
 
     def _at(self, beat: int) -> dict[str, Any]:
-        """Return the sample and the time of a beat."""
+        """Return sample and time of a beat."""
         sample = int(self.r_samples[beat])
         return {"sample": sample, "time_s": round(sample / self.labels.recording.fs_hz, 3)}
 
     def next_labels(self) -> list[dict[str, Any]]:
-        """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""
+        """Return the beats to label next: sample, time, size of the group, expected number of wrong labels."""
         return [
             {**self._at(suggestion.beat), "beats": suggestion.beats, "expected_wrong": round(suggestion.wrong, 1)}
             for suggestion in self.enough.suggestions
@@ -179,7 +179,7 @@ class LabelPersonalization:
         return self.next_labels()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it but the beats, JSON-ready."""
+        """Return a JSON-ready summary without the beats."""
         enough, checked = self.enough, self.checked
         return {
             **self.metadata,
@@ -212,7 +212,7 @@ class LabelPersonalization:
 
 
 def cross_validation_dict(checked: CrossValidation) -> dict[str, Any]:
-    """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, right ones by who answered, these
+    """Return a cross-validation, JSON-ready: ``labels``, ``parts``, correct predictions by predictor, the same
     ``by_class``, and the classes whose sensitivity a model ``lowers``.
     """
     by_class = {name: {"labels": result.labels, **result.right} for name, result in checked.by_class.items()}

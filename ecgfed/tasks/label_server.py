@@ -1,9 +1,9 @@
-"""``label --serve``: a small server of one page on this machine, which writes the labels' file after every answer.
+"""``label --serve``: a local server for the labelling page, which writes the label file after every label.
 
-It listens on 127.0.0.1 alone. Every address begins with a random token that only whoever was given the page's address
-knows; a request for another host (DNS rebinding), from another origin or larger than it needs to be is refused. Peers
-without the token cannot hold up the page (``ecgfed.tasks.label_connections``). It ends when the page says so, or when
-no page has asked for anything for a while.
+It listens on 127.0.0.1 only. Every path begins with a random token, known only from the page's address; requests with
+another Host header (DNS rebinding), from another origin, or above the size limit are refused. Peers without the token
+cannot delay the page (``ecgfed.tasks.label_connections``). The server ends on request of the page or after a time
+without requests.
 """
 
 import hmac
@@ -26,9 +26,9 @@ from ecgfed.base.safe_io import check_links, parse_json
 from ecgfed.domain.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
 from ecgfed.tasks.label_connections import Connections, RestOfRequest
 
-#: Seconds without a request after which nobody is there any more; an open page asks every 20 s.
+#: Seconds without a request after which the server ends; an open page sends one every 20 s.
 IDLE_S = 300.0
-#: A request is never larger, in bytes: 20,000 actions take less.
+#: Maximum size of a request in bytes: enough for 20,000 actions.
 MAX_BYTES = 4_000_000
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -42,12 +42,12 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Served:
-    """How serving a page ended.
+    """Result of serving a page.
 
     Attributes:
-        file: the labels' file.
-        labels: how many it holds; 0 where it is not there: nothing was answered, and none was written.
-        ended: ``done`` by the page, ``idle`` where no page was open any more, ``interrupted`` by the keyboard.
+        file: the label file.
+        labels: number of labels in it; 0 if it does not exist because no beat was labelled.
+        ended: ``done`` by the page, ``idle`` if no page was open any more, ``interrupted`` by the keyboard.
     """
 
     file: Path
@@ -56,23 +56,23 @@ class Served:
 
 
 def actions_file(labels_file: Path) -> Path:
-    """Return the file beside the labels that holds every action, so that undo goes on another day."""
+    """Return the file beside the label file that stores every action, so that undo works in a later session."""
     return labels_file.with_suffix(".answers.json")
 
 
 def labels_csv(data: Mapping[str, Any], rows: list[list[Any]]) -> bytes:
-    """Return the labels' file (RFC 4180), as the page's own download.
+    """Return the label file (RFC 4180), identical to the page's download.
 
     Args:
-        data: the page's (``labels.page.page_data``).
-        rows: sample, label, beats and source of each answer, in order of time.
+        data: the page's data (``labels.page.page_data``).
+        rows: sample, label, beats and source of each label, in order of time.
     """
     labels = [UserLabel(sample, label, beats, source, data["recording"]) for sample, label, beats, source in rows]
     return label_table(labels, data["fs"])
 
 
 class _RefusedError(Exception):
-    """A request that is not answered as it wishes: with which status, and what is said."""
+    """A refused request, with the status and message of the response."""
 
     def __init__(self, status: HTTPStatus, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -80,12 +80,12 @@ class _RefusedError(Exception):
 
 
 class _LabelStore:
-    """The labels' file and the actions beside it: one writer at a time.
+    """The label file and the action file beside it, for one writer at a time.
 
     Args:
-        data: the page's.
-        file: the labels' file.
-        overwrite: labels that are not of this page may be replaced.
+        data: the page's data.
+        file: the label file.
+        overwrite: replace labels of another page.
     """
 
     def __init__(self, data: Mapping[str, Any], file: Path, *, overwrite: bool) -> None:
@@ -93,8 +93,8 @@ class _LabelStore:
         self.state: dict[str, Any] | None = None
         self.labels = 0
         self.lock = threading.Lock()
-        self._samples = {one["sample"] for one in data["points"].values()}
-        self._symbols = {one["symbol"] for one in data["labels"]}
+        self._samples = {point["sample"] for point in data["points"].values()}
+        self._symbols = {entry["symbol"] for entry in data["labels"]}
         if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
             raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
         check_links(file.parent, [file.name, self.actions_path.name], OptionError)
@@ -102,7 +102,7 @@ class _LabelStore:
             self._resume(overwrite)
 
     def _resume(self, overwrite: bool) -> None:
-        """Take the actions of an earlier day; refuse to write over labels that are not theirs."""
+        """Load the actions of an earlier session; refuse to overwrite labels that do not match them."""
         action = "choose another --out, or pass --overwrite"
         stored = None
         if self.actions_path.is_file():
@@ -136,8 +136,8 @@ class _LabelStore:
         )
 
     def _file_matches(self, labels: list[Any]) -> bool:
-        """Say whether the labels' file holds these labels, whoever has saved it since."""
-        if not labels:  # all was undone: a table of its first line alone
+        """Return whether the label file contains exactly these labels, even if another program saved it."""
+        if not labels:  # everything was undone: the file has only its header
             return self.file.read_bytes() == labels_csv(self.data, [])
         try:
             return [[label.sample, label.label] for label in read_user_labels(self.file)] == labels
@@ -158,7 +158,7 @@ class _LabelStore:
         return rows
 
     def save(self, sent: object) -> dict[str, Any]:
-        """Write what a page sends, durably, before it is told so; raises _RefusedError."""
+        """Write the labels sent by a page durably, and only then confirm; raises _RefusedError."""
         if not isinstance(sent, dict) or not self._is_valid(sent.get("kept")) or not _is_count(sent.get("base")):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "no answers of this page")
         rows = self._checked_rows(sent.get("rows"))
@@ -181,7 +181,7 @@ def _is_count(value: object) -> bool:
 
 
 class _Server:
-    """One page, its answers, and when somebody last asked for anything."""
+    """A page, its labels, and the time of the last request."""
 
     def __init__(self, page: str, store: _LabelStore) -> None:
         self.page, self.store = page.encode(), store
@@ -200,11 +200,11 @@ class _Server:
         self.ended.set()
 
     def holds(self, token: bytes) -> bool:
-        """Return whether a token is the page's own, in a time that does not tell how far it agrees."""
+        """Compare a token with the page's in constant time."""
         return hmac.compare_digest(token, self.token.encode())
 
     def _is_authorized(self, head: bytes) -> bool:
-        """Return whether a request's first line, ``GET /TOKEN/what HTTP/1.1``, names the page's token."""
+        """Return whether a request's first line, ``GET /TOKEN/resource HTTP/1.1``, has the page's token."""
         path = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
         return bool(path) and self.holds(path[0].removeprefix(b"/").partition(b"/")[0])
 
@@ -213,9 +213,9 @@ class _Server:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection, one request."""
+    """Handler of the single request of a connection."""
 
-    server: _Server  # type: ignore[assignment]  # no socketserver stands behind it
+    server: _Server  # type: ignore[assignment]  # not a socketserver
     server_version, sys_version = "ecgfed", ""
 
     def __init__(self, connection: socket.socket, head: bytes, until: float, server: _Server) -> None:
@@ -223,17 +223,17 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(connection, connection.getpeername(), server)  # type: ignore[arg-type]
 
     def setup(self) -> None:
-        """Read the request from its beginning, which has come already."""
+        """Read the request from its first byte, although its head was received before."""
         super().setup()
         self.rfile.close()
         self.rfile = io.BufferedReader(self._request)
 
     def do_GET(self) -> None:
-        """Give the page, or what was answered so far."""
+        """Send the page, or the labels so far."""
         self._respond({"": self._page, "state": self._state, "alive": lambda: {}}, post=False)
 
     def do_POST(self) -> None:
-        """Take answers, or the end."""
+        """Save labels, or end the session."""
         self._respond({"save": lambda: self.server.store.save(self._sent()), "done": self._finish}, post=True)
 
     def _respond(self, handlers: Mapping[str, Callable[[], bytes | dict[str, Any]]], *, post: bool) -> None:
@@ -244,13 +244,13 @@ class _Handler(BaseHTTPRequestHandler):
                 raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
             self._send(HTTPStatus.OK, handlers[resource]())
-            if resource == "done":  # it has been told so
+            if resource == "done":  # the response has been sent
                 self.server.end("done")
         except _RefusedError as refused:
             self._send(refused.status, refused.response)
 
     def _allowed(self, *, post: bool) -> str:
-        """Return what is asked for, of one who may ask; raises _RefusedError."""
+        """Return the requested resource if the request is authorized; raises _RefusedError."""
         allowed_hosts = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in allowed_hosts:
@@ -268,7 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
         return resource
 
     def _sent(self) -> object:
-        """Return the JSON of a request of a stated and bounded size; raises _RefusedError."""
+        """Return the JSON body of a request with a bounded Content-Length; raises _RefusedError."""
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
             raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
@@ -304,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Write no log: the address is a secret."""
+        """Do not log: the address is secret."""
 
 
 def serve(
@@ -316,20 +316,19 @@ def serve(
     idle_s: float = IDLE_S,
     overwrite: bool = False,
 ) -> Served:
-    """Serve a labelling page on this machine until it is done or nobody is there; write labels after every answer.
+    """Serve a labelling page on this machine until it is finished or idle; write the labels after every change.
 
     Args:
-        page_html: the page, made with ``label_page(page, file=...)``.
-        data: what it holds (``page_data(page)``).
-        labels_file: where to, a CSV file. Beside it the actions are kept (``actions_file``); where both are there
-            already and of the same groups, it goes on with them.
-        opened: told the page's address as soon as it can be opened; whoever knows it can answer.
-        idle_s: seconds without a request after which it ends.
-        overwrite: labels that are not of this page are replaced, at the first answer; those of this page are gone on
-            with all the same.
+        page_html: the page, from ``label_page(page, file=...)``.
+        data: its data (``page_data(page)``).
+        labels_file: the label file to write, CSV. The actions are stored beside it (``actions_file``); if both exist
+            and belong to the same groups, the session continues from them.
+        opened: called with the page's address once it can be opened; anyone who knows it can label.
+        idle_s: seconds without a request after which the server ends.
+        overwrite: replace labels of another page at the first new label; labels of this page are continued in any case.
 
     Raises:
-        OptionError: there are labels that were not made for this page or were changed since, or it cannot be a file.
+        OptionError: existing labels belong to another page or were changed since, or ``labels_file`` cannot be a file.
         StorageError: the actions cannot be read.
     """
     store = _LabelStore(data, labels_file, overwrite=overwrite)
@@ -346,6 +345,6 @@ def serve(
         server.end("interrupted")
     finally:
         server.connections.close()
-    with store.lock:  # whatever is being written is finished
-        exists = labels_file.exists()  # of an earlier day it may have been moved away since
+    with store.lock:  # wait for a write in progress
+        exists = labels_file.exists()  # the file of an earlier session may have been moved
         return Served(labels_file, store.labels if exists else 0, server.why)

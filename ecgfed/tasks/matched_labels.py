@@ -1,4 +1,4 @@
-"""The labels that a person gave to some beats of a recording, at the R peaks that were found in it. No torch."""
+"""Match the labels that a person gave to a few beats with the detected R peaks. No torch."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,21 +19,21 @@ from ecgfed.tasks.grouped import GroupedBeats, recording_id
 from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.report_labels import read_labels
 
-#: Of more labels than this share lying at no beat they are hardly of this recording.
+#: Maximum share of labels without a beat; above it, the labels are assumed to be of another recording.
 MAX_UNMATCHED = 0.1
-#: What a person may save a table as instead.
+#: Extensions of spreadsheet files.
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
-_OTHER = "is it another recording's, or another --lead or --detector that finds the beats?"
+_OTHER = "check the recording, --lead and --detector"
 
 
 @dataclass(frozen=True, eq=False)
 class FileLabels:
-    """Labels as a file has them.
+    """Labels in a file.
 
     Attributes:
         sample: (labels,) int64 increasing.
         symbol: (labels,) symbols of ``ecgfed.domain.labels.user_labels.SYMBOLS``.
-        confirmed: samples of the labels that a person gave twice.
+        confirmed: samples of the labels that the person confirmed.
     """
 
     sample: NDArray[np.int64]
@@ -44,15 +44,15 @@ class FileLabels:
 @renamed_fields("0.3", "0.5", apart="unmatched", later="past_minutes")
 @dataclass(frozen=True, eq=False)
 class MatchedLabels:
-    """Labels at beats.
+    """Labels matched with beats.
 
     Attributes:
-        label: number of a beat -> its label, those in groups alone.
-        unmatched: labels that lie at no beat.
-        past_minutes: labels past the first minutes, which do not count.
-        confirmed: those of the beats whose label a person gave twice.
-        without_signal: number among all beats of a beat without signal -> its label: it is of this beat alone, and
-            nothing is learned from it.
+        label: number of a grouped beat -> its label.
+        unmatched: number of labels without a beat.
+        past_minutes: number of labels after the first minutes, which are ignored.
+        confirmed: the beats whose label the person confirmed.
+        without_signal: beat without signal, numbered among all beats -> its label, which is not propagated and not used
+            for training.
     """
 
     label: dict[int, str]
@@ -63,20 +63,20 @@ class MatchedLabels:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many labels there are of each symbol, the most frequent first."""
+        """Number of labels per symbol, the most frequent first."""
         return dict(Counter(self.label.values()).most_common())
 
 
 def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
-    """Read the labels of a recording: the table that ``label`` saves, a WFDB annotation, or a table of marks.
+    """Read the labels of a recording: a table saved by ``label``, a WFDB annotation, or a table of annotations.
 
     Args:
         path: the file.
-        recording: the recording they are of.
+        recording: the recording.
 
     Raises:
-        RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
-            did, or ``personalize`` spread them.
+        RecordError: the file cannot be read, has no label, belongs to another recording, or has labels that were made
+            by a model or propagated by ``personalize``.
     """
     if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS):
         names = column_names(path)
@@ -98,8 +98,8 @@ def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
 def _from_label_table(path: Path, recording: AnyRecording) -> FileLabels:
     labels = read_user_labels(path, recording.fs_hz)
     this_id = recording_id(recording)
-    if other_id := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
-        problem = f"holds labels of another recording ({shortened(other_id, 20)})"
+    if id_of_labels := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
+        problem = f"holds labels of another recording ({shortened(id_of_labels, 20)})"
         raise RecordError(
             path, problem, f"those of {recording.name} ({this_id})", "name the recording they were given for"
         )
@@ -113,16 +113,16 @@ def _from_label_table(path: Path, recording: AnyRecording) -> FileLabels:
 
 
 def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:
-    """Give each label to the R peak within 150 ms.
+    """Match each label with the R peak within 150 ms.
 
     Args:
         file_labels: the labels.
-        path: their file, for messages.
-        grouped: the recording's beats; those in groups are those of the first minutes.
-        minutes: how long labels count, None for all.
+        path: their file, for error messages.
+        grouped: the beats of the recording.
+        minutes: use the labels of the first minutes only, None for all.
 
     Raises:
-        RecordError: no label is left, or more than a tenth lie at no beat.
+        RecordError: no label remains, or more than a tenth of them has no beat.
     """
     recording, peaks = grouped.all_beats.recording, grouped.all_beats.r_samples
     beat_index, label_index = match_peaks(peaks, file_labels.sample, round(MATCH_S * recording.fs_hz))
@@ -130,7 +130,7 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     without_beat = np.setdiff1d(np.arange(len(file_labels.sample)), label_index)
     without_beat = without_beat[
         (file_labels.sample[without_beat] < end) & (file_labels.symbol[without_beat] != NO_BEAT)
-    ]  # no beat: as the detector says
+    ]  # labelled as no beat, as the detector has it
     past_minutes = len(file_labels.sample) - int((file_labels.sample < end).sum())
     signal = grouped.all_predictions.classified[beat_index]
     silent = zip(beat_index[~signal].tolist(), label_index[~signal].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""``personalize``: a run and a new patient's first labelled minutes in, that patient's personal model out."""
+"""``personalize``: make a personal model for a new patient from a run and the patient's first labelled minutes."""
 
 import csv
 import json
@@ -49,20 +49,20 @@ DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PersonalModel:
-    """A new patient's model, and how good it is on the rest of the recording.
+    """A new patient's personal model, and its scores on the rest of the recording.
 
     Attributes:
-        patient: its name in the bundle.
-        bundle: the bundle that holds it beside the global model.
-        learned_from: JSON-ready: ``minutes``, ``epochs``, ``beats``, ``classes``; of a class mix ``class_mix``.
-        scores: JSON-ready: ``beats`` it was scored on, and ``global`` and ``personal`` (``macro_f1``,
-            ``macro_f1_truth``, ``accuracy``) where there are any.
-        run: the run it was made from.
+        patient: name of the model in the bundle.
+        bundle: the bundle with this model and the global model.
+        learned_from: JSON-ready: ``minutes``, ``epochs``, ``beats``, ``classes``; or ``class_mix``.
+        scores: JSON-ready: the number of scored ``beats`` and, if there are any, the scores of ``global`` and
+            ``personal`` (``macro_f1``, ``macro_f1_truth``, ``accuracy``).
+        run: the run.
         method: the run's method.
         record: the recording, or None.
         modality: ``ecg`` or ``image``.
-        cohort_fingerprint: of the cohort the run was trained on.
-        excluded: JSON-ready: read, used and excluded of the recording's beats (and annotations), by reason.
+        cohort_fingerprint: fingerprint of the run's cohort.
+        excluded: JSON-ready: beats (and annotations) of the recording that were read, used and excluded, by reason.
     """
 
     patient: str
@@ -84,7 +84,7 @@ class PersonalModel:
         return f"PersonalModel({self.patient!r}: macro-F1 {before:.3f} -> {after:.3f} on {beats})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it, JSON-ready."""
+        """Return all attributes, JSON-ready."""
         return {
             **{name: getattr(self, name) for name in ("run", "method", "patient", "record", "learned_from", "scores")},
             "bundle": str(self.bundle.path),
@@ -115,31 +115,30 @@ def personalize(
     sign: Path | str | None = None,
     watch: Watch = NOBODY,
 ) -> PersonalModel:
-    """Make a personal model for a patient who took no part in training; score it on the rest of the recording.
+    """Make a personal model for a patient who was not in the training data; score it on the rest of the recording.
 
     Args:
         run: a run or its folder.
         out: the bundle folder to make, with this patient's model.
         record: the new patient's recording, with its annotation.
-        minutes: learn from the first minutes' beats; default 5.
-        class_mix: learn from no beat but from how often each class occurs: numbers by class, or a JSON or CSV file.
-        epochs: passes over the first minutes' beats, where the method trains on them.
-        personal: how the answer is made from the global model and these beats, a name of ``ecgfed.core.personal``; or
-            ``method``: by a round of the method's own. Default what the method is made for.
-        patient: name of the personal model; default the record's.
+        minutes: train on the beats of the first minutes; default 5.
+        class_mix: use the frequency of each class instead of beats: numbers by class, or a JSON or CSV file.
+        epochs: passes over the beats of the first minutes, if the method trains on them.
+        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for a round of the run's
+            method. Default the one of the run's method.
+        patient: name of the personal model; default the record's name.
         leads: lead names in order of preference; default the cohort's.
-        detector: who finds the R peaks where the cohort's were detected; default the cohort's own.
+        detector: R-peak detector, if the cohort's R peaks were detected; default the cohort's detector.
         annotator: suffix of the annotation file.
-        cohort: the run's cohort, where it has moved.
-        how: what a CSV or NumPy file leaves open.
-        overwrite: replace ``out`` where it exists.
-        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
-            the run names it.
+        cohort: the run's cohort, if it was moved.
+        how: options for reading CSV and NumPy files, which lack this metadata.
+        overwrite: replace an existing ``out``.
+        method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
-        watch: told what to keep in mind.
+        watch: receives warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an invalid argument or input, as a single line.
 
     Examples:
         >>> import ecgfed
@@ -210,7 +209,7 @@ def personalize(
 
 
 def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, patient: str | None) -> str:
-    """Refuse options that do not go together; return the patient's name."""
+    """Check the combination of options; return the patient's name."""
     if minutes is not None and mix:
         raise OptionError("--minutes and --class-mix", "both given", "one of them")
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -233,7 +232,7 @@ def _as_the_cohort(
     annotator: str,
     how: ReadOptions | None,
 ) -> BeatOptions:
-    """Return how the new patient's beats are found: as the cohort's were, so at detected peaks where it has them."""
+    """Return the options for the new patient's beats: as in the cohort, with detected R peaks if it has those."""
     peaks, where = cohort.meta.get("peaks") or "annotated", cohort.path / "cohort.json"
     mains_hz = stored_mains(cohort.meta.get("mains_hz"), where)
     if detector is None:
@@ -246,7 +245,7 @@ def _as_the_cohort(
 def _first_beats(
     record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str, watch: Watch
 ) -> tuple[FirstBeats, str | None, list[Exclusions]]:
-    """Return the recording's labelled beats, divided by time, whose they were in training, and what was excluded."""
+    """Return the labelled beats divided by time, the client with the same recording, and the exclusions."""
     cut = read_beats(record, options, annotated=True)
     labelled = cut.labelled(cohort.labels)
     first = first_beats(
@@ -264,7 +263,7 @@ def _first_beats(
 
 
 def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
-    """Return the client who trained on one of these very files, whatever they are called now."""
+    """Return the client that was trained on one of these files, compared by content."""
     read = {sha256(file) for file in files}
     client_of_record = {name: client.id for client in cohort.federation for name in client.records}
     for record in cohort.meta["records"]:
@@ -279,7 +278,7 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipelin
         raise OptionError(
             "--class-mix",
             f"a run of {run.method.name}",
-            "one of a method that makes models from class mixes",
+            "a method that makes models from class mixes",
             "train with --method fed-rod-hyper, or pass --minutes",
         )
     return chain
@@ -294,7 +293,7 @@ def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Pi
 def _model(
     name: str, chain: Pipeline, cohort: Cohort, first: FirstBeats | None, scores: dict[str, Any], *, rr: bool
 ) -> PatientModel:
-    """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
+    """Return the patient's entry for the bundle; without a recording, the graphs are checked on beats of the cohort."""
     if first is None:
         return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
     counts = first.data.class_counts(0).tolist()
@@ -316,10 +315,10 @@ def _learned_from(
 
 
 def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return (classes,) numbers, not all 0, of a mapping, a JSON object or CSV lines ``class,number``.
+    """Return (classes,) numbers, not all 0, from a mapping, a JSON object or CSV lines ``class,number``.
 
     Raises:
-        OptionError: it cannot be read, names a class that is none, or holds a number below 0.
+        OptionError: it cannot be read, or has an unknown class or a negative number.
     """
     example = {classes[0]: 0.9, classes[-1]: 0.1}
     expected = f"JSON such as {json.dumps(example)}, or CSV lines CLASS,NUMBER"

@@ -1,5 +1,6 @@
-"""``personalize --labels``: a recording and a few labels in; the patient's own model in a bundle, and a label for every
-beat of the recording out. No run is needed: it begins from the model in the package, or from any bundle's.
+"""``personalize --labels``: make a personal model from a recording and a few labels, and label all its beats.
+
+No run is needed: training starts from the model in the package or from the model of a bundle.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_fi
 from ecgfed.tasks.records import open_for_model, recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 
-#: How a patient's model is made where nobody says.
+#: Default personalization method.
 DEFAULT_PERSONAL = "partway"
 
 
@@ -70,35 +71,36 @@ def personalize_labels(
     overwrite: bool = False,
     watch: Watch = NOBODY,
 ) -> LabelPersonalization:
-    """Make a patient's own model from a few labels of a recording, and label all its beats. Not for diagnosis.
+    """Train a personal model on a few labels of a recording, and label all its beats. Not for diagnosis.
 
-    Each label goes to all beats of its group; the model learns from these. Labels are held back in turn to see what
-    it is worth: it is exported only where neither the global model nor one from scratch had more of them right.
+    Each label is propagated to all beats of its group, on which the model is trained. Cross-validation decides which
+    model is exported: the personal model only if neither the global model nor a model from scratch predicts more
+    labels correctly.
 
     Args:
         recording: a recording, or its file.
-        out: the bundle folder to make: the given bundle's, with this patient's model.
-        labels: the table that ``ecgfed label`` saves, a WFDB annotation, or a table of marks.
-        bundle: whose global model is begun from, default the model in the package.
-        minutes: only labels of the first minutes count, and only their beats are put into groups; default all.
+        out: the bundle folder to make: a copy of ``bundle`` with this patient's model.
+        labels: the table saved by ``ecgfed label``, a WFDB annotation, or a table of annotations.
+        bundle: the bundle whose global model is the starting point; default the model in the package.
+        minutes: use the labels and group the beats of the first minutes only; default all.
         patient: name of the model in the bundle; default the recording's.
-        personal: how the model is made, a name of ``ecgfed.core.personal``.
-        beats: folder for the recording's own labels; default ``OUT-beats``.
+        personal: the personalization method, a name of ``ecgfed.core.personal``.
+        beats: folder for the propagated labels; default ``OUT-beats``.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        mains_hz: mains frequency at the place of recording, 50 or 60 Hz, for detectors that use it; None means 60.
         annotator: suffix of the annotation file, for annotated peaks.
-        how: what a CSV or NumPy file leaves open.
-        seed: of the groups, the training and the parts that are held back; that of ``label``.
+        how: options for reading CSV and NumPy files, which lack this metadata.
+        seed: seed of the groups, the training and the folds; use the seed of ``label``.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
-        trusted: public keys (PEM files), one of which has to have signed the given bundle; None takes any.
-        force: begin from a model of synthetic patients for other recordings too.
+        trusted: public keys (PEM files), one of which must have signed ``bundle``; None accepts any bundle.
+        force: start from a model trained on synthetic patients for other recordings, too.
         overwrite: replace ``out``, the files in ``beats``, and a patient of this name.
-        watch: told how far it is, and what to keep in mind.
+        watch: receives progress and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; nothing is written.
+        EcgfedError: an invalid argument or input, as a single line; nothing is written.
 
     Examples:
         >>> import ecgfed
@@ -133,9 +135,7 @@ def personalize_labels(
         watch.warn(text)
     propagated = _write(request, grouped, user_labels, learner, choice, signer)
     if request.bundle.signature is not None and signer is None:
-        watch.note(
-            "The bundle is another one now, and not signed: the signature of the one it began from does not hold."
-        )
+        watch.note("The new bundle is not signed: the signature of the original bundle is not valid for it.")
     metadata = {
         "record": request.recording.name,
         "recording": recording_id(request.recording),
@@ -166,7 +166,7 @@ def personalize_labels(
 
 @dataclass(frozen=True, eq=False)
 class PersonalizeRequest:
-    """What was asked for, as far as it can be refused before any work."""
+    """Inputs and outputs, checked before any work is done."""
 
     recording: AnyRecording
     out: Path
@@ -188,7 +188,7 @@ def _opened_request(
     beats: Path | str | None,
     overwrite: bool,
 ) -> PersonalizeRequest:
-    """Open what is to be read, and refuse what could not be written in the end."""
+    """Open the inputs and check the outputs."""
     start = global_model(bundle)
     opened = open_for_model(recording, bundle.leads, options.leads or None, how=options.how)
     name = opened.name if patient is None else patient
@@ -202,32 +202,32 @@ def _opened_request(
 
 
 def _check(personal: str, seed: int) -> Personal:
-    """Refuse what needs no file to be refused; return how the model is made."""
+    """Check the arguments that need no file; return the personalization method."""
     method = personal_by_name(personal)
     if method is None:
-        raise OptionError(f"--personal {FROM_METHOD}", "needs a run", "one that labels are enough for", "leave it out")
+        raise OptionError(f"--personal {FROM_METHOD}", "needs a run", "a method that needs labels only", "leave it out")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("--seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return method
 
 
 def _beats_folder(out: Path, beats: Path | str | None) -> Path:
-    """Return the folder of the recording's own labels; not inside the bundle, which holds what its manifest names."""
+    """Return the folder for the propagated labels; it may not be inside the bundle, whose files the manifest lists."""
     folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
     if out.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise OptionError("--beats", f"{folder} is inside the bundle {out}", "another folder")
     if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
-        raise OptionError("--beats", f"{file} is a file", "a folder for the recording's own labels", "name another")
+        raise OptionError("--beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
     return folder
 
 
 def _learner(
     grouped: GroupedBeats, start: GlobalModel, user_labels: MatchedLabels, how: Personal, seed: int
 ) -> Learner:
-    """Cut the beats that are learned from, and see that the weights answer them as the bundle's graphs do.
+    """Cut the beats for training, and check that the weights and the graphs of the bundle agree on them.
 
     Raises:
-        BundleError: they do not.
+        BundleError: they disagree.
         RecordError: no label has a class of the bundle.
     """
     bundle = grouped.bundle
@@ -244,20 +244,20 @@ def _learner(
 
 
 def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: Learner) -> list[str]:
-    """Return what to keep in mind beside the model, a sentence each."""
+    """Return warnings about the labels and the global model, a sentence each."""
     warnings = []
     if user_labels.unmatched:
         warnings.append(
             f"labels at no beat that was found, or at one that has a label, are left out: {user_labels.unmatched:,}"
         )
     if user_labels.past_minutes:
-        warnings.append(f"labels past the first minutes are left out: {user_labels.past_minutes:,}")
+        warnings.append(f"labels after the first minutes are ignored: {user_labels.past_minutes:,}")
     name, likeness = best_match(grouped.bundle.leads, grouped.beats.recording.lead)
     if likeness == NameMatch.OTHER:
         warnings.append(f"lead {grouped.beats.recording.lead} is not {name}, which the global model was trained on")
     if silent := len(user_labels.without_signal):
         lead = grouped.beats.recording.lead
-        warnings.append(f"labels at beats without a signal in {lead} are of these beats alone: {silent:,}")
+        warnings.append(f"labels at beats without a signal in {lead} are not propagated: {silent:,}")
     of_no_class = {
         symbol: count
         for symbol, count in user_labels.counts.items()
@@ -273,7 +273,7 @@ def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: 
 
 @dataclass(frozen=True, eq=False)
 class _ExportChoice:
-    """Which model a patient gets, and why."""
+    """The model to export, and its cross-validation."""
 
     exported: str
     chain: Pipeline
@@ -282,32 +282,32 @@ class _ExportChoice:
 
     @property
     def groups_trusted(self) -> bool:
-        """Whether beats take their group's label: not where the groups found clearly fewer of the labels held back than
-        the global model, nor where nothing was held back. Then a label is of its own beat alone."""
+        """Whether labels are propagated in groups: only after a cross-validation in which the groups are not clearly
+        worse than the global model. Otherwise a label is used for its own beat only.
+        """
         if self.checked is None:
             return False
         right = self.checked.right
         return right["global"] - right["groups"] <= _MAX_GROUP_LOSS * self.checked.labels
 
 
-#: Groups that find so much fewer of the labels than the global model, as a share of the labels, are not trusted: labels
-#: held back are the hardest for groups, each being of another one.
+#: Maximum lead of the global model over the groups, as a share of the labels, at which groups are trusted. Labels of a
+#: test fold are the hardest ones for groups, since each belongs to another group.
 _MAX_GROUP_LOSS = 0.1
-#: Warned of: the global model has no more than this share of the labels right, or more than that share of the beats
-#: would be no beats.
+#: Limits for warnings: share of labels on which the global model agrees at most; share of beats labelled as no beat.
 _MAX_AGREED, _MAX_NO_BEAT = 1 / 3, 0.2
 
 
 def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _ExportChoice) -> list[str]:
-    """Return what makes the labels themselves doubtful, a sentence each."""
+    """Return warnings about implausible labels, a sentence each."""
     warnings, checked = [], choice.checked
     if checked is not None and checked.right["global"] <= _MAX_AGREED * checked.labels:
         agreed = f"the global model says the same of {checked.right['global']} of {count_of(checked.labels, 'label')}"
-        warnings.append(f"{agreed}: look whether the labels are right, and of this recording")
+        warnings.append(f"{agreed}: check that the labels are correct and belong to this recording")
     if checked is not None and not choice.groups_trusted:
         warnings.append(
-            "the groups found fewer of the labels held back than the global model: beats without a label of their own "
-            "keep the model's; are the labels right, and of beats that 'ecgfed label' asked for?"
+            "the groups predicted fewer of the labels held back than the global model, so beats without a label keep "
+            "the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
         )
     no_beats = int((spread(grouped.groups, user_labels.label)[0] == NO_BEAT).sum())
     if no_beats > _MAX_NO_BEAT * grouped.grouped:
@@ -316,7 +316,7 @@ def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _
 
 
 def _choose_model(learner: Learner, grouped: GroupedBeats, user_labels: MatchedLabels, watch: Watch) -> _ExportChoice:
-    """Make the model that answered most of the labels held back; the global one where nobody can know."""
+    """Train the best model by cross-validation; the global model if there are too few labels for it."""
 
     def on_progress(completed: int, total: int) -> None:
         watch.progress("checks", completed, total)
@@ -334,7 +334,7 @@ def _choose_model(learner: Learner, grouped: GroupedBeats, user_labels: MatchedL
     if len(classes) == 1:
         unchecked = f"only {min(classes)} was labelled: how well the model tells other classes could not be checked"
     patient_beats = learner.patient_beats(user_labels.label)
-    assert patient_beats is not None  # a label has a class
+    assert patient_beats is not None  # at least one label has a class
     chain = learner.start.chain
     if checked.best != "global":
         chain = learner.personal(patient_beats) if checked.best == "personal" else learner.from_scratch(patient_beats)
@@ -349,7 +349,7 @@ def _write(
     choice: _ExportChoice,
     signer: Signer | None,
 ) -> PropagatedLabels:
-    """Write the bundle and the recording's own labels, and return these."""
+    """Write the bundle and the propagated labels; return the labels."""
     bundle, learned = learner.labels, choice.exported != "global"
     labelled_classes = {bundle.symbols[name] for name in user_labels.label.values() if name in bundle.symbols}
     classes = tuple(name for name in bundle.classes if name in labelled_classes) if learned else None
@@ -372,9 +372,9 @@ def _write(
 def _propagate(
     grouped: GroupedBeats, user_labels: MatchedLabels, bundle: Bundle, patient: str, *, groups: bool
 ) -> PropagatedLabels:
-    """Say what each beat of the recording is: as its answered beat's label says, else as the patient's model does.
+    """Return a label for each beat: that of the labelled beat in its group, otherwise that of the personal model.
 
-    Without ``groups`` a label is of its own beat alone.
+    Without ``groups``, a label is used for its own beat only.
     """
     beats, count = grouped.all_beats, len(grouped.all_beats.r_samples)
     predictions = bundle.classifier(patient).classify_blocks(beats.blocks())
@@ -412,7 +412,7 @@ def _uncertain(
     symbol: NDArray[np.str_],
     source: NDArray[np.str_],
 ) -> NDArray[np.bool_]:
-    """Say which labels to doubt: of a group where the model says another class, of the model where it is unsure."""
+    """Return uncertain labels: propagated ones that the model contradicts, and the model's at low confidence."""
     of_group = bundle.labels.encode(symbol)
     disagrees = (of_group >= 0) & (of_group != label)
     return np.asarray(((source == "group") & disagrees) | ((source == "model") & uncertain))

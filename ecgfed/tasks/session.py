@@ -1,4 +1,4 @@
-"""One session of training: from the last checkpoint on, to the end or until somebody asks it to stop."""
+"""A training session: from the last checkpoint to the end, or until it is asked to stop."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.tasks.train_options import TrainOptions
 from ecgfed.tasks.watch import Watch, report_exclusions
 
-#: The run's time is told after so many rounds of a session and so many seconds.
+#: The remaining time is reported after this number of rounds in a session and this time in seconds.
 TIMED_ROUNDS, TIMED_S = 3, 5.0
 
 
@@ -39,27 +39,27 @@ def run_session(
     watch: Watch,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Train the rounds that are left; say before what it costs, and after what there is to know.
+    """Train the remaining rounds; report the cost before and a summary after.
 
     Args:
         run: the run.
         cohort: its cohort.
-        options: may name another ``device``, ``engine`` or ``slots`` than the run began with.
+        options: may override the ``device``, ``engine`` and ``slots`` of the run.
         workers: as in ``ecgfed.tasks.train.train``.
-        checkpoint_every: as there.
-        tensorboard: as there.
-        watch: as there.
-        should_stop: as there.
+        checkpoint_every: as in ``train``.
+        tensorboard: as in ``train``.
+        watch: as in ``train``.
+        should_stop: as in ``train``.
 
     Raises:
-        EcgfedError: training cannot go on; the last checkpoint is there.
+        EcgfedError: training cannot continue; the last checkpoint is intact.
     """
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
     if (
         isinstance(state.client_states, ClientStates) and state.client_states.small()
-    ):  # else each is read when its client takes part
+    ):  # otherwise each is read when its client participates
         state.client_states.read_all()
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
@@ -75,12 +75,12 @@ def run_session(
         device=str(compute["device"] or "cpu"),
         engine=str(compute["engine"] or "auto"),
         workers=threads,
-        slots=compute["slots"],  # type: ignore[arg-type]  # a number or None, as run.json and the wish have it
+        slots=compute["slots"],  # type: ignore[arg-type]  # an int or None, as checked for run.json and the options
     ) as engine:
         every = int(run.meta.get("eval_every", 0))
         callbacks: list[Callback] = [
             ValidationScores(run.method, cohort, data, every, threads),
-            WriteHistory(run.path),  # before the checkpoint, so that it is never behind it
+            WriteHistory(run.path),  # before the checkpoint, so that the history never lacks one of its rounds
             SaveCheckpoint(store, checkpoint_every),
             ProgressCallback(rounds, _RoundReporter(run, data, state.round, watch)),
         ]
@@ -96,7 +96,7 @@ def run_session(
 
 
 def _who_trains(cohort: Cohort, data: TrainingData) -> str:
-    """Count the clients of a training; and the cohort's, where some are held out or have no training beat."""
+    """Describe the number of training clients, and of the cohort's clients if some do not train."""
     if len(data.clients) == len(cohort.clients):
         return count_of(len(data.clients), "client")
     excluded_clients = sum(client.holdout for client in cohort.clients)
@@ -133,7 +133,7 @@ def _report_cost(
 
 
 class _RoundReporter:
-    """Tells a watch of each round, and once how long the run will take."""
+    """Reports each round, and once the remaining time."""
 
     def __init__(self, run: Run, data: TrainingData, first_round: int, watch: Watch) -> None:
         self.run, self.first_round, self.watch = run, first_round, watch
@@ -173,7 +173,7 @@ def _minutes(value: float) -> str:
 
 
 def lessons(run: Run) -> list[str]:
-    """Return what a user must know of a finished run: scores on validation, classes never predicted, what to try."""
+    """Summarize a finished run: validation scores, classes never predicted, suggestions."""
     lines = read_lines(run.path / HISTORY, run.plan.rounds)
     last = lines[-1]
     latest: dict[str, float | Sequence[str]] = {}

@@ -1,4 +1,4 @@
-"""``train``: a cohort in, a run out."""
+"""``train``: train a run on a cohort."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -62,52 +62,52 @@ def train(
     watch: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Train one method on a cohort; with nothing else, GRP-FED by its published recipe.
+    """Train a method on a cohort; by default, GRP-FED with its published recipe.
 
-    What is None is the default, or what ``config`` says.
+    None means the value in ``config``, or the default.
 
     Args:
         cohort: an opened cohort, or its folder.
         out: the run folder to make; default ``runs/COHORT-METHOD-sSEED``.
-        method: a name from ``ecgfed methods``, or your own as ``FILE.py:CLASS``; default ``grp-fed``.
-        rounds: communication rounds, in place of ``passes``.
+        method: a name from ``ecgfed methods``, or a custom method as ``FILE.py:CLASS``; default ``grp-fed``.
+        rounds: communication rounds, instead of ``passes``.
         passes: passes over all training beats, on average; default 20, over images 60.
-        local_epochs: a client's passes over its beats in a round, in place of ``local_steps``.
-        local_steps: a client's optimizer steps in a round; default 4.
-        clients_per_round: participants of a round; default all.
-        batch_size: beats of a step; default 16, of images 64.
+        local_epochs: a client's passes over its beats per round, instead of ``local_steps``.
+        local_steps: a client's optimizer steps per round; default 4.
+        clients_per_round: participants per round; default all.
+        batch_size: beats per step; default 16, for images 64.
         rr: feed RR intervals to the net; default on for ECG.
-        net: a net's name; default by modality.
+        net: name of the net; default by modality.
         norm: ``group``, ``batch`` or ``none``; default by net.
-        width: scales the net's channels; default 1.
-        window_share: how much the window counts beside RR features of version 2; default 1. A tenth is better for
-            patients who take no part.
-        seed: decides everything random; default 0.
-        settings: of the method, by name.
-        config: TOML file with these names and a table ``[set]``; what is given here wins.
-        leave_out: ``nothing`` or ``poor-quality``: training beats in bad stretches.
-        aggregation: ``mean``, or what a few malicious clients cannot lead: ``median``, ``trimmed-mean[:SHARE]`` or
+        width: factor for the net's channels; default 1.
+        window_share: weight of the window relative to RR features of version 2; default 1. 0.1 is better for
+            patients outside the training data.
+        seed: random seed; default 0.
+        settings: settings of the method, by name.
+        config: TOML file with these names and a table ``[set]``; arguments take precedence.
+        leave_out: training beats to exclude: ``nothing`` or ``poor-quality``.
+        aggregation: ``mean``, or robust against a few malicious clients: ``median``, ``trimmed-mean[:SHARE]`` or
             ``norm-bound[:NORM]``; default ``mean``.
-        dp_clip: differential privacy a patient: the longest update, L2; default 0, off.
-        dp_noise: the noise's standard deviation over ``dp_clip``.
-        dp_at: where it is added: ``server`` or ``patient``; default ``server``.
+        dp_clip: differential privacy per patient: maximum L2 norm of an update; default 0, off.
+        dp_noise: standard deviation of the noise divided by ``dp_clip``.
+        dp_at: where noise is added: ``server`` or ``patient``; default ``server``.
         device: ``auto``, ``cpu`` or ``cuda``.
         engine: ``auto``, ``threads`` or ``batched``.
-        slots: clients in flight of the batched engine.
-        eval_every: score the validation split every n rounds, 0 never; default twenty times.
-        checkpoint_every: save every n rounds; default as often as costs 2% of the time.
-        tensorboard: write TensorBoard scalars there.
-        resume: go on with the run in ``out``.
+        slots: clients per stack in the batched engine.
+        eval_every: score the validation split every n rounds, 0 for never; default twenty times.
+        checkpoint_every: save every n rounds; default as often as takes 2% of the time.
+        tensorboard: folder for TensorBoard scalars.
+        resume: continue the run in ``out``.
         overwrite: replace the run in ``out``.
-        workers: threads; default one a core.
-        watch: told of rounds, cost and result.
-        should_stop: asked after every round; True saves and ends the session there.
+        workers: number of threads; default one per core.
+        watch: receives rounds, cost and results.
+        should_stop: called after every round; if it returns True, the session is saved and ends.
 
     Returns:
-        The run; unfinished only where ``should_stop`` said so.
+        The run; unfinished only if ``should_stop`` returned True.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; nothing is left behind, what was there is still there.
+        EcgfedError: an invalid argument or input, as a single line; no new files remain, existing ones are unchanged.
 
     Examples:
         >>> import ecgfed
@@ -174,12 +174,12 @@ def train_seeds(
     should_stop: Callable[[], bool] = lambda: False,
     **options: object,
 ) -> list[Run]:
-    """Train the same once for each seed, into ``OUT/seed-N``; ``evaluate`` then gives mean and standard deviation.
+    """Train once per seed into ``OUT/seed-N``; ``evaluate`` then returns mean and standard deviation.
 
     Args:
         cohort: an opened cohort, or its folder.
-        seeds: the seeds, none twice.
-        out: the folder of the runs. With ``resume``, finished seeds are passed by and missing ones begun.
+        seeds: distinct seeds.
+        out: the folder of the runs. With ``resume``, finished seeds are skipped and missing ones are started.
         watch: as in ``train``.
         should_stop: as in ``train``.
         options: as in ``train``.
@@ -209,10 +209,10 @@ def train_seeds(
 
 
 def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object]) -> None:
-    """Refuse seeds, and a folder for their runs, before the first of them is trained; raises OptionError."""
+    """Check the seeds and the folder for their runs before training; raises OptionError."""
     valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
     if not valid or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("--seeds", f"{seeds!r}", "whole numbers, 0 or more, none twice")
+        raise OptionError("--seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
     for first, second in (("seed", "seeds"), ("resume", "overwrite")):
         if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
             raise OptionError(f"--{first} and --{second}", "both given", "one of them")
@@ -227,7 +227,7 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
 
 
 def _create(target: RunFolder, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue]) -> Run:
-    """Check everything, then make the run's folder."""
+    """Check the options, then create the run's folder."""
     kind = method_by_name(options["method"] or "")
     method_settings: object = make_settings(kind.settings_type, dict(settings))
     spec = net_spec(
@@ -256,7 +256,7 @@ def _create(target: RunFolder, cohort: Cohort, options: TrainOptions, settings: 
 
 
 def _plan(options: TrainOptions, cohort: Cohort, method: Method) -> TrainPlan:
-    """Return the plan a wish comes to on a cohort, checked before anything is written."""
+    """Return the plan for options on a cohort, checked before anything is written."""
     epochs, steps, recipe = options["local_epochs"], options["local_steps"], RECIPES[cohort.modality]
     if epochs is None and steps is None:
         steps = 1 if method.requirements.single_step else recipe["local_steps"]
@@ -288,7 +288,7 @@ def _plan(options: TrainOptions, cohort: Cohort, method: Method) -> TrainPlan:
 def _resume(
     out: Path, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue], watch: Watch
 ) -> tuple[Run, Cohort]:
-    """Open a run that shall go on; refuse a wish that is not what it was begun with."""
+    """Open a run to continue; refuse options that differ from those it was started with."""
     run = told(open_run(out, options.get("method")), watch)
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])  # type: ignore[arg-type]
@@ -323,7 +323,7 @@ def _resume(
         return run, cohort
     method_settings, completed = run.method.settings, run.store.rounds()
     extended = extend_run(run, rounds)
-    # of a run that is made shorter, more would be over by now
+    # a shortened run is further along than its rounds alone suggest
     first_length, *_ = lengths = lengths_of(run)
     over = min(1.0, completed / min(*lengths, rounds))
     planned = method_settings.planned_by_length(over) if isinstance(method_settings, Settings) else ()

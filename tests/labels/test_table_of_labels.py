@@ -68,7 +68,7 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, text: str, said: str) -
 def test_what_is_no_text_or_not_there(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_bytes(b"\xff\xfe\x00sample")
-    with pytest.raises(RecordError, match="is no text"):
+    with pytest.raises(RecordError, match="is not a text file"):
         read_user_labels(file)
     with pytest.raises(RecordError, match="does not exist"):
         read_user_labels(tmp_path / "none.csv")
@@ -105,7 +105,7 @@ def test_a_spreadsheets_own_file_says_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "labels.xlsx"
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("xl/workbook.xml", "<workbook/>")
-    with pytest.raises(RecordError, match=r"spreadsheet's own file.*save it there as CSV"):
+    with pytest.raises(RecordError, match=r"is a spreadsheet file.*save it as CSV"):
         column_names(file)
 
 

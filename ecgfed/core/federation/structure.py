@@ -1,7 +1,7 @@
-"""The leaves of a method's states, their types and shapes, learned from rounds on flat beats.
+"""Leaves of a method's states with dtypes and shapes, derived from rounds on constant beats.
 
-A state that comes from a disk is compared with them before a method's hooks see it: what a hook reads is not what the
-state began with, as GRP-FED's discriminator, which clients have from some round on.
+States read from disk are compared with them before they are passed to a method's hooks. Initial states are not
+sufficient for this, since leaves may be added later, such as GRP-FED's discriminator.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,26 +17,26 @@ from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.base import Method, Tree
 
-#: Type and shape of a leaf; a length is ``PER_CLIENT`` or ``FREE`` where it depends on the federation.
+#: Dtype and shape of a leaf; a length that depends on the federation is ``PER_CLIENT`` or ``FREE``.
 LeafForm = tuple[torch.dtype, tuple[int, ...]]
 #: Path of a leaf -> its form.
 Structure = Mapping[str, LeafForm]
-#: A length that is the number of clients, and one that depends on them in another way.
+#: A length that equals the number of clients, and one that depends on the clients otherwise.
 PER_CLIENT, FREE = -1, -2
-#: What stands for a client's number in a path of the server's state.
+#: Placeholder for a client's number in a path of the server's state.
 _ANY_CLIENT = "*"
-#: A run of so many rounds reaches every phase of a method, in its first and its last round.
+#: In a run of this length, the first and the last round together reach every phase of a method.
 _ROUNDS = 1000
 
 
 @dataclass(frozen=True)
 class Structures:
-    """What the states of one run may look like.
+    """Structures of the states of a run.
 
     Attributes:
-        client: one for each phase of the method.
-        server_start: the server's leaves before the first round, which it always has.
-        server: all leaves that the server may have, a client's number in their path as ``*``.
+        client: structures of a client's state, one per phase of the method.
+        server_start: leaves of the server before the first round, which are always present.
+        server: all possible leaves of the server, with ``*`` for a client's number in the path.
     """
 
     client: Sequence[Structure]
@@ -45,7 +45,7 @@ class Structures:
 
     @property
     def of_clients(self) -> bool:
-        """Whether the server keeps something of each client."""
+        """Whether the server has leaves for each client."""
         return any(_ANY_CLIENT in path for path in self.server)
 
 
@@ -54,9 +54,9 @@ class Mismatch:
     """How a state differs from a structure.
 
     Attributes:
-        leaf: the path of the first leaf that does.
-        actual: what is there, as ``torch.float32 of shape (3)``; ``missing``.
-        expected: the same of the structure; ``no such leaf``.
+        leaf: path of the first differing leaf.
+        actual: dtype and shape, such as ``torch.float32 of shape (3)``, or ``missing``.
+        expected: dtype and shape in the structure, or ``no such leaf``.
     """
 
     leaf: str
@@ -68,8 +68,8 @@ def structures_of(method: Method, plan: TrainPlan) -> Structures:
     """Return the structures of a run's states.
 
     Args:
-        method: the run's, with its net and settings.
-        plan: its plan; how long the run is, how much local work it has and who takes part do not matter.
+        method: the run's method, with its net and settings.
+        plan: its plan; the number of rounds, the local work and the participants do not matter.
     """
     plan = replace(
         plan.without_privacy,
@@ -81,11 +81,11 @@ def structures_of(method: Method, plan: TrainPlan) -> Structures:
         leave_out="nothing",
     )
     start = _structure(initial_state(method, plan).server)
-    # the last round, after the first and, as for a client that comes late, without it
+    # the last round after the first one, and without it, as for a client that joins late
     clients, servers = _trial(method, plan, 2, (1, plan.rounds))
     late, servers_late = _trial(method, plan, 2, (plan.rounds,))
     all_servers = {**servers, **servers_late}
-    if all_servers.keys() != start.keys():  # what the server learns of its clients has their number as a length
+    if all_servers.keys() != start.keys():  # leaves with results of clients may have the number of clients as a length
         _, three_clients = _trial(method, plan, 3, (1, plan.rounds))
         all_servers = {
             path: _varying(all_servers[path], three_clients.get(path, all_servers[path])) for path in all_servers
@@ -95,12 +95,12 @@ def structures_of(method: Method, plan: TrainPlan) -> Structures:
 
 
 def client_mismatch(structures: Structures, state: Tree, *, more: bool = False) -> Mismatch | None:
-    """Return how a client's state differs from the phase that it is nearest to, None where it is of one.
+    """Return how a client's state differs from the most similar phase, None if it matches one.
 
     Args:
-        structures: of the run.
-        state: what the client keeps.
-        more: whether leaves that the method does not have are no difference; older versions wrote some.
+        structures: structures of the run.
+        state: the client's state.
+        more: accept additional leaves, such as those written by older versions.
     """
     structure = _structure(state)
     differences = [_differences(structure, phase, more=more) for phase in structures.client]
@@ -109,13 +109,13 @@ def client_mismatch(structures: Structures, state: Tree, *, more: bool = False) 
 
 
 def server_mismatch(structures: Structures, state: Tree, participants: Collection[int]) -> Mismatch | None:
-    """Return how the server's state differs from what its method writes, None where it does not.
+    """Return how the server's state differs from the structure, None if it matches.
 
-    Leaves that it only has after some round may all be missing; of those of one client none may.
+    Leaves that are added in later rounds may all be missing, but not single leaves of a client.
 
     Args:
-        structures: of the run.
-        state: the server's.
+        structures: structures of the run.
+        state: the server's state.
         participants: the numbers of the clients that took part; a leaf with an entry per client has one for each.
     """
     structure = _structure(state)
@@ -150,7 +150,7 @@ def _is_of(leaf: torch.Tensor, lengths: Collection[int], participants: Collectio
 def _trial(
     method: Method, plan: TrainPlan, clients: int, rounds: Sequence[int]
 ) -> tuple[list[Structure], dict[str, LeafForm]]:
-    """Run some rounds with all clients; return the structures of what clients keep, and the server's leaves."""
+    """Run rounds with all clients; return the structures of client states, and the server's leaves."""
     data, state = flat_federation(clients, method.net), initial_state(method, plan)
     clients_structures: list[Structure] = []
     server: dict[str, LeafForm] = {}
@@ -163,7 +163,7 @@ def _trial(
 
 
 class _Steps:
-    """An engine that takes each client's steps, whatever numbers come of them."""
+    """An engine that runs each client's steps; values do not matter."""
 
     def __init__(self, data: TrainingData, plan: TrainPlan) -> None:
         self.data, self.plan = data, plan
@@ -193,7 +193,7 @@ def _general(path: str) -> str:
 
 
 def _varying(of_two: LeafForm, of_three: LeafForm) -> LeafForm:
-    """The form of a leaf in federations of two and three clients, with what its lengths depend on."""
+    """Return the form of a leaf with variable lengths, from its forms in federations of two and three clients."""
     (dtype, shape), (_, shape_of_three) = of_two, of_three
     if len(shape) != len(shape_of_three):
         return of_two

@@ -1,4 +1,4 @@
-"""The labels that a person gave to some beats, as a table: what the page saves, and what ``personalize`` reads."""
+"""Tables of labels that a person gave to beats: saved by the labelling page, read by ``personalize``."""
 
 import codecs
 import csv
@@ -14,32 +14,31 @@ from ecgfed.base.safe_io import check_columns, read_bounded
 from ecgfed.domain.record.annotations import TIME_TOLERANCE_S
 from ecgfed.domain.record.tables import as_number
 
-#: Columns of a table that ``label`` writes; ``sample`` and ``label`` are needed.
+#: Columns of a table that ``label`` writes; ``sample`` and ``label`` are required.
 COLUMNS = ("recording", "sample", "time_s", "label", "beats", "source")
-#: Symbols that a beat may be given: WFDB's for beats, and ``|`` for what is no beat.
+#: Allowed labels: the WFDB symbols of beats, ``|`` for no beat, ``?`` for a beat that the person cannot classify.
 NO_BEAT, CANNOT_TELL = "|", "?"
 SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ") | {NO_BEAT, CANNOT_TELL}
-#: A table is not read beyond this.
+#: Maximum size of a table in bytes.
 MAX_BYTES = 50_000_000
 SOURCES = ("clinician", "merged", "confirmed")
-#: How the files of spreadsheets begin: .xlsx and .ods are archives, .xls is a compound file.
+#: Magic numbers of spreadsheet files: .xlsx and .ods are archives, .xls is a compound file.
 _SPREADSHEET = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-#: What may stand before the names of the columns: empty rows, comments, and the line by which spreadsheets are told the
-#: separator.
+#: Lines allowed before the header: empty rows, comments, and the line that states the separator for spreadsheets.
 _BEFORE = re.compile(r'[\s,;]*$|"?#|"?sep=.[\s"]*$', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class UserLabel:
-    """One labelled beat.
+    """A label given by a person.
 
     Attributes:
-        sample: its R peak, a sample number of the recording.
+        sample: sample number of the R peak.
         label: a symbol of ``SYMBOLS``.
-        beats: how many it stands for, 0 where nobody said.
-        source: ``clinician``; ``confirmed`` where a person gave it twice, ``merged`` where a person put its group to
-            another.
-        recording: id of the recording it is of, ``""`` where nobody said.
+        beats: number of beats that it is propagated to, 0 if unknown.
+        source: ``clinician``; ``confirmed`` if the person confirmed the label; ``merged`` if the person merged its
+            group with another.
+        recording: id of the recording, ``""`` if unknown.
     """
 
     sample: int
@@ -50,7 +49,7 @@ class UserLabel:
 
 
 def label_table(labels: Iterable[UserLabel], fs_hz: float) -> bytes:
-    """Return a CSV table of answers in order of time."""
+    """Return a CSV table of labels, sorted by time."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
@@ -61,23 +60,24 @@ def label_table(labels: Iterable[UserLabel], fs_hz: float) -> bytes:
 
 
 def table_text(path: Path) -> str:
-    """Return the text of a table: UTF-8, or what spreadsheets call Unicode text, which is UTF-16 with its mark.
+    """Return the text of a table in UTF-8, or in UTF-16 with a byte order mark (the Unicode text of spreadsheets).
 
     Raises:
-        RecordError: it cannot be read, or is a spreadsheet's own file.
+        RecordError: it cannot be read, or is a spreadsheet file.
     """
     data = read_bounded(path, MAX_BYTES, RecordError, path)
     if data.startswith(_SPREADSHEET):
-        raise RecordError(path, "is a spreadsheet's own file", "a CSV table of labels", "save it there as CSV (UTF-8)")
+        raise RecordError(path, "is a spreadsheet file", "a CSV table of labels", "save it as CSV (UTF-8)")
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return data.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise RecordError(path, f"is no text ({problem})", "a CSV table of labels", "save it as CSV (UTF-8)") from None
+    except UnicodeDecodeError as error:
+        problem = f"is not a text file ({error})"
+        raise RecordError(path, problem, "a CSV table of labels", "save it as CSV (UTF-8)") from None
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the names of a table's columns in small letters; none where its first line cannot be read.
+    """Return the column names of a table in lower case; an empty list if the header cannot be read.
 
     Raises:
         RecordError: as ``table_text``.
@@ -85,21 +85,21 @@ def column_names(path: Path) -> list[str]:
     first = next(iter(_from_names_on(table_text(path))[0]), "")
     try:
         return [name.strip().casefold() for name in next(csv.reader([first], delimiter=_separator(first)), [])]
-    except csv.Error:  # a cell without end: whoever reads the table says so
+    except csv.Error:  # an unterminated cell: reported when the table is read
         return []
 
 
 def read_user_labels(path: Path, fs_hz: float | None = None) -> list[UserLabel]:
-    """Read a table that has the columns ``sample`` and ``label`` at least, in order of time.
+    """Read a table with at least the columns ``sample`` and ``label``; return the labels sorted by time.
 
     Args:
         path: the file.
-        fs_hz: the recording's sampling frequency: a column ``time_s`` has to say the same as ``sample``, to
-            ``TIME_TOLERANCE_S``. None does not look at the times.
+        fs_hz: sampling frequency of the recording, for comparing a column ``time_s`` with ``sample`` to within
+            ``TIME_TOLERANCE_S``. None skips the comparison.
 
     Raises:
-        RecordError: it cannot be read, has no such columns, names no known symbol, has two labels for one sample, or
-            a time that is not its sample's.
+        RecordError: it cannot be read, lacks a column, or has an unknown symbol, two labels for one sample, or a time
+            that differs from its sample's.
     """
     lines, before = _from_names_on(table_text(path))
     rows = csv.DictReader(lines, strict=True, delimiter=_separator(next(iter(lines), "")))
@@ -113,7 +113,7 @@ def read_user_labels(path: Path, fs_hz: float | None = None) -> list[UserLabel]:
         rows.fieldnames = names
         for row in rows:
             if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
-                continue  # a row that a spreadsheet left
+                continue  # an empty row of a spreadsheet
             label = _user_label(path, before + rows.line_num, row)
             if fs_hz is not None:
                 _check_time(path, before + rows.line_num, row, label.sample, fs_hz)
@@ -131,7 +131,7 @@ def read_user_labels(path: Path, fs_hz: float | None = None) -> list[UserLabel]:
 
 
 def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, fs_hz: float) -> None:
-    """Refuse a line whose time is not its sample's; raises RecordError. A cell that is no number says nothing."""
+    """Refuse a line whose time differs from its sample's; raises RecordError. Times that are no numbers are ignored."""
     cell = (row.get("time_s") or "").strip()
     time_s = as_number(cell) if as_number(cell) is not None else as_number(cell, ",")
     if time_s is None or math.isnan(time_s):
@@ -142,9 +142,9 @@ def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, 
 
 
 def _from_names_on(text: str) -> tuple[list[str], int]:
-    """Return the lines of a table from that of its columns' names on, and how many stand before it.
+    """Return the lines of a table from the header on, and the number of lines before it.
 
-    Lines end as any system ends them.
+    Line ends of all systems are accepted.
     """
     lines = list(io.StringIO(text, newline=None))
     before = next((number for number, line in enumerate(lines) if not _BEFORE.match(line)), len(lines))
@@ -152,15 +152,15 @@ def _from_names_on(text: str) -> tuple[list[str], int]:
 
 
 def _separator(first: str) -> str:
-    """Return what stands between the cells of a first line: spreadsheets of some countries write semicolons or tabs."""
+    """Return the separator of a header: spreadsheets of some countries write semicolons or tabs."""
     return next((mark for mark in "\t;" if mark in first), ",")
 
 
 def _user_label(path: Path, line: int, row: dict[str, str | None]) -> UserLabel:
-    """Return one line's answer; raises RecordError that names the line."""
+    """Return the label in a row; raises RecordError with the line number."""
     where = f"line {line}"
     sample, label = (row.get("sample") or "").strip(), (row.get("label") or "").strip()
-    sample = sample.removesuffix(".0").removesuffix(",0")  # a spreadsheet takes it for a measurement
+    sample = sample.removesuffix(".0").removesuffix(",0")  # a spreadsheet may store it as a decimal number
     if not (sample.isascii() and sample.isdigit()) or len(sample) > 15:
         raise RecordError(path, f"{where}: sample {sample!r:.40}", "a whole number of samples, 0 or more")
     if label not in SYMBOLS:

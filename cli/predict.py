@@ -136,9 +136,9 @@ def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bo
 
 def _print_tables(batch: "Batch") -> None:
     """Print the recordings, the classes of all of them together, and what speaks against the answers."""
-    counts, uncertain, far = batch.counts, batch.uncertain_counts, batch.far_counts
-    present, any_far = [name for name, count in counts.items() if count], any(far.values())
-    last = ["far"] * any_far
+    counts, uncertain, ood = batch.counts, batch.uncertain_counts, batch.far_counts
+    present, any_ood = [name for name, count in counts.items() if count], any(ood.values())
+    last = ["far"] * any_ood
     unclassified = [item.get("unclassified_beats", 0) for item in batch.done]
     some_without = any(unclassified)
     lengths = [[item["file"], item["lead"], f"{item['duration_s'] / 60:.1f} min", item["beats"]] for item in batch.done]
@@ -148,7 +148,7 @@ def _print_tables(batch: "Batch") -> None:
             item["poor_quality_beats"],
             *[without] * some_without,
             item["uncertain_beats"],
-            *[item["far_beats"]] * any_far,
+            *[item["far_beats"]] * any_ood,
             len(item["warnings"]),
         ]
         for item, without in zip(batch.done, unclassified, strict=True)
@@ -165,9 +165,9 @@ def _print_tables(batch: "Batch") -> None:
         note("", quiet=False)
         console.print(table(["recording", *present], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
     note("", quiet=False)
-    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[far[name]] * any_far] for name in present]
+    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[ood[name]] * any_ood] for name in present]
     if some_without:
-        totals.append(["unclassified", sum(unclassified), "", *[""] * any_far])
+        totals.append(["unclassified", sum(unclassified), "", *[""] * any_ood])
     console.print(table(["class", "beats", "uncertain", *last], totals))
     for line in batch.remarks:
         note(f"- {line}", quiet=False)

@@ -27,8 +27,8 @@ def safe_text(text: str) -> str:
 
 def shortened(text: str, max_length: int = 100) -> str:
     """Return ``safe_text`` truncated to ``max_length`` characters, for a ``repr``."""
-    shown = safe_text(text)
-    return shown if len(shown) <= max_length else f"{shown[: max_length - 3]}..."
+    printable = safe_text(text)
+    return printable if len(printable) <= max_length else f"{printable[: max_length - 3]}..."
 
 
 def safe_json(text: str) -> str:

@@ -80,7 +80,7 @@ def parse_json(data: bytes | str) -> Any:
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
         raise ValueError(f"more than {MAX_VALUES:,} values")
     try:
-        value = json.loads(raw.decode("utf-8"), parse_int=_whole_number, object_pairs_hook=_object)
+        value = json.loads(raw.decode("utf-8"), parse_int=_integer, object_pairs_hook=_object)
     except RecursionError:
         raise ValueError(f"deeper than {MAX_DEPTH} levels") from None
     _check_depth(value)
@@ -118,7 +118,7 @@ def _check_numbers(value: Any) -> None:
         raise ValueError(f"an integer of more than {MAX_DIGITS} digits")
 
 
-def _whole_number(text: str) -> int:
+def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise ValueError(f"an integer of {len(text)} digits")
     return int(text)

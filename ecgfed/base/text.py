@@ -27,8 +27,8 @@ def safe_text(text: str) -> str:
 
 def shortened(text: str, max_length: int = 100) -> str:
     """Return ``safe_text`` truncated to ``max_length`` characters, for a ``repr``."""
-    printable = safe_text(text)
-    return printable if len(printable) <= max_length else f"{printable[: max_length - 3]}..."
+    safe = safe_text(text)
+    return safe if len(safe) <= max_length else f"{safe[: max_length - 3]}..."
 
 
 def safe_json(text: str) -> str:

@@ -153,7 +153,7 @@ def _bundle(
         raise BundleError(
             "--target mcu",
             f"the int8 form of {owner} was refused: it {variant['reason']:.200}",
-            "one that answers as the float model does",
+            "a variant as accurate as the float model",
             "train longer, allow more by --int8-loss" + ("" if patient is None else ", or leave --patient out"),
         )
     return bundle

@@ -77,8 +77,8 @@ def _propagation_warning(path: Path, count: Mapping[str, int]) -> Warned:
     """Return a warning with the sources of the labels in a file by ``personalize --labels``."""
     by_person, by_group, by_model = (count.get(name, 0) for name in SOURCES)
     text = (
-        f"Of the beats of {path.name}, a person labelled {by_person:,}; {by_group:,} have the label of the one that "
-        f"they are like, {by_model:,} a model's: nobody has read these over."
+        f"Of the beats of {path.name}, a person labelled {by_person:,}; {by_group:,} have a propagated label and "
+        f"{by_model:,} a model's, which nobody has reviewed."
     )
     return ((SPREAD, text),)
 
@@ -86,7 +86,7 @@ def _propagation_warning(path: Path, count: Mapping[str, int]) -> Warned:
 def _model_warnings(path: Path) -> Warned:
     """Return a warning that a model made the labels, and those in the JSON file that ``predict`` wrote beside them."""
     json_file = path.with_suffix(".json")
-    warnings = [("model-labels", f"The labels of {path.name} are a model's: nobody has read them over.")]
+    warnings = [("model-labels", f"The labels of {path.name} are a model's, which nobody has reviewed.")]
     try:
         stored = read_json(json_file, RecordError)["warnings"] if json_file.is_file() else []
         warnings += [
@@ -94,7 +94,7 @@ def _model_warnings(path: Path) -> Warned:
             for entry in stored[:_MAX_WARNINGS]
         ]
     except (RecordError, TypeError, KeyError):
-        warnings.append(("unknown-training", f"{json_file.name}, where its warnings stand, cannot be read."))
+        warnings.append(("unknown-training", f"{json_file.name}, with its warnings, cannot be read."))
     return tuple(warnings)
 
 

@@ -88,8 +88,8 @@ def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
     annotation = read_labels(path, recording, whole=False)
     if (checked := model_labels(path, annotation)) is not None:
         spread = checked[1][0][0] == SPREAD
-        kind = "labels that 'ecgfed personalize' spread" if spread else "a model's labels, which nobody has read over"
-        raise RecordError(path, f"holds {kind}", "those that a person gave")
+        kind = "labels propagated by 'ecgfed personalize'" if spread else "a model's labels, which nobody has reviewed"
+        raise RecordError(path, f"holds {kind}", "labels given by a person")
     keep = np.isin(annotation.symbol, sorted(SYMBOLS))
     sample, first = np.unique(annotation.sample[keep], return_index=True)
     return FileLabels(sample, annotation.symbol[keep][first])

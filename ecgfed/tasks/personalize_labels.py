@@ -247,9 +247,7 @@ def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: 
     """Return warnings about the labels and the global model, a sentence each."""
     warnings = []
     if user_labels.unmatched:
-        warnings.append(
-            f"labels at no beat that was found, or at one that has a label, are left out: {user_labels.unmatched:,}"
-        )
+        warnings.append(f"labels without a beat of their own are ignored: {user_labels.unmatched:,}")
     if user_labels.past_minutes:
         warnings.append(f"labels after the first minutes are ignored: {user_labels.past_minutes:,}")
     name, likeness = best_match(grouped.bundle.leads, grouped.beats.recording.lead)

@@ -7,7 +7,7 @@ import pytest
 
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
-from ecgfed.domain.signal.size import least_qrs_mv
+from ecgfed.domain.signal.size import min_qrs_mv
 from ecgfed.domain.signal.spans import Spans
 
 FS = 250.0
@@ -61,6 +61,6 @@ def test_samples_without_a_wave() -> None:
 
 def test_the_least_qrs_is_a_tenth_of_the_upper_quartile() -> None:
     nothing = Spans.merged([])
-    assert least_qrs_mv(recording(heights(0.05, 0.6)), "MLII", PEAKS, nothing) == pytest.approx(0.06)
-    assert least_qrs_mv(recording(heights(0.05, 3.0)), "MLII", PEAKS, nothing) == 0.1
-    assert least_qrs_mv(recording(heights(0.05)), "MLII", PEAKS[:4], nothing) == 0.0
+    assert min_qrs_mv(recording(heights(0.05, 0.6)), "MLII", PEAKS, nothing) == pytest.approx(0.06)
+    assert min_qrs_mv(recording(heights(0.05, 3.0)), "MLII", PEAKS, nothing) == 0.1
+    assert min_qrs_mv(recording(heights(0.05)), "MLII", PEAKS[:4], nothing) == 0.0

@@ -450,7 +450,7 @@ def test_what_cannot_be_is_said_and_writes_nothing(
 
 def test_its_own_labels_are_no_labels_of_a_person(made: LabelPersonalization, record: Path, tmp_path: Path) -> None:
     for file in made.files:
-        with pytest.raises(RecordError, match="labels that 'ecgfed personalize' spread"):
+        with pytest.raises(RecordError, match="labels propagated by 'ecgfed personalize'"):
             package.personalize_labels(record, tmp_path / "b", labels=file)
 
 

@@ -150,4 +150,4 @@ def test_what_is_no_table_and_no_annotation(grouped: GroupedBeats, tmp_path: Pat
 
 def test_a_models_labels_are_no_persons(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
     for file in package.predict(record).save(tmp_path)[:2]:
-        assert "a model's labels, which nobody has read over" in refused(file, grouped)
+        assert "a model's labels, which nobody has reviewed" in refused(file, grouped)

@@ -170,12 +170,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
     ),
     "personalize": (personalize, set(), (), ("p1 took part in training",)),
     "label": (lambda place, watch: ecgfed.label(long_recording(place), count=2, watch=watch), {"minutes read"}, (), ()),
-    "personalize_labels": (
-        personalize_labels,
-        {"checks"},
-        (),
-        ("labels at no beat that was found, or at one that has a",),
-    ),
+    "personalize_labels": (personalize_labels, {"checks"}, (), ("labels without a beat of their own are ignored",)),
     "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
     "inspect_recording": (
         lambda place, watch: ecgfed.inspect_recording(long_recording(place), watch=watch),

@@ -189,10 +189,10 @@ def compare_runs(
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
-    first, other_cohorts = documents[0], _other_cohorts(documents)
-    if other_cohorts and not any_cohort:
+    first, different_cohorts = documents[0], _different_cohorts(documents)
+    if different_cohorts and not any_cohort:
         raise RunError(
-            other_cohorts[0].path,
+            different_cohorts[0].path,
             f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)",
             "runs of one cohort",
             "their beats, splits or patients are not the same; compare all the same with --any-cohort",
@@ -201,7 +201,7 @@ def compare_runs(
     return RunComparison(
         split,
         leave_out,
-        not other_cohorts,
+        not different_cohorts,
         tuple(_run(side, split, leave_out) for side in sides),
         {name: _differing(of) for name, of in parts.items()},
         tuple(_specific_settings(number, parts) for number in range(len(sides))),
@@ -210,7 +210,7 @@ def compare_runs(
     )
 
 
-def _other_cohorts(documents: Sequence[RunDocument]) -> list[RunDocument]:
+def _different_cohorts(documents: Sequence[RunDocument]) -> list[RunDocument]:
     """Return the runs with another cohort or other held-out clients than the first.
 
     Older runs do not record held-out clients.

@@ -152,13 +152,13 @@ def without_signal(
     return still_windows(window_mv) | missing
 
 
-def without_qrs(window_mv: NDArray[np.float32], least_mv: float) -> NDArray[np.bool_]:
-    """Return which windows (beats, 1, 256) in mV go less far than ``least_mv`` within the QRS, (beats,) bool.
+def without_qrs(window_mv: NDArray[np.float32], min_mv: float) -> NDArray[np.bool_]:
+    """Return which windows (beats, 1, 256) in mV go less far than ``min_mv`` within the QRS, (beats,) bool.
 
     A beat that another lead shows stands there in the noise of an electrode that is off (``size.least_qrs_mv``).
     """
     start, stop = R_INDEX - round(QRS_BEFORE_S * FS_HZ), R_INDEX + round(QRS_AFTER_S * FS_HZ) + 1
-    return np.asarray(np.ptp(window_mv[:, :, start:stop], axis=(1, 2)) < least_mv)
+    return np.asarray(np.ptp(window_mv[:, :, start:stop], axis=(1, 2)) < min_mv)
 
 
 def empty_windows(

@@ -39,7 +39,7 @@ from ecgfed.domain.signal.heartbeats import end_noise
 from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.pacing import Pacing, detect_pacing
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
-from ecgfed.domain.signal.size import Size, lead_size, least_qrs_mv
+from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 
 #: Says whom to tell how many samples of a recording have been looked at.
 Watching = Callable[[AnyRecording], OnSamples | None] | None
@@ -131,9 +131,9 @@ class RecordingBeats:
         return self._with_qrs_checked(windows if self.every_r_sample is None else windows.chosen(self._rows()))
 
     @cached_property
-    def least_qrs_mv(self) -> float:
+    def min_qrs_mv(self) -> float:
         """Below which height a beat has no QRS complex in the lead in use (``size.least_qrs_mv``), in mV."""
-        return least_qrs_mv(self.recording, self.recording.lead, self._every, self.quality.spans())
+        return min_qrs_mv(self.recording, self.recording.lead, self._every, self.quality.spans())
 
     @property
     def intervals_s(self) -> NDArray[np.float64]:
@@ -150,7 +150,7 @@ class RecordingBeats:
         return np.searchsorted(self._every, self.r_samples if keep is None else self.r_samples[keep])
 
     def _with_qrs_checked(self, windows: Windows) -> Windows:
-        silent = windows.no_signal | without_qrs(windows.window_mv, self.least_qrs_mv)
+        silent = windows.no_signal | without_qrs(windows.window_mv, self.min_qrs_mv)
         return replace(windows, no_signal=silent)
 
     @cached_property

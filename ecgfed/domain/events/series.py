@@ -130,9 +130,9 @@ class SeriesMaker:
         for number, beat in enumerate(at.tolist()):
             behind = int(np.searchsorted(first, beat))
             before, after = int(first[behind - 1]), int(last[behind])
-            own_rr = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
-            if len(own_rr) >= _OWN_RHYTHM:
-                median = float(np.median(own_rr))
+            neighbour_rr = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
+            if len(neighbour_rr) >= _OWN_RHYTHM:
+                median = float(np.median(neighbour_rr))
                 in_rhythm[number] = bool((np.abs(rr[beat - 1 : beat + 1] / median - 1) <= tolerance).all())
         return in_rhythm
 

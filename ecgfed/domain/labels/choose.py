@@ -93,7 +93,7 @@ def differ_features(groups: Groups, group: int, around: int, beat: int, label: s
     same = float(prior[known]) if kind else NO_SHARE
     rival = max(float(prior[i]) for i in range(len(KINDS)) if i != known)
     offset = points.at[groups.beat[group]] - points.at[beat]
-    apart_by = {
+    log_distance = {
         name: float(np.log(np.linalg.norm(offset[points.parts[name]]) + NEAR))
         for name in ("shape", "rhythm", "context")
     }
@@ -105,12 +105,12 @@ def differ_features(groups: Groups, group: int, around: int, beat: int, label: s
             np.log(rival),
             np.log(size),
             np.log(size / float(groups.size[around])),
-            *apart_by.values(),
+            *log_distance.values(),
             *of_kind,
             1.0 - sum(of_kind),
             normal * np.log(same),
-            normal * apart_by["shape"],
-            normal * apart_by["context"],
+            normal * log_distance["shape"],
+            normal * log_distance["context"],
         ]
     )
 

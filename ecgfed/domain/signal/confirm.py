@@ -64,8 +64,8 @@ class _Odds:
         low, high = np.searchsorted(self.at, start), np.searchsorted(self.at, stop)
         best, where = np.full(len(start), NOTHING), np.full(len(start), -1, np.int64)
         for number in np.flatnonzero(high > low):
-            place = low[number] + int(self.odds[low[number] : high[number]].argmax())
-            best[number], where[number] = self.odds[place], self.at[place]
+            position = low[number] + int(self.odds[low[number] : high[number]].argmax())
+            best[number], where[number] = self.odds[position], self.at[position]
         return best, where
 
     def trust(self, at: int) -> float:
@@ -103,8 +103,8 @@ def second_look(recording: AnyRecording, peaks: Ints, paced: Mask | None = None)
     paced = np.zeros(len(peaks), np.bool_) if paced is None else paced
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
         return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_), np.zeros(len(peaks), np.bool_))
-    others = zip(recording.leads, are_ecg(recording.leads), strict=True)
-    names = [recording.lead, *(name for name, ecg in others if ecg and name != recording.lead)][:MOST_ALONE]
+    candidates = zip(recording.leads, are_ecg(recording.leads), strict=True)
+    names = [recording.lead, *(name for name, ecg in candidates if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
     with ThreadPoolExecutor(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
@@ -128,7 +128,10 @@ def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment
         first, last = np.searchsorted(lead.at, edges), np.searchsorted(lead.at, np.append(edges[1:], samples))
         mean = (sums[last] - sums[first]) / np.maximum(last - first, 1) / TRUST_LIMIT
         clear.append((last > first) & (mean > TRUST))
-    parts = [tuple(name for (name, _), one in zip(leads, column, strict=True) if one) for column in np.transpose(clear)]
+    parts = [
+        tuple(name for (name, _), has_part in zip(leads, column, strict=True) if has_part)
+        for column in np.transpose(clear)
+    ]
     starts = [at for at in range(len(parts)) if not at or parts[at] != parts[at - 1]]
     stops = [*(edges[at] / fs_hz for at in starts[1:]), samples / fs_hz]
     return tuple(
@@ -160,8 +163,8 @@ def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
 def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
     """Say which beats are sure, and which are doubted."""
     fs_hz = leads[0].fs_hz
-    near, later = round(NEAR_S * fs_hz), round(LATER_PACED_S * fs_hz)
-    after = np.where(paced, later, near)
+    near, delay = round(NEAR_S * fs_hz), round(LATER_PACED_S * fs_hz)
+    after = np.where(paced, delay, near)
     odds = np.stack(
         [lead.highest(peaks - near, peaks + (after if number else near) + 1)[0] for number, lead in enumerate(leads)]
     )

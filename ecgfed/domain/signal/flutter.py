@@ -61,10 +61,10 @@ def flutter_spans(recording: AnyRecording) -> tuple[tuple[int, int], ...]:
 def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> str:
     """Return in a sentence, without a full stop, where there may be flutter or fibrillation."""
     seconds = sum(stop - start for start, stop in spans) / fs_hz
-    first, many = spans[0][0] / fs_hz, count_of(len(spans), "episode")
-    where = f"{many}, {seconds:.0f} s in all, the first from second {first:.0f}"
-    said = "waves in which no beat can be told, or movement in that rhythm"
-    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {said}"
+    first, episodes = spans[0][0] / fs_hz, count_of(len(spans), "episode")
+    where = f"{episodes}, {seconds:.0f} s in all, the first from second {first:.0f}"
+    description = "waves in which no beat can be told, or movement in that rhythm"
+    return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {description}"
 
 
 def _leakages(recording: AnyRecording, step: int, width: int) -> Floats:

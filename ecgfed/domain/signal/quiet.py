@@ -55,13 +55,13 @@ def quiet_part(recording: AnyRecording, row: int, peaks: Ints, interval: int) ->
     half, reach = round(QRS_S * fs_hz), round(TEMPLATE_S * fs_hz)
     heights, shapes = [], []
     for at in around:
-        whole, sharp = _passed(recording, row, at - half, at + half + 1)
-        heights.append(_height(whole))
+        passed, sharp = _passed(recording, row, at - half, at + half + 1)
+        heights.append(_height(passed))
         if len(sharp) == 2 * half + 1:
             shapes.append(sharp[half - reach : half + reach + 1])
-    whole, sharp = _passed(recording, row, start, stop)
+    passed, sharp = _passed(recording, row, start, stop)
     usual = float(np.median(heights))
-    movement = _height(whole) / usual if usual > 0 else 0.0
+    movement = _height(passed) / usual if usual > 0 else 0.0
     return QuietPart(movement, *_search(sharp, np.median(shapes, axis=0) if shapes else np.empty(0)))
 
 
@@ -71,9 +71,9 @@ def _search(signal: Floats, template: Floats) -> tuple[bool, float]:
     if energy <= 0 or len(signal) < len(template):
         return False, 0.0
     fit = np.correlate(signal, template, "valid") / energy
-    held = np.convolve(np.square(signal), np.ones(len(template)), "valid") / energy
-    noise = float(np.sqrt(max(np.median(held), 0.0)))
-    small = (fit >= max(SMALL, ABOVE_NOISE * noise)) & (fit >= ALIKE * np.sqrt(np.maximum(held, 0.0)))
+    local_energy = np.convolve(np.square(signal), np.ones(len(template)), "valid") / energy
+    noise = float(np.sqrt(max(np.median(local_energy), 0.0)))
+    small = (fit >= max(SMALL, ABOVE_NOISE * noise)) & (fit >= ALIKE * np.sqrt(np.maximum(local_energy, 0.0)))
     return bool(small.any()), noise
 
 
@@ -89,8 +89,8 @@ def _passed(recording: AnyRecording, row: int, start: int, stop: int) -> tuple[F
     filled = fill_gaps(signal, bridge_samples(fs_hz))[0]
     band = butter(2, (TEMPLATE_HZ[0], min(TEMPLATE_HZ[1], 0.45 * fs_hz)), "bandpass", fs=fs_hz, output="sos")
     part = slice(max(start, 0) - first, max(stop - first, 0))
-    whole = np.asarray(band_pass(filled, fs_hz)[part][~missing[part]])
-    return whole, np.asarray(sosfiltfilt(band, filled)[part], np.float64)
+    passed = np.asarray(band_pass(filled, fs_hz)[part][~missing[part]])
+    return passed, np.asarray(sosfiltfilt(band, filled)[part], np.float64)
 
 
 def _height(signal_mv: Floats) -> float:

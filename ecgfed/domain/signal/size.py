@@ -61,7 +61,7 @@ def lead_size(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad:
     return Size(lead, float(np.median(heights)), of_beats) if heights else None
 
 
-def least_qrs_mv(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> float:
+def min_qrs_mv(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> float:
     """Return below which height, in millivolt, a beat of a lead has no QRS complex in it.
 
     It is ``QRS_SHARE`` of the upper quartile of the QRS complexes, so that the lead may be off for most of a recording,

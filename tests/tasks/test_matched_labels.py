@@ -53,7 +53,7 @@ def test_the_pages_table_is_given_to_its_beats(record: Path, grouped: GroupedBea
     assert set(label.values()) >= {"N", "V"}
     file = given(table_of(grouped, label), tmp_path)
     found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
-    assert (found.label, found.apart, found.later) == (dict(sorted(label.items())), 0, 0)
+    assert (found.label, found.unmatched, found.past_minutes) == (dict(sorted(label.items())), 0, 0)
     assert found.counts == {s: list(label.values()).count(s) for s in found.counts}
 
 
@@ -78,7 +78,7 @@ def test_a_label_goes_to_the_peak_within_150_ms(grouped: GroupedBeats, tmp_path:
     file = given("sample,label\n" + "\n".join([*rows, f"{(at[60] + at[61]) // 2},V"]), tmp_path)
     found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
     assert set(found.label) == {3, 5, 8, 20, *range(30, 50)}
-    assert found.apart == 1
+    assert found.unmatched == 1
 
 
 def test_no_beat_where_the_detector_finds_none_is_no_fault(grouped: GroupedBeats, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_no_beat_where_the_detector_finds_none_is_no_fault(grouped: GroupedBeats
     between = (at[60] + at[61]) // 2
     file = given(f"sample,label\n{at[2]},N\n{between},|\n{at[9]},|\n", tmp_path)
     found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
-    assert (found.label, found.apart) == ({2: "N", 9: "|"}, 0)
+    assert (found.label, found.unmatched) == ({2: "N", 9: "|"}, 0)
 
 
 def test_labels_past_the_first_minutes_do_not_count(record: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_labels_past_the_first_minutes_do_not_count(record: Path, tmp_path: Path
     file = given(f"sample,label\n{rows}", tmp_path)
     found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, 1.0)
     assert set(found.label) == set(np.flatnonzero(at < 60 * 360).tolist())
-    assert found.later == int((at >= 60 * 360).sum())
+    assert found.past_minutes == int((at >= 60 * 360).sum())
     late = given(f"sample,label\n{at[-1]},N\n", tmp_path)
     with pytest.raises(RecordError, match="says of no beat what it is in the first 1 minute"):
         match_labels(read_label_file(late, grouped.beats.recording), late, grouped, 1.0)

@@ -39,7 +39,7 @@ from .tables import Cell
 from .two_forms import refuse_options_of
 
 if TYPE_CHECKING:
-    from ecgfed.tasks.own_model import OwnModel
+    from ecgfed.tasks.label_personalization import LabelPersonalization
     from ecgfed.tasks.personalize import PersonalModel
 
 #: Options of runs, and of recordings; the others are of both.
@@ -160,7 +160,13 @@ def _from_run(
 
 
 def _from_labels(
-    make: Callable[..., "OwnModel"], record: Path, started: float, typed: str, *, json_output: bool, quiet: bool
+    make: Callable[..., "LabelPersonalization"],
+    record: Path,
+    started: float,
+    typed: str,
+    *,
+    json_output: bool,
+    quiet: bool,
 ) -> None:
     """Make the model of labels, and say what was made."""
     with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
@@ -191,10 +197,10 @@ def _is_run(source: Path, labels: Path | None) -> bool:
     )
 
 
-def _print_labelled(model: "OwnModel", elapsed: float, reading: str) -> None:
+def _print_labelled(model: "LabelPersonalization", elapsed: float, reading: str) -> None:
     """Print what was made, what it is worth, and where to label next; ``reading`` is how the recording is read."""
-    counts = ", ".join(f"{symbol} {count:,}" for symbol, count in model.answered.counts.items())
-    labelled = len(model.answered.label)
+    counts = ", ".join(f"{symbol} {count:,}" for symbol, count in model.user_labels.counts.items())
+    labelled = len(model.user_labels.label)
     note(f"{model.patient}: {count_of(labelled, 'label')} ({counts}).", quiet=False)
     sources = model.labels.by_source()
     rows: list[list[Cell]] = [
@@ -208,7 +214,7 @@ def _print_labelled(model: "OwnModel", elapsed: float, reading: str) -> None:
     note(f"Next: ecgfed predict {shlex.quote(str(model.bundle.path))} {reading} --out predictions", quiet=False)
 
 
-def _by_source(model: "OwnModel", symbol: str) -> list[int]:
+def _by_source(model: "LabelPersonalization", symbol: str) -> list[int]:
     of_symbol = model.labels.symbol == symbol
     return [int((of_symbol & (model.labels.source == name)).sum()) for name in model.labels.by_source()]
 

@@ -136,9 +136,9 @@ def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bo
 
 def _print_tables(batch: "Batch") -> None:
     """Print the recordings, the classes of all of them together, and what speaks against the answers."""
-    counts, uncertain, far = batch.counts, batch.low_confidence_counts, batch.out_of_distribution_counts
-    present, any_far = [name for name, count in counts.items() if count], any(far.values())
-    last = ["far"] * any_far
+    counts, uncertain, ood = batch.counts, batch.low_confidence_counts, batch.out_of_distribution_counts
+    present, any_ood = [name for name, count in counts.items() if count], any(ood.values())
+    last = ["far"] * any_ood
     unclassified = [item.get("unclassified_beats", 0) for item in batch.completed]
     some_without = any(unclassified)
     lengths = [
@@ -150,7 +150,7 @@ def _print_tables(batch: "Batch") -> None:
             item["poor_quality_beats"],
             *[without] * some_without,
             item["uncertain_beats"],
-            *[item["far_beats"]] * any_far,
+            *[item["far_beats"]] * any_ood,
             len(item["warnings"]),
         ]
         for item, without in zip(batch.completed, unclassified, strict=True)
@@ -167,9 +167,9 @@ def _print_tables(batch: "Batch") -> None:
         note("", quiet=False)
         console.print(table(["recording", *present], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
     note("", quiet=False)
-    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[far[name]] * any_far] for name in present]
+    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[ood[name]] * any_ood] for name in present]
     if some_without:
-        totals.append(["unclassified", sum(unclassified), "", *[""] * any_far])
+        totals.append(["unclassified", sum(unclassified), "", *[""] * any_ood])
     console.print(table(["class", "beats", "uncertain", *last], totals))
     for line in batch.remarks:
         note(f"- {line}", quiet=False)

@@ -21,17 +21,19 @@ _MODULE_OF = {
         r"^from \.(\S+) import (\w+) as ", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.MULTILINE
     )
 }
-#: Names of before, which warn when they are used.
-_DEPRECATED = {"Watch"}
+#: Deprecated name -> the module that has it, and warns.
+_DEPRECATED = {"OwnModel": "ecgfed.tasks.label_personalization", "Watch": "ecgfed.tasks.progress"}
 __all__ = sorted(_MODULE_OF.keys() - _DEPRECATED)
 
 
 def __getattr__(name: str) -> object:
-    """Load what is asked for, the first time it is asked for."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    """Import the module of a public name when the name is first used."""
     from importlib import import_module
 
+    if name in _DEPRECATED:
+        return getattr(import_module(_DEPRECATED[name]), name)
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from ecgfed.base.extras import naming_the_extra
 
     with naming_the_extra(f"ecgfed.{name}"):

@@ -29,7 +29,7 @@ from .tasks.inspect import Inspection as Inspection
 from .tasks.inspect import inspect_recording as inspect_recording
 from .tasks.label import Labelling as Labelling
 from .tasks.label import label as label
-from .tasks.own_model import OwnModel as OwnModel
+from .tasks.label_personalization import LabelPersonalization as LabelPersonalization
 from .tasks.personalize import PersonalModel as PersonalModel
 from .tasks.personalize import personalize as personalize
 from .tasks.personalize_labels import personalize_labels as personalize_labels

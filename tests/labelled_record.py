@@ -6,8 +6,8 @@ import numpy as np
 import wfdb
 
 from ecgfed.domain.beats.path import BeatOptions
-from ecgfed.domain.labels.answers import Answer, answers_as_table
 from ecgfed.domain.labels.choose import next_group
+from ecgfed.domain.labels.user_labels import UserLabel, label_table
 from ecgfed.domain.record.opening import open_recording
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 
@@ -45,5 +45,5 @@ def table_of(grouped: GroupedBeats, label: dict[int, str], recording: str | None
     """The table that the page would save."""
     known = recording_id(grouped.beats.recording) if recording is None else recording
     at = grouped.beats.r_samples
-    given = [Answer(int(at[beat]), symbol, 1, "clinician", known) for beat, symbol in label.items()]
-    return answers_as_table(given, grouped.beats.recording.fs_hz)
+    given = [UserLabel(int(at[beat]), symbol, 1, "clinician", known) for beat, symbol in label.items()]
+    return label_table(given, grouped.beats.recording.fs_hz)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from loaded_scripts import load_script
 
-from ecgfed.domain.labels.answers import SYMBOLS
 from ecgfed.domain.labels.choose import FEATURES, shipped_rule
 from ecgfed.domain.labels.page import LABELS
+from ecgfed.domain.labels.user_labels import SYMBOLS
 
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "clinical"
 

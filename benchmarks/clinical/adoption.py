@@ -30,8 +30,15 @@ from ecgfed.base.files import read_json, write_json
 from ecgfed.core.personal.partway import Partway
 from ecgfed.domain.labels.spread import spread
 from ecgfed.exports.bundles.weights import global_model
-from ecgfed.tasks import own_models
-from ecgfed.tasks.own_models import ANSWERERS, ClassCheck, HeldBack, Learner, held_back, learned_beats
+from ecgfed.tasks import cross_validation
+from ecgfed.tasks.cross_validation import (
+    PREDICTORS,
+    ClassResult,
+    CrossValidation,
+    Learner,
+    cross_validate,
+    training_beats,
+)
 
 RATES, COUNT, LEAST_BEATS, POINTS = (0.0, 0.15), 20, 10, 0.02
 #: 0 refuses nobody.
@@ -47,20 +54,26 @@ def tried(given: argparse.Namespace, record: str, rate: float, reader: Model) ->
     if (np.bincount(number[number >= 0]) >= LEAST_BEATS).sum() < 2:
         return {}
     ((_, label),) = labelled(found, as_answered(found, symbol, rate, 0), (COUNT,), "ours")
-    classes, beats = len(found.bundle.classes), learned_beats(found, label)
+    classes, beats = len(found.bundle.classes), training_beats(found, label)
     everyone = torch.full((classes,), 1 / classes)
     learner = Learner(global_model(found.bundle), found.groups, found.bundle.labels, beats, Partway(), everyone, 0)
-    checked, own, rows = held_back(learner, label, found.answers.label), learner.own_beats(label), beats.row
+    checked, own, rows = (
+        cross_validate(learner, label, found.predictions.label),
+        learner.patient_beats(label),
+        beats.row,
+    )
     assert checked is not None
     assert own is not None
     answers = {
         "groups": found.bundle.labels.encode(spread(found.groups, label)[0][rows]),
-        "global": found.answers.label[rows],
-        "personal": learner.answers(learner.personal(own), rows),
-        "scratch": learner.answers(learner.scratch(own), rows),
+        "global": found.predictions.label[rows],
+        "personal": learner.predict(learner.personal(own), rows),
+        "scratch": learner.predict(learner.from_scratch(own), rows),
     }
     confusion = {name: matrix(number[rows], answer, classes).tolist() for name, answer in answers.items()}
-    return {"held_back": asdict(checked), "confusion": confusion}
+    stored = asdict(checked)
+    stored["parts"] = stored.pop("folds")
+    return {"held_back": stored, "confusion": confusion}
 
 
 def matrix(true: NDArray[np.integer], answer: NDArray[np.integer], classes: int) -> NDArray[np.int64]:
@@ -79,15 +92,17 @@ def is_bad(confusion: dict[str, Any], name: str) -> bool:
     return bool(((lost > POINTS) & (beats >= LEAST_BEATS)).any())
 
 
-def as_checked(stored: dict[str, Any]) -> HeldBack:
+def as_checked(stored: dict[str, Any]) -> CrossValidation:
     """Return what was kept of labels held back."""
-    by_class = {name: ClassCheck(**check) for name, check in stored["by_class"].items()}
-    return HeldBack(stored["labels"], stored["parts"], {name: stored["right"][name] for name in ANSWERERS}, by_class)
+    by_class = {name: ClassResult(**check) for name, check in stored["by_class"].items()}
+    return CrossValidation(
+        stored["labels"], stored["parts"], {name: stored["right"][name] for name in PREDICTORS}, by_class
+    )
 
 
 def at_chance(runs: list[dict[str, Any]], chance: float) -> dict[str, float | int]:
     """Return what is refused and exported where a class counts as lowered up to this probability."""
-    own_models.MOST_CHANCE = chance
+    cross_validation.MAX_CHANCE = chance
     result = dict.fromkeys(
         ("bad", "bad_refused", "good", "good_refused", "exported_bad", "personal", "global", "scratch"), 0
     )

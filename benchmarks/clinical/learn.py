@@ -26,7 +26,7 @@ from person import annotation, grouped, labelled, truth
 from scoring import scored
 
 from ecgfed.base.files import write_json
-from ecgfed.domain.labels.choose import FEATURES, Asked, Rule, differ_features, expected_wrong
+from ecgfed.domain.labels.choose import FEATURES, LabelledTree, Rule, differ_features, expected_errors_of_groups
 from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
@@ -67,9 +67,9 @@ def expected_and_wrong(
     wrong = sum(
         kind.get(one, one) != kind.get(other, other) for one, other in zip(told.tolist(), symbol.tolist(), strict=True)
     )
-    asked = Asked.of(found.groups, label)
+    asked = LabelledTree.of(found.groups, label)
     leaves = np.array([leaf for leaf in np.unique(found.groups.leaf).tolist() if not asked.inside[leaf]], np.int64)
-    return float(expected_wrong(asked, rule, leaves).sum()), wrong
+    return float(expected_errors_of_groups(asked, rule, leaves).sum()), wrong
 
 
 def main() -> None:

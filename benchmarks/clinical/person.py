@@ -80,7 +80,7 @@ def _order(found: GroupedBeats, choice: str) -> list[int]:
     if choice == "random":
         order: list[int] = np.random.default_rng(0).permutation(found.grouped).tolist()
         return order
-    unsure = np.argsort(found.answers.confidence[: found.grouped], kind="stable")
+    unsure = np.argsort(found.predictions.confidence[: found.grouped], kind="stable")
     turn = np.zeros(found.grouped, np.int64)
     met: dict[int, int] = {}
     for beat in unsure.tolist():

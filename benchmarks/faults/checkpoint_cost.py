@@ -55,7 +55,7 @@ def write_again(folder: Path, clients: int, repeats: int) -> dict[str, float]:
 def cost(folder: Path, clients: int, repeats: int) -> dict[str, Any]:
     """Return the cost with and without forcing to the disk."""
     synced = write_again(folder, clients, repeats)
-    with mock.patch("ecgfed.base.fsync._sync", return_value=None):
+    with mock.patch.multiple("ecgfed.base.fsync", fsync_file=mock.DEFAULT, fsync_folder=mock.DEFAULT):
         left_out = write_again(folder, clients, repeats)
     return {"clients": clients, "synced": synced, "not_synced": left_out}
 

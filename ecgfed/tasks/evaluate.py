@@ -1,4 +1,4 @@
-"""``evaluate``: a run in, scores and files beside the run out."""
+"""``evaluate``: score a run and write the scores beside it."""
 
 import csv
 import io
@@ -30,12 +30,12 @@ from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
 def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
-    """Return the cohort a run was trained on, which may have moved; raises RunError, CohortError."""
+    """Return the cohort of a run, which may have been moved; raises RunError, CohortError."""
     if isinstance(cohort, Cohort):
         return run.cohort(cohort.path)
     if cohort is None and not run.cohort_path.is_dir():
-        found = f"its cohort {run.cohort_path} is not there any more"
-        raise RunError(run.path, found, action="say where it lies now with --cohort")
+        problem = f"its cohort {run.cohort_path} does not exist"
+        raise RunError(run.path, problem, action="pass its new path with --cohort")
     return run.cohort(None if cohort is None else Path(cohort))
 
 
@@ -55,27 +55,26 @@ def evaluate(
     method: Passed = None,
     progress: ProgressReporter = SILENT,
 ) -> Scores:
-    """Score a run on one split: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and curves beside the run.
+    """Score a run on a split: T_g, T_p, T_r, T_l, per class and per patient; write JSON, CSV and curves beside the run.
 
     Args:
         run: a run, its folder, or a folder of several seeds (``train_seeds``).
-        cohort: its cohort, where it has moved.
+        cohort: its cohort, if it was moved.
         split: ``test`` or ``valid``.
-        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
-        local_models: score each client's model after local training too, where the global model is everybody's.
-        leave_out: ``nothing`` or ``poor-quality``: beats that are not scored.
-        personal: how each patient's answer is made from the global model, a name of ``ecgfed.core.personal``, or
-            ``method`` for what the method keeps; default what the method is made for.
-        out: a new folder for the files; default ``RUN/evaluation-SPLIT`` (with another answer than the method's usual
-            one its name behind it), made anew each time.
-        overwrite: replace ``out`` where it exists.
-        workers: threads; default one a core.
-        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
-            the run names it.
+        protocol: how to combine models into a global one if the method has none, ``ensemble`` or ``average``.
+        local_models: also score each client's model after local training, if the method has a global model.
+        leave_out: beats excluded from scoring: ``nothing`` or ``poor-quality``.
+        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for the personal models
+            of the run's method; default the one of the run's method.
+        out: a new folder for the files; default ``RUN/evaluation-SPLIT``, with the name of ``personal`` appended if it
+            is not the default; an earlier evaluation of the same name is replaced.
+        overwrite: replace an existing ``out``.
+        workers: number of threads; default one per core.
+        method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an invalid argument or input, as a single line.
 
     Examples:
         >>> import ecgfed
@@ -98,11 +97,15 @@ def evaluate(
     if len(runs) > 1:
         _check_all(runs, cohort)
     results = []
-    for one in runs:
-        with _kept_from_changing(one) if out is None else nullcontext():
-            opened, state, answer = cohort_of(one, cohort), one.state(), personal_name(one, personal)
-            found = score(
-                one,
+    for single_run in runs:
+        with _run_locked(single_run) if out is None else nullcontext():
+            opened, state, personal_model = (
+                cohort_of(single_run, cohort),
+                single_run.state(),
+                personal_name(single_run, personal),
+            )
+            scores = score(
+                single_run,
                 opened,
                 state,
                 SPLIT_NAMES.index(split),
@@ -110,64 +113,64 @@ def evaluate(
                 workers=worker_count(workers),
                 local=local_models,
                 leave_out=leave_out,
-                personal=personal_by_name(answer),
-                on_progress=lambda done, total: progress.update("patients", done, total),
+                personal=personal_by_name(personal_model),
+                on_progress=lambda completed, total: progress.update("patients", completed, total),
             )
             result = {
-                "run": str(one.path),
-                "method": one.method.name,
+                "run": str(single_run.path),
+                "method": single_run.method.name,
                 "modality": opened.modality,
                 "cohort_fingerprint": opened.fingerprint,
                 "split": split,
                 "round": state.round,
                 "protocol": protocol,
                 "leave_out": leave_out,
-                "personal": answer,
-                **found,
+                "personal": personal_model,
+                **scores,
             }
-            folder = _folder(one, split, leave_out, answer) if out is None else Path(out)
+            folder = _folder(single_run, split, leave_out, personal_model) if out is None else Path(out)
             if out is not None and len(runs) > 1:
-                folder = folder / one.path.name
-            _write(folder, one, result, progress)
+                folder = folder / single_run.path.name
+            _write(folder, single_run, result, progress)
             progress.note(f"Wrote {folder}.")
             results.append(result)
     return Scores(tuple(results))
 
 
 def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
-    """Refuse runs of which one cannot be scored, before the scores of another are written; raises EcgfedError."""
-    for one in runs:
-        cohort_of(one, cohort)
-        state = one.state()
+    """Check that all runs can be scored before any scores are written; raises EcgfedError."""
+    for run in runs:
+        cohort_of(run, cohort)
+        state = run.state()
         for client in state.client_states:
             state.client_states[client]
-        read_lines(one.path / HISTORY, state.round)
+        read_lines(run.path / HISTORY, state.round)
 
 
 @contextmanager
-def _kept_from_changing(run: Run) -> Iterator[None]:
-    """Let nobody train or replace a run while its scores are made and put into its folder.
+def _run_locked(run: Run) -> Iterator[None]:
+    """Hold the run's lock while it is scored and the scores are written.
 
     Raises:
-        LockedError: somebody trains it.
-        RunError: somebody has put another one in its place since it was opened.
+        LockedError: another process trains it.
+        RunError: another run has replaced it since it was opened.
     """
     with locked(run.path, shared=True):
         if read_document(run.path).identity != run.identity:
-            raise RunError(run.path, "was replaced by another run just now", action="evaluate it again")
+            raise RunError(run.path, "was replaced by another run meanwhile", action="evaluate it again")
         yield
 
 
 def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
     without = "" if leave_out == "nothing" else f"-without-{leave_out}"
-    other = "" if personal == run.method.personal else f"-{personal}"
-    return run.path / f"evaluation-{split}{without}{other}"
+    suffix = "" if personal == run.method.personal else f"-{personal}"
+    return run.path / f"evaluation-{split}{without}{suffix}"
 
 
 def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: ProgressReporter) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
-        whose = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
-        write_json(partial / "scores.json", {**whose, **result, "run": run.path.resolve().name})
+        identity = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
+        write_json(partial / "scores.json", {**identity, **result, "run": run.path.resolve().name})
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
         history = read_lines(run.path / HISTORY, result["round"])
@@ -176,7 +179,7 @@ def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: Progress
 
             with replacing_file(partial / "learning_curves.png") as png:
                 draw_learning_curves(history, png, f"{run.method.name}, {count_of(result['patients'], 'client')}")
-        except MissingExtraError as problem:  # a figure is no reason to lose the scores
+        except MissingExtraError as problem:  # a missing figure must not lose the scores
             progress.note(f"Without learning_curves.png: {problem}")
 
 

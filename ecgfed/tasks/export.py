@@ -1,4 +1,4 @@
-"""``export``: a run in, a bundle out."""
+"""``export``: export a run as a bundle."""
 
 from pathlib import Path
 from statistics import fmean
@@ -43,30 +43,28 @@ def export(
     method: Passed = None,
     progress: ProgressReporter = SILENT,
 ) -> Bundle:
-    """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model.
+    """Export a run as ONNX: the global model, the personal models and a manifest, checked against the trained models.
 
     Args:
         run: a run or its folder.
-        out: the bundle to make: a folder, or one file where its name ends in ``.zip``.
-        cohort: the run's cohort, where it has moved.
-        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
-        personal: the personal answers, a name of ``ecgfed.core.personal``, or ``method`` for what the method keeps;
-            default what the method is made for.
-        global_only: the global model alone, in the least room: no patient's model, no weights to start new ones from.
-        accuracy: how often answers shall be right that are not marked uncertain, on validation beats.
-        batch: how many beats every graph takes at once, no more and no fewer, 1 to 256, for runtimes that want their
-            sizes fixed; default: any number.
-        int8: also every model in int8, calibrated on training beats, where it answers as well on validation beats.
-        int8_loss: the most macro-F1 that an int8 form may lose on them; default 0.01.
-        tflite: also every model as a TensorFlow Lite file in int8, for microcontrollers; accepted as int8 forms are.
+        out: the bundle to make: a folder, or a single file if the name ends in ``.zip``.
+        cohort: the run's cohort, if it was moved.
+        protocol: how to combine models into a global one if the method has none, ``ensemble`` or ``average``.
+        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for the personal models
+            of the run's method; default the one of the run's method.
+        global_only: export the global model only, as small as possible: no personal models, no weights for new ones.
+        accuracy: accuracy on validation beats that predictions not marked as uncertain should have.
+        batch: fixed batch size of the graphs, 1 to 256, for runtimes that need fixed sizes; default: any size.
+        int8: also export int8 variants, calibrated on training beats, if they are as accurate on validation beats.
+        int8_loss: maximum loss of macro-F1 of an int8 variant on validation beats; default 0.01.
+        tflite: also export int8 TensorFlow Lite files for microcontrollers, accepted by the same rule.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
-        overwrite: replace ``out`` where it exists.
-        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
-            the run names it.
+        overwrite: replace an existing ``out``.
+        method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; BundleError where a graph answers otherwise than the model.
+        EcgfedError: an invalid argument or input, as a single line; BundleError if a graph differs from its model.
 
     Examples:
         >>> import ecgfed
@@ -106,46 +104,49 @@ def export(
         tflite=python,
         signer=signer,
         overwrite=overwrite,
-        on_progress=lambda done, total: progress.update("patients", done, total),
+        on_progress=lambda completed, total: progress.update("patients", completed, total),
     )
-    if said := large_ensemble(manifest["files"]):
-        progress.warn(said)
+    if size_warning := large_ensemble(manifest["files"]):
+        progress.warn(size_warning)
     bundle = open_bundle(Path(out))
     for line in [*_refused(bundle, INT8, "int8 form"), *_refused(bundle, TFLITE, "TensorFlow Lite file")]:
         progress.note(line)
     return bundle
 
 
-def _forms(bundle: Bundle, kind: str) -> dict[str, dict[str, Any]]:
-    """Return what became of each model's form of a kind, by whose it is."""
+def _variants(bundle: Bundle, kind: str) -> dict[str, dict[str, Any]]:
+    """Return the manifest entries for a kind of variant, by model."""
     entries = {"the global model": bundle.manifest["global"], **bundle.manifest["patients"]}
-    return {whose: entry[kind] for whose, entry in entries.items() if kind in entry}
+    return {owner: entry[kind] for owner, entry in entries.items() if kind in entry}
 
 
 def _refused(bundle: Bundle, kind: str, what: str) -> list[str]:
-    """Say of each model without a form of a kind why it has none."""
-    forms = _forms(bundle, kind).items()
-    return [f"no {what} of {whose}: it {form['reason']}" for whose, form in forms if not form["accepted"]]
+    """Return the reasons for missing variants, a sentence each."""
+    variants = _variants(bundle, kind).items()
+    return [f"no {what} of {owner}: it {variant['reason']}" for owner, variant in variants if not variant["accepted"]]
 
 
 def int8_line(bundle: Bundle) -> str:
-    """Say what the int8 forms of a bundle are like; the bundle was exported with them."""
-    return _line("int8", _forms(bundle, INT8))
+    """Describe the int8 variants of a bundle that was exported with them."""
+    return _line("int8", _variants(bundle, INT8))
 
 
 def tflite_line(bundle: Bundle) -> str:
-    """Say what the TensorFlow Lite files of a bundle are like; the bundle was exported with them."""
-    forms = _forms(bundle, TFLITE)
-    arenas = [form["arena_bytes"] for form in forms.values() if form["accepted"] and "arena_bytes" in form]
+    """Describe the TensorFlow Lite files of a bundle that was exported with them."""
+    variants = _variants(bundle, TFLITE)
+    arenas = [
+        variant["arena_bytes"] for variant in variants.values() if variant["accepted"] and "arena_bytes" in variant
+    ]
     arena = f" They run in {max(arenas) / 1e3:.1f} kB of arena." if arenas else ""
-    return _line("TensorFlow Lite", forms) + arena
+    return _line("TensorFlow Lite", variants) + arena
 
 
-def _line(kind: str, all_forms: dict[str, dict[str, Any]]) -> str:
-    forms = [form for form in all_forms.values() if form["accepted"]]
-    said = f"{kind}: {len(forms)} of {len(all_forms)} models"
-    if not forms:
-        return f"{said}."
-    before, after = (fmean(form[name] for form in forms) for name in ("macro_f1_float", "macro_f1"))
-    size = max(form["bytes"] for form in forms)
-    return f"{said}, {size / 1e3:.1f} kB at most; mean macro-F1 on validation beats {before:.3f} in float, {after:.3f}."
+def _line(kind: str, all_variants: dict[str, dict[str, Any]]) -> str:
+    variants = [variant for variant in all_variants.values() if variant["accepted"]]
+    accepted = f"{kind}: {len(variants)} of {len(all_variants)} models"
+    if not variants:
+        return f"{accepted}."
+    before, after = (fmean(variant[name] for variant in variants) for name in ("macro_f1_float", "macro_f1"))
+    size = max(variant["bytes"] for variant in variants)
+    scores = f"mean macro-F1 on validation beats {before:.3f} in float, {after:.3f}"
+    return f"{accepted}, {size / 1e3:.1f} kB at most; {scores}."

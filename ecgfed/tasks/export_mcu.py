@@ -1,4 +1,4 @@
-"""``export --target mcu``: a run in, the C sources of one model out."""
+"""``export --target mcu``: export a model of a run as C sources."""
 
 import tempfile
 from dataclasses import dataclass
@@ -31,18 +31,18 @@ from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
-#: What the C sources run; a kernel machine or a gate needs the exponential of every kept beat's distance.
+#: Roles of stages that the C sources support; a kernel machine or a gate would need an exponential per stored beat.
 RUN_IN_C = ("model", "extractor", "head")
 
 
 @dataclass(frozen=True)
 class McuExport:
-    """What was written.
+    """Result of an export as C sources.
 
     Attributes:
         path: the folder of C sources.
-        model: the model in them.
-        files: names in the folder, in order.
+        model: the exported model.
+        files: sorted names of the files in the folder.
     """
 
     path: Path
@@ -69,38 +69,38 @@ def export_mcu(
     method: Passed = None,
     progress: ProgressReporter = SILENT,
 ) -> McuExport:
-    """Export one model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
+    """Export a model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
 
-    The model's int8 form is made and judged as ``export(..., int8=True)`` does, in a bundle that is not kept.
+    The int8 variant is made and checked as in ``export(..., int8=True)``, in a temporary bundle.
 
     Args:
         run: a run or its folder.
         out: the folder to make.
-        patient: whose model, an id of the cohort; None for the global model.
-        cohort: the run's cohort, where it has moved.
-        personal: the personal answers, as ``export`` takes it.
-        accuracy: as ``export`` takes it.
-        int8_loss: as ``export`` takes it.
-        fs_hz: the device's samples a second, a whole number; C brings them to 360.
-        overwrite: replace ``out`` where it exists.
-        method: the run's own method, where it is somebody's own.
+        patient: id of the patient in the cohort; None for the global model.
+        cohort: the run's cohort, if it was moved.
+        personal: as in ``export``.
+        accuracy: as in ``export``.
+        int8_loss: as in ``export``.
+        fs_hz: sampling frequency of the device in Hz, a whole number; the C code resamples to 360 Hz.
+        overwrite: replace an existing ``out``.
+        method: the run's method, if it is custom.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used: a net that C does not run, an int8 form that was refused.
+        EcgfedError: an invalid argument or input, as a single line: an unsupported net, a refused int8 variant.
     """
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
     check_sources_folder(Path(out), overwrite=overwrite)
     opened = single_run(run, method, progress)
     check_spec(opened.net.spec)
-    of = cohort_of(opened, cohort)
+    trained_on = cohort_of(opened, cohort)
     if patient is not None:
-        of.client_by_id(patient)
-    params = _params(_answer(opened, of, patient, personal))  # what cannot be is refused before the work
+        trained_on.client_by_id(patient)
+    params = _params(_requested_model(opened, trained_on, patient, personal))  # errors are raised before the work
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
-        bundle = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule, progress)
+        bundle = _bundle(opened, trained_on, Path(folder) / "bundle", patient, personal, accuracy, rule, progress)
         classifier = bundle.classifier(patient, int8=True)
         model = make_model(
             opened.net.spec,
@@ -109,7 +109,7 @@ def export_mcu(
             bundle.classes,
             classifier.calibration,
             quantized_prototypes(prototype_shapes(bundle)),
-            _about(bundle, patient),
+            _metadata(bundle, patient),
         )
         write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
@@ -136,7 +136,7 @@ def _bundle(
     rule: Int8Rule,
     progress: ProgressReporter,
 ) -> Bundle:
-    """Write the bundle that ``export(..., int8=True)`` writes: temperatures are fitted for all patients together."""
+    """Write a bundle as ``export(..., int8=True)``: temperatures are fitted for all patients together."""
     export_bundle(
         run,
         cohort,
@@ -146,52 +146,52 @@ def _bundle(
         global_only=patient is None,
         accuracy=accuracy,
         int8=rule,
-        on_progress=lambda done, total: progress.update("patients", done, total),
+        on_progress=lambda completed, total: progress.update("patients", completed, total),
     )
     bundle = open_bundle(out)
-    form = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
-    if form["chain"] is None:
-        whose = "the global model" if patient is None else f"patient {patient!r}"
+    variant = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
+    if variant["chain"] is None:
+        owner = "the global model" if patient is None else f"patient {patient!r}"
         raise BundleError(
             "--target mcu",
-            f"the int8 form of {whose} was refused: it {form['reason']:.200}",
-            "one that answers as the float model does",
+            f"the int8 form of {owner} was refused: it {variant['reason']:.200}",
+            "a variant as accurate as the float model",
             "train longer, allow more by --int8-loss" + ("" if patient is None else ", or leave --patient out"),
         )
     return bundle
 
 
-def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
-    """Return the model whose parameters are asked for."""
+def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Model:
+    """Return the model to export."""
     state = run.state()
     if patient is None:
-        kept = (run.client_state(state, client.index) for client in cohort.federation)
-        return run.method.global_model(state.server, kept, "ensemble")
+        client_states = (run.client_state(state, client.index) for client in cohort.federation)
+        return run.method.global_model(state.server, client_states, "ensemble")
     how = personal_by_name(personal_name(run, personal))
     rr, leave_out = run.net.spec.rr, run.plan.leave_out
-    answers = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
-    return answers.of(cohort.client_by_id(patient).index)
+    models = PersonalModels(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
+    return models.of(cohort.client_by_id(patient).index)
 
 
-def _params(answer: Model) -> dict[str, NDArray[np.float32]]:
-    if isinstance(answer, Ensemble):
+def _params(model: Model) -> dict[str, NDArray[np.float32]]:
+    if isinstance(model, Ensemble):
         raise BundleError(
             "--target mcu",
-            f"a global model that is an ensemble of {len(answer.members)} nets",
+            f"a global model that is an ensemble of {len(model.members)} nets",
             "one net",
             "pass --patient ID for a patient's own, or train a method that has a global model",
         )
-    if odd := [part.role for part in answer.stages if part.role not in RUN_IN_C]:
+    if odd := [part.role for part in model.stages if part.role not in RUN_IN_C]:
         raise BundleError(
             "--target mcu",
             f"a model of other parts than a net's ({', '.join(odd)})",
             "one extractor and one head",
             "choose another --personal, or leave --patient out for the global model",
         )
-    return {name: value.detach().numpy() for part in answer.stages for name, value in part.params.items()}
+    return {name: value.detach().numpy() for part in model.stages for name, value in part.params.items()}
 
 
-def _about(bundle: Bundle, patient: str | None) -> dict[str, str]:
+def _metadata(bundle: Bundle, patient: str | None) -> dict[str, str]:
     manifest = bundle.manifest
     return {
         "model": "the global model" if patient is None else f"patient {patient}",

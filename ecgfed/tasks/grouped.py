@@ -1,5 +1,6 @@
-"""The beats of a recording in groups of alike ones: what ``label`` asks about, and what ``personalize`` spreads labels
-over. The same recording, model and seed give the same groups. No torch.
+"""Beats of a recording in groups of similar beats: ``label`` queries groups, ``personalize`` propagates labels in them.
+
+The same recording, model and seed give the same groups. No torch.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
@@ -28,70 +30,71 @@ from ecgfed.tasks.predict import beats_excluded, opened_bundle
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter
 from ecgfed.tasks.records import recording_digests
 
-#: Context features are those of this version of the RR features, whatever the model takes.
+#: Version of the RR features used as context features, independent of the model.
 _CONTEXT_VERSION = 2
-#: Samples that are read at once.
-_AT_ONCE = 1 << 20
-#: kind of a class -> where its probability counts; classes of several kinds count nowhere.
+#: Samples read at a time.
+_BLOCK_SAMPLES = 1 << 20
+#: kind of a class -> column of its probability; classes of several kinds have none.
 _COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
 
 
 def recording_id(recording: AnyRecording) -> str:
-    """Return 16 hexadecimal digits that say which recording labels are of.
+    """Return an id of the recording, 16 hexadecimal digits, which is stored with its labels.
 
-    They are the first of SHA-256 over the digests of its files; of a recording without files, over its leads, its
-    sampling frequency and its samples. Its name and header do not count.
+    It is the beginning of the SHA-256 over the digests of its files, or over the leads, the sampling frequency and the
+    samples of a recording without files. The name and the header do not affect it.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     if digests := recording_digests(recording):
-        found.update("".join(digests).encode())
+        digest.update("".join(digests).encode())
     else:
-        found.update(json.dumps([*recording.leads, recording.fs_hz]).encode())
-        for start, stop in spans(recording.samples, _AT_ONCE):
-            found.update(np.ascontiguousarray(recording.read(start, stop), "<f8").tobytes())
-    return found.hexdigest()[:16]
+        digest.update(json.dumps([*recording.leads, recording.fs_hz]).encode())
+        for start, stop in spans(recording.samples, _BLOCK_SAMPLES):
+            digest.update(np.ascontiguousarray(recording.read(start, stop), "<f8").tobytes())
+    return digest.hexdigest()[:16]
 
 
+@renamed_fields("0.3", "0.5", answers="predictions", all_answers="all_predictions")
 @dataclass(frozen=True, eq=False)
 class GroupedBeats:
-    """The beats of a recording, what a model says of them, and their groups.
+    """The beats of a recording, with predictions and groups.
 
     Attributes:
-        beats: the recording's beats whose lead shows a signal.
-        bundle: whose global model looked at them.
-        answers: what it says of these.
-        groups: of the first of them, those before ``minutes`` where a person said so.
-        all_beats: all beats of the recording; those without signal are in no group, and nobody is asked about them.
-        all_answers: what the model says of all of them.
+        beats: the beats that have a signal in the lead in use.
+        bundle: the bundle whose global model made the predictions.
+        predictions: predictions for ``beats``.
+        groups: groups of the first beats, those within ``minutes`` if it was set.
+        all_beats: all beats of the recording; beats without signal are not grouped and not queried.
+        all_predictions: predictions for ``all_beats``.
     """
 
     beats: RecordingBeats
     bundle: Bundle
-    answers: Predictions
+    predictions: Predictions
     groups: Groups
     all_beats: RecordingBeats
-    all_answers: Predictions
+    all_predictions: Predictions
 
     @property
     def grouped(self) -> int:
-        """How many beats are in groups, the first ones."""
+        """Number of grouped beats; they are the first ones."""
         return len(self.groups.leaf)
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """(beats,) int64 the numbers of the beats with a signal among all beats."""
-        return np.flatnonzero(self.all_answers.classified)
+        """(beats,) int64, indices of ``beats`` in ``all_beats``."""
+        return np.flatnonzero(self.all_predictions.classified)
 
     @property
     def excluded(self) -> Exclusions:
-        """How many beats were read, are in groups or could be, and were excluded."""
-        return beats_excluded(self.all_beats, self.all_answers)
+        """Counts of the beats read, used and excluded."""
+        return beats_excluded(self.all_beats, self.all_predictions)
 
     @cached_property
     def names(self) -> NDArray[np.str_]:
-        """(beats,) the symbol that the model gives each beat."""
+        """(beats,) WFDB symbol of the predicted class of each beat."""
         symbols = [self.bundle.labels.symbol_of(name) for name in self.bundle.classes]
-        return np.array(symbols, dtype=np.str_)[self.answers.label]
+        return np.array(symbols, dtype=np.str_)[self.predictions.label]
 
 
 def grouped_beats(
@@ -104,41 +107,41 @@ def grouped_beats(
     seed: int = 0,
     progress: ProgressReporter = SILENT,
 ) -> GroupedBeats:
-    """Find the beats of a recording and join alike ones to groups.
+    """Find the beats of a recording and group similar beats.
 
     Args:
-        recording: with all its leads, the one in use chosen.
-        options: how its beats are found; ``rr_version`` is that of the bundle.
-        bundle: whose global model looks at them; default the model in the package.
-        minutes: only beats of the first minutes are joined to groups.
-        leaves: smallest groups.
-        seed: for the choice among the beats of a long recording.
+        recording: the recording with all its leads and a lead in use.
+        options: how to find the beats; ``rr_version`` is replaced by the bundle's.
+        bundle: the bundle whose global model is used; default the model in the package.
+        minutes: group the beats of the first minutes only.
+        leaves: maximum number of the smallest groups.
+        seed: seed for choosing among the beats of a long recording.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: as ``predict``; and for a recording without a beat in these minutes.
+        EcgfedError: as ``predict``, and if there is no beat in these minutes.
     """
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
     beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, options)
     _first(beats, minutes)
-    all_beats, all_answers = beats, opened.classifier(None).classify_blocks(beats.blocks())
-    keep = np.flatnonzero(all_answers.classified)
-    beats, answers = all_beats.chosen(keep), all_answers.chosen(keep)
-    first = _first(beats, minutes, without=len(all_answers) - len(keep))
+    all_beats, all_predictions = beats, opened.classifier(None).classify_blocks(beats.blocks())
+    keep = np.flatnonzero(all_predictions.classified)
+    beats, predictions = all_beats.chosen(keep), all_predictions.chosen(keep)
+    first = _first(beats, minutes, without=len(all_predictions) - len(keep))
     points = points_of(
-        [windows_on(beats, lead, first) for lead in shown_leads(recording)],
+        [windows_on(beats, lead, first) for lead in displayed_leads(recording)],
         beats.intervals_s[:first],
         _context(beats)[:first],
-        _prior(opened.labels, opened.classes, answers.probability)[:first],
+        _prior(opened.labels, opened.classes, predictions.probability)[:first],
     )
     groups = group_beats(points, leaves, seed=seed)
-    return GroupedBeats(beats, opened, answers, groups, all_beats, all_answers)
+    return GroupedBeats(beats, opened, predictions, groups, all_beats, all_predictions)
 
 
 def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) -> int:
-    """Return how many beats lie in the first minutes, all for None; ``without`` others show no signal."""
+    """Return the number of beats in the first minutes, of all for None; ``without`` is the number without signal."""
     recording = beats.recording
     if minutes is not None and not 0 < minutes < float("inf"):
         raise OptionError("--minutes", f"{minutes:g}", "more than 0")
@@ -152,40 +155,40 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     return count
 
 
-def shown_leads(recording: AnyRecording) -> list[str]:
-    """Return the leads that are looked at, the one in use first."""
-    include_non_ecg = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
-    return [recording.lead, *include_non_ecg][:MOST_LEADS]
+def displayed_leads(recording: AnyRecording) -> list[str]:
+    """Return the leads used for grouping and display, beginning with the lead in use."""
+    ecg_leads = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
+    return [recording.lead, *ecg_leads][:MOST_LEADS]
 
 
 def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:
-    """Return what gives the windows (some beats, 256) of the first beats on a lead, block by block."""
-    here = beats
+    """Return a function that yields the windows of the first beats on a lead in blocks (beats, 256)."""
+    on_lead = beats
     if lead != beats.recording.lead:
-        other = replace(beats.recording, lead=lead)
-        here = replace(beats, recording=other, quality=quality_of(other, lead))
+        recording = replace(beats.recording, lead=lead)
+        on_lead = replace(beats, recording=recording, quality=quality_of(recording, lead))
 
     def blocks() -> Iterator[NDArray[np.float32]]:
-        done = 0
-        for block in here.blocks():
-            yield block.window_mv[: max(first - done, 0), 0]
-            done += len(block.flags)
+        yielded = 0
+        for block in on_lead.blocks():
+            yield block.window_mv[: max(first - yielded, 0), 0]
+            yielded += len(block.flags)
 
     return blocks
 
 
 def _context(beats: RecordingBeats) -> Floats:
-    """Return the context features of all beats."""
-    here = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
-    return np.concatenate([block.rr_s.astype(np.float64) for block in here.blocks()])
+    """Return the context features of all beats, (beats, features)."""
+    with_context = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
+    return np.concatenate([block.rr_s.astype(np.float64) for block in with_context.blocks()])
 
 
 def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.float32]) -> Floats:
-    """Return how likely each of ``KINDS`` is, (beats, 5), of a model's probabilities (beats, classes)."""
+    """Return the probability of each of ``KINDS``, (beats, 5), from class probabilities (beats, classes)."""
     symbols: Mapping[str, list[str]] = {name: [] for name in classes}
     for symbol, name in labels.symbols.items():
         symbols[name].append(symbol)
-    found = np.zeros((len(probability), len(KINDS)))
+    prior = np.zeros((len(probability), len(KINDS)))
     for number, name in enumerate(classes):
-        found[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
-    return found
+        prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
+    return prior

@@ -1,4 +1,4 @@
-"""``label``: a recording in, a page out on which a person labels the few beats that say most. No torch."""
+"""``label``: make a page on which a person labels the most informative beats of a recording. No torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.path import BeatOptions
-from ecgfed.domain.labels.answers import SYMBOLS, Answer, answers_as_table
 from ecgfed.domain.labels.choose import next_group
 from ecgfed.domain.labels.page import LabelPage, label_page, labels_name, page_data
 from ecgfed.domain.labels.spread import spread
+from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
@@ -26,13 +26,13 @@ from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page_of
-from ecgfed.tasks.label_server import Served, kept_beside, serve
+from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
 
-DEFAULT_COUNT, MOST_LABELS = 20, 1000
+DEFAULT_COUNT, MAX_LABELS = 20, 1000
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -40,11 +40,11 @@ class Labelling:
     """The labelling page of a recording.
 
     Attributes:
-        grouped: its beats in groups.
-        page: what the page shows.
-        folder: where its files go, or None.
-        files: what was written.
-        seed: of the choice.
+        grouped: its grouped beats.
+        page: the contents of the page.
+        folder: the output folder, or None.
+        files: the files written.
+        seed: seed for choosing beats.
     """
 
     grouped: GroupedBeats
@@ -59,84 +59,87 @@ class Labelling:
 
     @cached_property
     def html(self) -> str:
-        """The page: one HTML document that needs no other file and no network."""
+        """The page: a self-contained HTML document that needs no network."""
         return label_page(self.page)
 
     @property
     def labels_file(self) -> Path:
-        """Where labels are written by ``serve``, and what the page's download is called."""
+        """The label file that ``serve`` writes; the page's download has the same name."""
         return (self.folder or Path()) / labels_name(self.page.record)
 
-    def next_beat(self, answers: Mapping[int, str]) -> int | None:
-        """Return the beat that the page would ask for next: its R peak, a sample number; None where all are answered.
+    @renamed_parameters("0.3", "0.5", answers="labels")
+    def next_beat(self, labels: Mapping[int, str]) -> int | None:
+        """Return the beat that the page would query next, as the sample number of its R peak; None if all are labelled.
 
         Args:
-            answers: R peaks that were asked for -> the labels they were given, symbols of ``label``'s page.
+            labels: R peak of a queried beat -> its label, a symbol of the page.
 
         Raises:
-            OptionError: an answer at no beat of a group, or with no such label.
+            OptionError: a sample that is not the R peak of a grouped beat, or an unknown label.
         """
-        group = next_group(self.grouped.groups, self._answered(answers), rule=self.page.rule)
+        group = next_group(self.grouped.groups, self._by_beat(labels), rule=self.page.rule)
         return None if group is None else int(self.page.sample[self.grouped.groups.beat[group]])
 
-    def save_labels(self, answers: Mapping[int, str], *, overwrite: bool = False) -> Path:
-        """Write answers as the page saves them, for ``personalize_labels``; return the file, ``labels_file``.
+    @renamed_parameters("0.3", "0.5", answers="labels")
+    def save_labels(self, labels: Mapping[int, str], *, overwrite: bool = False) -> Path:
+        """Write labels in the format of the page, for ``personalize_labels``; return the file, ``labels_file``.
 
         Args:
-            answers: R peaks that were asked for -> the labels they were given.
-            overwrite: replace the file where it is.
+            labels: R peak of a queried beat -> its label.
+            overwrite: replace an existing file.
 
         Raises:
-            OptionError: no answer, one at no beat of a group or with no such label, or a file that is there already.
-            StorageError: the disk refuses; nothing was changed.
+            OptionError: no label, a sample that is not the R peak of a grouped beat, an unknown label, or an existing
+                file.
+            StorageError: the file cannot be written; nothing was changed.
         """
-        if not answers:
-            raise OptionError("answers", "are none", "one label at least")
-        given, sample = self._answered(answers), self.page.sample
-        spoken_for = np.bincount(spread(self.grouped.groups, given)[1], minlength=len(sample))
+        if not labels:
+            raise OptionError("labels", "are none", "at least one label")
+        by_beat, sample = self._by_beat(labels), self.page.sample
+        labelled_beats = np.bincount(spread(self.grouped.groups, by_beat)[1], minlength=len(sample))
         rows = [
-            Answer(int(sample[beat]), label, int(spoken_for[beat]), recording=self.page.recording)
-            for beat, label in given.items()
+            UserLabel(int(sample[beat]), label, int(labelled_beats[beat]), recording=self.page.recording)
+            for beat, label in by_beat.items()
         ]
         check_free([self.labels_file], self.grouped.beats.recording.files, overwrite=overwrite)
-        write_together({self.labels_file: answers_as_table(rows, self.page.fs_hz)})
+        write_together({self.labels_file: label_table(rows, self.page.fs_hz)})
         return self.labels_file
 
-    def _answered(self, answers: Mapping[int, str]) -> dict[int, str]:
-        """Return the answers by the number of their beat; raises OptionError."""
+    def _by_beat(self, labels: Mapping[int, str]) -> dict[int, str]:
+        """Return the labels by beat number; raises OptionError."""
         number = {sample: beat for beat, sample in enumerate(self.page.sample[: self.grouped.grouped].tolist())}
-        for sample, label in answers.items():
+        for sample, label in labels.items():
             if sample not in number:
-                raise OptionError("answers", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
+                raise OptionError("labels", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
             if label not in SYMBOLS:
-                raise OptionError("answers", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
-        return {number[sample]: label for sample, label in answers.items()}
+                raise OptionError("labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
+        return {number[sample]: label for sample, label in labels.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
-        """Serve the page on this machine; every answer is in ``labels_file`` before the next question.
+        """Serve the page on this machine; every label is in ``labels_file`` before the next beat is shown.
 
         Args:
-            opened: told the page's address.
-            idle_s: seconds without an open page after which it ends; default five minutes.
-            overwrite: begin anew where there are labels of another page; those of this one are gone on with.
+            opened: called with the page's address.
+            idle_s: seconds without an open page after which the server ends; default five minutes.
+            overwrite: replace labels of another page; labels of this page are continued.
 
         Raises:
-            OptionError: there are labels that were not made for this page.
-            StorageError: they cannot be read, or another server writes them.
+            OptionError: existing labels belong to another page.
+            StorageError: they cannot be read, or another server is writing them.
         """
         try:
             self.labels_file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            found = f"{self.labels_file.parent} cannot be a folder ({problem.strerror})"
-            raise OptionError("--out", found, "a folder for the labels") from problem
+        except OSError as error:
+            problem = f"{self.labels_file.parent} cannot be a folder ({error.strerror})"
+            raise OptionError("--out", problem, "a folder for the labels") from error
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
-        # two servers of one file would write over one another's answers; the file's own lock is for who writes it
+        # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
         with locked(self.labels_file.with_name(f"{self.labels_file.name}.served")):
             return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was made, JSON-ready."""
+        """Return a JSON-ready summary."""
         page, recording = self.page, self.grouped.beats.recording
         return {
             "record": page.record,
@@ -178,63 +181,63 @@ def label(
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
 ) -> Labelling:
-    """Choose the beats of a recording that are worth a label, and make the page to label them on.
+    """Choose the most informative beats of a recording and make the page for labelling them.
 
     Args:
         recording: a recording or its file.
-        out: the folder for ``RECORD-label.html`` and for the labels; None writes nothing.
-        bundle: whose global model helps to choose; default the model in the package.
-        count: labels the page asks for.
-        minutes: choose among the beats of the first minutes alone.
+        out: the folder for ``RECORD-label.html`` and the labels; None writes nothing.
+        bundle: the bundle whose global model is used for choosing; default the model in the package.
+        count: number of labels to query.
+        minutes: choose among the beats of the first minutes only.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
+        mains_hz: mains frequency at the place of recording, 50 or 60 Hz; None means 60.
         annotator: suffix of the annotation file, for annotated peaks.
-        how: what a CSV or NumPy file leaves open.
-        trusted: public keys (PEM files), one of which has to have signed the bundle; None takes any bundle.
-        force: let a model of synthetic patients look at other recordings too.
-        seed: for the choice among the beats of a long recording.
-        page_file: write the page as a file; without it the folder is for ``serve`` alone.
-        overwrite: replace the page where it is; labels are never replaced here.
+        how: options for reading CSV and NumPy files, which lack this metadata.
+        trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
+        force: apply a model trained on synthetic patients to other recordings.
+        seed: seed for choosing among the beats of a long recording.
+        page_file: write the page to a file; if False, the folder is only used by ``serve``.
+        overwrite: replace an existing page; labels are never replaced here.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an invalid argument or input; the message is a single line.
 
     Examples:
         >>> import ecgfed
         >>> ecgfed.label("cohort-records/demo01", force=True)
         Labelling('demo01': 71 beats in 71 groups)
     """
-    if isinstance(count, bool) or not 1 <= count <= MOST_LABELS:
-        raise OptionError("--count", f"{count}", f"1 to {MOST_LABELS} labels")
+    if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
+        raise OptionError("--count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
-    wanted = opened.leads if leads is None else lead_list(leads)
-    options = BeatOptions(wanted, peaks, detector, annotator, read_options(how), mains_hz)
+    preferred = opened.leads if leads is None else lead_list(leads)
+    options = BeatOptions(preferred, peaks, detector, annotator, read_options(how), mains_hz)
     recording = open_for_model(recording, opened.leads, leads, how=options.how)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
-    found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, progress=progress)
-    if found.all_beats.end_noise:  # of beats without signal there is a notice
-        report_exclusions([found.excluded], progress)
-    doubts = model_warnings(opened, found.all_beats, found.all_answers, None)
+    grouped = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, progress=progress)
+    if grouped.all_beats.end_noise:  # beats without signal are already mentioned on the page
+        report_exclusions([grouped.excluded], progress)
+    warnings = model_warnings(opened, grouped.all_beats, grouped.all_predictions, None)
     page = label_page_of(
-        found,
+        grouped,
         recording_id=recording_id(recording),
         model=name_of(opened.path),
-        count=min(count, found.grouped),
+        count=min(count, grouped.grouped),
         minutes=minutes,
-        notices=tuple(one.text for one in doubts),
+        notices=tuple(warning.text for warning in warnings),
     )
-    made = Labelling(found, page, folder, (), seed)
+    labelling = Labelling(grouped, page, folder, (), seed)
     if target is None:
-        return made
-    write_together({target: made.html.encode()})
-    return Labelling(found, page, folder, (target,), seed)
+        return labelling
+    write_together({target: labelling.html.encode()})
+    return Labelling(grouped, page, folder, (target,), seed)
 
 
-__all__ = ["Labelling", "Served", "kept_beside", "label"]
+__all__ = ["Labelling", "Served", "label"]

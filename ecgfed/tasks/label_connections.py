@@ -1,9 +1,9 @@
-"""Connections to the labelling page's server: whoever does not know the page's address holds up nobody.
+"""Connections to the labelling page's server: a peer without the page's address cannot delay the others.
 
-One thread takes connections and reads the heads of their requests as they come, so a peer that sends slowly, or
-nothing, costs a socket and some kilobytes and no thread. There are ``MOST_WAITING`` such peers at most: one more takes
-the place of the one that has waited longest. A whole head that names the page's secret path gets a thread, of which
-there are ``AT_ONCE``; one that does not is answered at once, by a few bytes that no peer can delay.
+A single thread accepts connections and reads request heads as they arrive, so a peer that sends slowly or not at all
+costs a socket and a few kilobytes, but no thread. At most ``MAX_WAITING`` peers may be waiting; the next connection
+replaces the longest-waiting peer. A complete head with the page's secret path is handled in one of ``AT_ONCE``
+threads; any other head gets an immediate short response that no peer can delay.
 """
 
 import io
@@ -18,53 +18,53 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-#: Requests that are answered at once; each knows the page's address.
+#: Authorized requests that are handled at the same time.
 AT_ONCE = 16
-#: Connections whose request has not come, the bytes of its head, and the seconds it may take.
-MOST_WAITING, MOST_HEAD_BYTES, HEAD_S = 128, 16_384, 10.0
-#: Seconds for the rest of a request to come, and for its answer to be taken.
+#: Limits for connections with an incomplete request head: their number, bytes of the head, seconds until it is there.
+MAX_WAITING, MAX_HEAD_BYTES, HEAD_S = 128, 16_384, 10.0
+#: Seconds to receive the rest of a request and to send the response.
 REQUEST_S = 20.0
-#: Connections taken before those that are there are read again.
-_TAKEN = 16
+#: Connections accepted in a row before the waiting ones are read again.
+_MAX_ACCEPTED = 16
 _END = b"\r\n\r\n"
 
-#: Answers one request: the connection, what was read of the request, and the time by which all of it has to be there.
-Answer = Callable[[socket.socket, bytes, float], None]
+#: Responds to a request: the connection, the bytes read so far, and the time by which the request must be complete.
+Respond = Callable[[socket.socket, bytes, float], None]
 
 
 class RestOfRequest(io.RawIOBase):
-    """A request from its beginning, of which some was read before; raises TimeoutError when it takes too long.
+    """A request as a stream from its first byte, part of which was read before; raises TimeoutError at the deadline.
 
     Args:
-        head: the bytes that were read.
-        connection: where the rest comes from.
-        until: the time (``time.monotonic``) by which all has to be there.
+        head: the bytes read so far.
+        connection: the source of the rest.
+        until: the deadline (``time.monotonic``).
     """
 
     def __init__(self, head: bytes, connection: socket.socket, until: float) -> None:
         self._head, self._connection, self._until = head, connection, until
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Return True: the stream is readable."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Read some bytes, however many have come."""
+        """Read the bytes that have arrived, at most the length of the buffer."""
         if self._head:
             view = memoryview(buffer)
-            some = self._head[: len(view)]
-            self._head = self._head[len(some) :]
-            view[: len(some)] = some
-            return len(some)
-        left = self._until - time.monotonic()
-        if left <= 0:
+            chunk = self._head[: len(view)]
+            self._head = self._head[len(chunk) :]
+            view[: len(chunk)] = chunk
+            return len(chunk)
+        remaining_s = self._until - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError
-        self._connection.settimeout(left)
+        self._connection.settimeout(remaining_s)
         return self._connection.recv_into(buffer)
 
 
 class _Waiting:
-    """A connection whose request has not come yet."""
+    """A connection with an incomplete request head."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self.head = connection, b""
@@ -72,33 +72,32 @@ class _Waiting:
 
 
 class Connections:
-    """Listens on 127.0.0.1 at a port that the system chooses, and hands over whole requests.
+    """Listens on 127.0.0.1 at a port chosen by the system and passes requests on once their head is complete.
 
     Args:
-        knows: says of a request's head whether it names the secret path.
-        answer: answers a request and does not close it; of one that does not know the path nothing but the head can be
-            read.
+        is_authorized: whether a request head has the secret path.
+        respond: responds to a request without closing the connection; of an unauthorized request it gets the head only.
 
     Raises:
-        OSError: no port can be had.
+        OSError: no port is available.
     """
 
-    def __init__(self, knows: Callable[[bytes], bool], answer: Answer) -> None:
-        self._knows, self._answer = knows, answer
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=MOST_WAITING)
+    def __init__(self, is_authorized: Callable[[bytes], bool], respond: Respond) -> None:
+        self._is_authorized, self._respond = is_authorized, respond
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=MAX_WAITING)
         self._listener.setblocking(False)
         self.port = int(self._listener.getsockname()[1])
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._waiting: dict[socket.socket, _Waiting] = {}  # the one that has waited longest first
-        self._room = threading.BoundedSemaphore(AT_ONCE)
-        self._ended = threading.Event()
+        self._waiting: dict[socket.socket, _Waiting] = {}  # longest-waiting first
+        self._free_threads = threading.BoundedSemaphore(AT_ONCE)
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="labelling page", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Take no more requests, and close the connections that have sent none."""
-        self._ended.set()
+        """Accept no more requests and close the waiting connections."""
+        self._closing.set()
         self._thread.join()
         for connection in list(self._waiting):
             self._drop(connection)
@@ -106,27 +105,27 @@ class Connections:
         self._listener.close()
 
     def _listen(self) -> None:
-        while not self._ended.is_set():
+        while not self._closing.is_set():
             ready = [key.fileobj for key, _ in self._selector.select(0.1)]
-            for one in ready:  # whoever is there is heard before others are let in
-                if isinstance(one, socket.socket) and one in self._waiting:
-                    self._read(self._waiting[one])
+            for source in ready:  # read waiting connections before accepting new ones
+                if isinstance(source, socket.socket) and source in self._waiting:
+                    self._read(self._waiting[source])
             if self._listener in ready:
-                self._take()
+                self._accept()
             now = time.monotonic()
-            for waiting in [one for one in self._waiting.values() if one.until <= now]:
-                self._drop(waiting.connection)
+            for expired in [waiting for waiting in self._waiting.values() if waiting.until <= now]:
+                self._drop(expired.connection)
 
-    def _take(self) -> None:
-        for _ in range(_TAKEN):
+    def _accept(self) -> None:
+        for _ in range(_MAX_ACCEPTED):
             try:
                 connection, _ = self._listener.accept()
-            except OSError:  # nobody else is there, or this process has no file left for one: then one must go
-                if len(self._waiting) >= _TAKEN:
+            except OSError:  # no connection pending, or no file descriptor left: in that case drop one
+                if len(self._waiting) >= _MAX_ACCEPTED:
                     self._drop(next(iter(self._waiting)))
                 return
             connection.setblocking(False)
-            if len(self._waiting) >= MOST_WAITING:
+            if len(self._waiting) >= MAX_WAITING:
                 self._drop(next(iter(self._waiting)))
             self._waiting[connection] = _Waiting(connection)
             self._selector.register(connection, selectors.EVENT_READ)
@@ -134,45 +133,45 @@ class Connections:
     def _read(self, waiting: _Waiting) -> None:
         connection = waiting.connection
         try:
-            some = connection.recv(MOST_HEAD_BYTES)
+            chunk = connection.recv(MAX_HEAD_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            some = b""
-        waiting.head += some
-        if not some or (_END not in waiting.head and len(waiting.head) >= MOST_HEAD_BYTES):
+            chunk = b""
+        waiting.head += chunk
+        if not chunk or (_END not in waiting.head and len(waiting.head) >= MAX_HEAD_BYTES):
             self._drop(connection)
         elif _END in waiting.head:
-            self._forget(connection)
+            self._unregister(connection)
             self._hand_over(connection, waiting.head)
 
     def _hand_over(self, connection: socket.socket, head: bytes) -> None:
-        """Answer a stranger here, where nothing is read or waited for; whoever knows the path in a thread."""
-        if not self._knows(head):
-            self._answered(connection, head, 0.0)
-        elif self._room.acquire(blocking=False):
-            threading.Thread(target=self._in_a_thread, args=(connection, head), daemon=True).start()
+        """Respond to an unauthorized request without blocking, to an authorized one in its own thread."""
+        if not self._is_authorized(head):
+            self._respond_and_close(connection, head, 0.0)
+        elif self._free_threads.acquire(blocking=False):
+            threading.Thread(target=self._respond_in_thread, args=(connection, head), daemon=True).start()
         else:
             _close(connection)
 
-    def _in_a_thread(self, connection: socket.socket, head: bytes) -> None:
+    def _respond_in_thread(self, connection: socket.socket, head: bytes) -> None:
         try:
             connection.settimeout(REQUEST_S)
-            self._answered(connection, head, REQUEST_S)
+            self._respond_and_close(connection, head, REQUEST_S)
         finally:
-            self._room.release()
+            self._free_threads.release()
 
-    def _answered(self, connection: socket.socket, head: bytes, seconds: float) -> None:
-        with suppress(Exception):  # a browser that hung up, a peer that took too long, or bytes that are no request
-            self._answer(connection, head, time.monotonic() + seconds)
+    def _respond_and_close(self, connection: socket.socket, head: bytes, seconds: float) -> None:
+        with suppress(Exception):  # a closed browser, a peer past its deadline, or an invalid request
+            self._respond(connection, head, time.monotonic() + seconds)
         _close(connection)
 
-    def _forget(self, connection: socket.socket) -> None:
+    def _unregister(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
         del self._waiting[connection]
 
     def _drop(self, connection: socket.socket) -> None:
-        self._forget(connection)
+        self._unregister(connection)
         _close(connection)
 
 

@@ -1,4 +1,4 @@
-"""What the labelling page shows of a grouped recording: strips of beats that may be asked for, pictures of groups."""
+"""Contents of the labelling page: strips around the beats that may be queried, and pictures of the groups."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from ecgfed.domain.labels.choose import Rule, shipped_rule
 from ecgfed.domain.labels.page import LabelPage
 from ecgfed.domain.labels.pictures import group_pictures
 from ecgfed.domain.signal.block_quality import quality_of
-from ecgfed.tasks.grouped import GroupedBeats, shown_leads, windows_on
+from ecgfed.tasks.grouped import GroupedBeats, displayed_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.report_signal import DrawnLeads
 
@@ -23,21 +23,21 @@ def label_page_of(
     rule: Rule | None = None,
     notices: tuple[str, ...] = (),
 ) -> LabelPage:
-    """Return the labelling page of a recording's groups; it shows the leads that the groups are made of.
+    """Return the labelling page for a grouped recording; it shows the leads that were used for grouping.
 
     Args:
         grouped: the beats.
-        recording_id: what tells this recording from any other one, hexadecimal: answers are kept under it.
-        model: whose answers the groups rest on, as text.
-        count: labels to ask for.
-        minutes: only beats of the first minutes were grouped; None where all were.
-        rule: that chooses; default the one in the package.
-        notices: warnings to be read first.
+        recording_id: hexadecimal id of the recording; the page stores labels under it.
+        model: name of the model whose probabilities were used for grouping.
+        count: number of labels to query.
+        minutes: only beats of the first minutes were grouped; None if all were.
+        rule: the query rule; default the one in the package.
+        notices: warnings shown at the top of the page.
     """
     beats, first = grouped.beats, grouped.grouped
-    recording, names = beats.recording, tuple(shown_leads(beats.recording))
+    recording, names = beats.recording, tuple(displayed_leads(beats.recording))
     quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
-    shown = replace(DrawnLeads.of(recording, quality), names=names)
+    displayed_signals = replace(DrawnLeads.of(recording, quality), names=names)
     interval = beats.intervals_s[:first]
     return LabelPage(
         record=recording.name,
@@ -50,7 +50,7 @@ def label_page_of(
         groups=grouped.groups,
         sample=beats.r_samples[:first],
         rule=rule or shipped_rule(),
-        strips=label_strips(shown, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
+        strips=label_strips(displayed_signals, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
         pictures=group_pictures(grouped.groups, [windows_on(beats, name, first) for name in names], interval),
         interval_s=interval,
         minutes=minutes,

@@ -1,9 +1,9 @@
-"""``label --serve``: a small server of one page on this machine, which writes the labels' file after every answer.
+"""``label --serve``: a local server for the labelling page, which writes the label file after every label.
 
-It listens on 127.0.0.1 alone. Every address begins with a random token that only whoever was given the page's address
-knows; a request for another host (DNS rebinding), from another origin or larger than it needs to be is refused. Peers
-without the token cannot hold up the page (``ecgfed.tasks.label_connections``). It ends when the page says so, or when
-no page has asked for anything for a while.
+It listens on 127.0.0.1 only. Every path begins with a random token, known only from the page's address; requests with
+another Host header (DNS rebinding), from another origin, or above the size limit are refused. Peers without the token
+cannot delay the page (``ecgfed.tasks.label_connections``). The server ends on request of the page or after a time
+without requests.
 """
 
 import hmac
@@ -23,13 +23,13 @@ from typing import Any, TypeGuard
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError
 from ecgfed.base.files import read_json, write_together
 from ecgfed.base.safe_io import check_links, parse_json
-from ecgfed.domain.labels.answers import SOURCES, Answer, answers_as_table, read_answers
+from ecgfed.domain.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
 from ecgfed.tasks.label_connections import Connections, RestOfRequest
 
-#: Seconds without a request after which nobody is there any more; an open page asks every 20 s.
+#: Seconds without a request after which the server ends; an open page sends one every 20 s.
 IDLE_S = 300.0
-#: A request is never larger, in bytes: 20,000 actions take less.
-MOST_BYTES = 4_000_000
+#: Maximum size of a request in bytes: enough for 20,000 actions.
+MAX_BYTES = 4_000_000
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -42,12 +42,12 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Served:
-    """How serving a page ended.
+    """Result of serving a page.
 
     Attributes:
-        file: the labels' file.
-        labels: how many it holds; 0 where it is not there: nothing was answered, and none was written.
-        ended: ``done`` by the page, ``idle`` where no page was open any more, ``interrupted`` by the keyboard.
+        file: the label file.
+        labels: number of labels in it; 0 if it does not exist because no beat was labelled.
+        ended: ``done`` by the page, ``idle`` if no page was open any more, ``interrupted`` by the keyboard.
     """
 
     file: Path
@@ -55,125 +55,125 @@ class Served:
     ended: str
 
 
-def kept_beside(labels_file: Path) -> Path:
-    """Return the file beside the labels that holds every action, so that undo goes on another day."""
+def actions_file(labels_file: Path) -> Path:
+    """Return the file beside the label file that stores every action, so that undo works in a later session."""
     return labels_file.with_suffix(".answers.json")
 
 
 def labels_csv(data: Mapping[str, Any], rows: list[list[Any]]) -> bytes:
-    """Return the labels' file (RFC 4180), as the page's own download.
+    """Return the label file (RFC 4180), identical to the page's download.
 
     Args:
-        data: the page's (``labels.page.page_data``).
-        rows: sample, label, beats and source of each answer, in order of time.
+        data: the page's data (``labels.page.page_data``).
+        rows: sample, label, beats and source of each label, in order of time.
     """
-    answers = [Answer(sample, label, beats, source, data["recording"]) for sample, label, beats, source in rows]
-    return answers_as_table(answers, data["fs"])
+    labels = [UserLabel(sample, label, beats, source, data["recording"]) for sample, label, beats, source in rows]
+    return label_table(labels, data["fs"])
 
 
 class _RefusedError(Exception):
-    """A request that is not answered as it wishes: with which status, and what is said."""
+    """A refused request, with the status and message of the response."""
 
-    def __init__(self, status: HTTPStatus, said: str, **more: Any) -> None:
-        super().__init__(said)
-        self.status, self.told = status, {"said": said, **more}
+    def __init__(self, status: HTTPStatus, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.status, self.response = status, {"said": message, **more}
 
 
-class _Answers:
-    """The labels' file and the actions beside it: one writer at a time.
+class _LabelStore:
+    """The label file and the action file beside it, for one writer at a time.
 
     Args:
-        data: the page's.
-        file: the labels' file.
-        overwrite: labels that are not of this page may be replaced.
+        data: the page's data.
+        file: the label file.
+        overwrite: replace labels of another page.
     """
 
     def __init__(self, data: Mapping[str, Any], file: Path, *, overwrite: bool) -> None:
-        self.data, self.file, self.beside = data, file, kept_beside(file)
-        self.kept: dict[str, Any] | None = None
+        self.data, self.file, self.actions_path = data, file, actions_file(file)
+        self.state: dict[str, Any] | None = None
         self.labels = 0
         self.lock = threading.Lock()
-        self._samples = {one["sample"] for one in data["points"].values()}
-        self._symbols = {one["symbol"] for one in data["labels"]}
+        self._samples = {point["sample"] for point in data["points"].values()}
+        self._symbols = {entry["symbol"] for entry in data["labels"]}
         if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
             raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
-        check_links(file.parent, [file.name, self.beside.name], OptionError)
-        if file.exists() or self.beside.exists():
-            self._go_on(overwrite)
+        check_links(file.parent, [file.name, self.actions_path.name], OptionError)
+        if file.exists() or self.actions_path.exists():
+            self._resume(overwrite)
 
-    def _go_on(self, overwrite: bool) -> None:
-        """Take the actions of an earlier day; refuse to write over labels that are not theirs."""
+    def _resume(self, overwrite: bool) -> None:
+        """Load the actions of an earlier session; refuse to overwrite labels that do not match them."""
         action = "choose another --out, or pass --overwrite"
-        found = None
-        if self.beside.is_file():
+        stored = None
+        if self.actions_path.is_file():
             try:
-                found = read_json(self.beside, StorageError)
+                stored = read_json(self.actions_path, StorageError)
             except StorageError:
                 if not overwrite:
                     raise
-        if self._whole(found):
-            if not overwrite and self.file.exists() and not self._holds(found["given"]):
-                expected = f"the labels of its {self.beside.name}, which the next answer would write there"
+        if self._is_valid(stored):
+            if not overwrite and self.file.exists() and not self._file_matches(stored["given"]):
+                expected = f"the labels of its {self.actions_path.name}, which the next answer would write there"
                 raise OptionError("--out", f"{self.file} has been changed since it was written", expected, action)
-            self.kept, self.labels = found, len(found["given"])
-        elif not overwrite and found is not None:
+            self.state, self.labels = stored, len(stored["given"])
+        elif not overwrite and stored is not None:
             expected = "answers about this recording and its present groups"
-            raise OptionError("--out", f"{self.beside} holds answers of another page", expected, action)
+            raise OptionError("--out", f"{self.actions_path} holds answers of another page", expected, action)
         elif not overwrite:
-            said = f"{self.file} is there, without its {self.beside.name}"
-            raise OptionError("--out", said, "a new file, or labels made with --serve", action)
+            problem = f"{self.file} is there, without its {self.actions_path.name}"
+            raise OptionError("--out", problem, "a new file, or labels made with --serve", action)
 
-    def _whole(self, kept: object) -> TypeGuard[dict[str, Any]]:
+    def _is_valid(self, state: object) -> TypeGuard[dict[str, Any]]:
         return (
-            isinstance(kept, dict)
-            and kept.get("version") == 1
-            and kept.get("recording") == self.data["recording"]
-            and kept.get("groups") == self.data["digest"]
-            and _is_count(kept.get("revision"))
-            and _is_count(kept.get("cursor"))
-            and isinstance(kept.get("actions"), list)
-            and isinstance(kept.get("given"), list)
+            isinstance(state, dict)
+            and state.get("version") == 1
+            and state.get("recording") == self.data["recording"]
+            and state.get("groups") == self.data["digest"]
+            and _is_count(state.get("revision"))
+            and _is_count(state.get("cursor"))
+            and isinstance(state.get("actions"), list)
+            and isinstance(state.get("given"), list)
         )
 
-    def _holds(self, given: list[Any]) -> bool:
-        """Say whether the labels' file holds these labels, whoever has saved it since."""
-        if not given:  # all was undone: a table of its first line alone
+    def _file_matches(self, labels: list[Any]) -> bool:
+        """Return whether the label file contains exactly these labels, even if another program saved it."""
+        if not labels:  # everything was undone: the file has only its header
             return self.file.read_bytes() == labels_csv(self.data, [])
         try:
-            return [[one.sample, one.label] for one in read_answers(self.file)] == given
+            return [[label.sample, label.label] for label in read_user_labels(self.file)] == labels
         except RecordError:
             return False
 
     def _checked_rows(self, rows: object) -> list[list[Any]]:
         """Return rows that belong to this page; raises _RefusedError."""
-        if not isinstance(rows, list) or not all(isinstance(one, list) and len(one) == 4 for one in rows):
+        if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 4 for row in rows):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "no rows of labels")
         for sample, label, beats, source in rows:
             fits = _is_count(sample) and sample in self._samples and _is_count(beats) and isinstance(label, str)
             if not fits or label not in self._symbols or source not in SOURCES:
                 raise _RefusedError(HTTPStatus.BAD_REQUEST, "a row that is not of this page")
-        samples = [one[0] for one in rows]
-        if samples != sorted(set(samples)) or sum(one[2] for one in rows) not in (0, self.data["beats"]):
+        samples = [row[0] for row in rows]
+        if samples != sorted(set(samples)) or sum(row[2] for row in rows) not in (0, self.data["beats"]):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "rows that do not add up")
         return rows
 
     def save(self, sent: object) -> dict[str, Any]:
-        """Write what a page sends, durably, before it is told so; raises _RefusedError."""
-        if not isinstance(sent, dict) or not self._whole(sent.get("kept")) or not _is_count(sent.get("base")):
+        """Write the labels sent by a page durably, and only then confirm; raises _RefusedError."""
+        if not isinstance(sent, dict) or not self._is_valid(sent.get("kept")) or not _is_count(sent.get("base")):
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "no answers of this page")
         rows = self._checked_rows(sent.get("rows"))
         with self.lock:
-            if self.kept is not None and sent["base"] < self.kept["revision"]:
-                raise _RefusedError(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.kept)
-            kept = {**sent["kept"], "given": [[sample, label] for sample, label, *_ in rows]}
-            beside = json.dumps(kept, allow_nan=False).encode() + b"\n"
+            if self.state is not None and sent["base"] < self.state["revision"]:
+                raise _RefusedError(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.state)
+            state = {**sent["kept"], "given": [[sample, label] for sample, label, *_ in rows]}
+            document = json.dumps(state, allow_nan=False).encode() + b"\n"
             try:
-                write_together({self.beside: beside, self.file: labels_csv(self.data, rows)})
+                write_together({self.actions_path: document, self.file: labels_csv(self.data, rows)})
             except (EcgfedError, OSError) as problem:
-                said = problem.line if isinstance(problem, EcgfedError) else str(problem)
-                raise _RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, said) from problem
-            self.kept, self.labels = kept, len(rows)
-        return {"revision": kept["revision"]}
+                message = problem.line if isinstance(problem, EcgfedError) else str(problem)
+                raise _RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, message) from problem
+            self.state, self.labels = state, len(rows)
+        return {"revision": state["revision"]}
 
 
 def _is_count(value: object) -> bool:
@@ -181,15 +181,15 @@ def _is_count(value: object) -> bool:
 
 
 class _Server:
-    """One page, its answers, and when somebody last asked for anything."""
+    """A page, its labels, and the time of the last request."""
 
-    def __init__(self, page: str, answers: _Answers) -> None:
-        self.page, self.answers = page.encode(), answers
+    def __init__(self, page: str, store: _LabelStore) -> None:
+        self.page, self.store = page.encode(), store
         self.token = secrets.token_urlsafe(32)
         self.ended = threading.Event()
         self.why = "idle"
         self.last = time.monotonic()
-        self.connections = Connections(self._knows, self._answer)
+        self.connections = Connections(self._is_authorized, self._respond)
 
     @property
     def address(self) -> str:
@@ -200,80 +200,80 @@ class _Server:
         self.ended.set()
 
     def holds(self, token: bytes) -> bool:
-        """Return whether a token is the page's own, in a time that does not tell how far it agrees."""
+        """Compare a token with the page's in constant time."""
         return hmac.compare_digest(token, self.token.encode())
 
-    def _knows(self, head: bytes) -> bool:
-        """Return whether a request's first line, ``GET /TOKEN/what HTTP/1.1``, names the page's token."""
+    def _is_authorized(self, head: bytes) -> bool:
+        """Return whether a request's first line, ``GET /TOKEN/resource HTTP/1.1``, has the page's token."""
         path = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
         return bool(path) and self.holds(path[0].removeprefix(b"/").partition(b"/")[0])
 
-    def _answer(self, connection: socket.socket, head: bytes, until: float) -> None:
+    def _respond(self, connection: socket.socket, head: bytes, until: float) -> None:
         _Handler(connection, head, until, self)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection, one request."""
+    """Handler of the single request of a connection."""
 
-    server: _Server  # type: ignore[assignment]  # no socketserver stands behind it
+    server: _Server  # type: ignore[assignment]  # not a socketserver
     server_version, sys_version = "ecgfed", ""
 
     def __init__(self, connection: socket.socket, head: bytes, until: float, server: _Server) -> None:
-        self._begun = RestOfRequest(head, connection, until)
+        self._request = RestOfRequest(head, connection, until)
         super().__init__(connection, connection.getpeername(), server)  # type: ignore[arg-type]
 
     def setup(self) -> None:
-        """Read the request from its beginning, which has come already."""
+        """Read the request from its first byte, although its head was received before."""
         super().setup()
         self.rfile.close()
-        self.rfile = io.BufferedReader(self._begun)
+        self.rfile = io.BufferedReader(self._request)
 
     def do_GET(self) -> None:
-        """Give the page, or what was answered so far."""
-        self._answer({"": self._page, "state": self._state, "alive": lambda: {}}, post=False)
+        """Send the page, or the labels so far."""
+        self._respond({"": self._page, "state": self._state, "alive": lambda: {}}, post=False)
 
     def do_POST(self) -> None:
-        """Take answers, or the end."""
-        self._answer({"save": lambda: self.server.answers.save(self._sent()), "done": self._done}, post=True)
+        """Save labels, or end the session."""
+        self._respond({"save": lambda: self.server.store.save(self._sent()), "done": self._finish}, post=True)
 
-    def _answer(self, known: Mapping[str, Callable[[], bytes | dict[str, Any]]], *, post: bool) -> None:
+    def _respond(self, handlers: Mapping[str, Callable[[], bytes | dict[str, Any]]], *, post: bool) -> None:
         self.close_connection = True
         try:
-            what = self._allowed(post=post)
-            if what not in known:
+            resource = self._allowed(post=post)
+            if resource not in handlers:
                 raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
-            self._send(HTTPStatus.OK, known[what]())
-            if what == "done":  # it has been told so
+            self._send(HTTPStatus.OK, handlers[resource]())
+            if resource == "done":  # the response has been sent
                 self.server.end("done")
         except _RefusedError as refused:
-            self._send(refused.status, refused.told)
+            self._send(refused.status, refused.response)
 
     def _allowed(self, *, post: bool) -> str:
-        """Return what is asked for, of one who may ask; raises _RefusedError."""
-        own = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
+        """Return the requested resource if the request is authorized; raises _RefusedError."""
+        allowed_hosts = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
         hosts = self.headers.get_all("Host") or []
-        if len(hosts) != 1 or hosts[0] not in own:
+        if len(hosts) != 1 or hosts[0] not in allowed_hosts:
             raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
-        token, slash, what = self.path.removeprefix("/").partition("/")
+        token, slash, resource = self.path.removeprefix("/").partition("/")
         if not self.server.holds(token.encode()) or not slash:
             raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
         origins = self.headers.get_all("Origin") or []
-        if any(one != f"http://{hosts[0]}" for one in origins) or (post and len(origins) != 1):
+        if any(origin != f"http://{hosts[0]}" for origin in origins) or (post and len(origins) != 1):
             raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
         if post and self.headers.get_content_type() != "application/json":
             raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
-        return what
+        return resource
 
     def _sent(self) -> object:
-        """Return the JSON of a request of a stated and bounded size; raises _RefusedError."""
+        """Return the JSON body of a request with a bounded Content-Length; raises _RefusedError."""
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
             raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
-        if len(length) > 9 or int(length) > MOST_BYTES:
-            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BYTES:,} bytes")
+        if len(length) > 9 or int(length) > MAX_BYTES:
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MAX_BYTES:,} bytes")
         data = self.rfile.read(int(length))
         try:
             return parse_json(data)
@@ -284,11 +284,11 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.page
 
     def _state(self) -> dict[str, Any]:
-        return {"kept": self.server.answers.kept}
+        return {"kept": self.server.store.state}
 
-    def _done(self) -> dict[str, Any]:
+    def _finish(self) -> dict[str, Any]:
         self._sent()
-        return {"labels": self.server.answers.labels}
+        return {"labels": self.server.store.labels}
 
     def _send(self, status: HTTPStatus, body: bytes | dict[str, Any]) -> None:
         html = isinstance(body, bytes)
@@ -304,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Write no log: the address is a secret."""
+        """Do not log: the address is secret."""
 
 
 def serve(
@@ -316,25 +316,24 @@ def serve(
     idle_s: float = IDLE_S,
     overwrite: bool = False,
 ) -> Served:
-    """Serve a labelling page on this machine until it is done or nobody is there; write labels after every answer.
+    """Serve a labelling page on this machine until it is finished or idle; write the labels after every change.
 
     Args:
-        page_html: the page, made with ``label_page(page, file=...)``.
-        data: what it holds (``page_data(page)``).
-        labels_file: where to, a CSV file. Beside it the actions are kept (``kept_beside``); where both are there
-            already and of the same groups, it goes on with them.
-        opened: told the page's address as soon as it can be opened; whoever knows it can answer.
-        idle_s: seconds without a request after which it ends.
-        overwrite: labels that are not of this page are replaced, at the first answer; those of this page are gone on
-            with all the same.
+        page_html: the page, from ``label_page(page, file=...)``.
+        data: its data (``page_data(page)``).
+        labels_file: the label file to write, CSV. The actions are stored beside it (``actions_file``); if both exist
+            and belong to the same groups, the session continues from them.
+        opened: called with the page's address once it can be opened; anyone who knows it can label.
+        idle_s: seconds without a request after which the server ends.
+        overwrite: replace labels of another page at the first new label; labels of this page are continued in any case.
 
     Raises:
-        OptionError: there are labels that were not made for this page or were changed since, or it cannot be a file.
+        OptionError: existing labels belong to another page or were changed since, or ``labels_file`` cannot be a file.
         StorageError: the actions cannot be read.
     """
-    answers = _Answers(data, labels_file, overwrite=overwrite)
+    store = _LabelStore(data, labels_file, overwrite=overwrite)
     try:
-        server = _Server(page_html, answers)
+        server = _Server(page_html, store)
     except OSError as problem:
         raise OptionError("--serve", f"no port of 127.0.0.1 can be had ({problem.strerror})") from problem
     try:
@@ -346,6 +345,6 @@ def serve(
         server.end("interrupted")
     finally:
         server.connections.close()
-    with answers.lock:  # whatever is being written is finished
-        there = labels_file.exists()  # of an earlier day it may have been moved away since
-        return Served(labels_file, answers.labels if there else 0, server.why)
+    with store.lock:  # wait for a write in progress
+        exists = labels_file.exists()  # the file of an earlier session may have been moved
+        return Served(labels_file, store.labels if exists else 0, server.why)

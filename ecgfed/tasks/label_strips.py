@@ -1,4 +1,4 @@
-"""The surroundings of beats that somebody is asked to label: 6 s of every shown lead, the beat in the middle."""
+"""Strips around the beats to label: 6 s of every displayed lead, centred on the beat."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 
 from ecgfed.tasks.report_signal import DrawnLeads
 
-#: How much is shown of a recording around a beat.
+#: Length of a strip in seconds.
 STRIP_S = 6.0
 
 
 def label_strips(leads: DrawnLeads, r_samples: NDArray[np.int64], beats: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """Return the surroundings of some beats, JSON-ready.
+    """Return a strip for each of the beats, JSON-ready.
 
     Args:
-        leads: what is shown, with the quality of each lead.
+        leads: the displayed leads, with their quality.
         r_samples: (beats,) int64 increasing R peaks of the recording.
-        beats: numbers of those to show.
+        beats: numbers of the beats.
 
     Returns:
         beat -> ``fs``, ``start_s``, ``leads`` (samples of each), ``beats`` (R peaks in samples from the strip's first),
-        ``asked`` (which of these it is), ``spans`` (unusable stretches of the lead in use).
+        ``asked`` (index of the beat among these), ``spans`` (unusable segments of the lead in use).
     """
     return {int(beat): _strip(leads, r_samples, int(beat)) for beat in beats}
 
@@ -38,12 +38,12 @@ def _strip(leads: DrawnLeads, r_samples: NDArray[np.int64], beat: int) -> dict[s
         "fs": leads.fs_hz,
         "start_s": first / fs_hz,
         "leads": leads.strip(first / fs_hz, STRIP_S),
-        "beats": [round((one - first) / leads.step, 1) for one in r_samples[low:high].tolist()],
+        "beats": [round((r_sample - first) / leads.step, 1) for r_sample in r_samples[low:high].tolist()],
         "asked": beat - int(low),
         "spans": [
-            {"start": (part.start - first) / leads.step, "stop": (part.stop - first) / leads.step}
-            | {"kind": "unusable", "text": str(part.reason)}
-            for part in bad
-            if part.start < last and part.stop > first
+            {"start": (segment.start - first) / leads.step, "stop": (segment.stop - first) / leads.step}
+            | {"kind": "unusable", "text": str(segment.reason)}
+            for segment in bad
+            if segment.start < last and segment.stop > first
         ],
     }

@@ -1,4 +1,4 @@
-"""What speaks against a file of labels: that a model made them, that they are of another recording, that they stop."""
+"""Checks of a label file: labels made by a model, labels of another recording, labels that contradict the signal."""
 
 import csv
 from collections import Counter
@@ -21,105 +21,111 @@ from ecgfed.domain.signal.long_peaks import find_peaks
 from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.reports.markup import clock
-from ecgfed.tasks.own_files import COLUMNS, SOURCES
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
+from ecgfed.tasks.propagated_labels import COLUMNS, SOURCES
 
-#: A label and an R peak that are so near are of one beat, as EC57 has it.
+#: A label and an R peak within this time (s) belong to the same beat, as in EC57.
 _MATCH_S = 0.15
-#: Below this share of labels at a QRS complex, or of complexes with a label, they are hardly of one recording.
-_ALIKE = 0.8
-#: Warnings taken over from a model's own file, and the letters of each.
-_MOST, _LETTERS = 20, 400
+#: Below this share of labels at a QRS complex, or of complexes with a label, another recording is suspected.
+_MIN_MATCHED = 0.8
+#: Maximum number of warnings copied from a file of predictions, and of characters in each.
+_MAX_WARNINGS, _MAX_LETTERS = 20, 400
 
-#: The code of the warning that labels were spread from a few.
+#: Code of the warning about propagated labels.
 SPREAD = "spread-labels"
 Warned = tuple[tuple[str, str], ...]
 
 
-def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | None, Warned] | None:
-    """Say which beats a model was unsure of, and what it warned of, where ``predict`` wrote a file; None of any other.
+def model_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | None, Warned] | None:
+    """Return the beats of low confidence and the warnings of a file that a model wrote; None for any other file.
 
-    Of one that ``personalize --labels`` wrote: which labels it doubts, and how many of them a person gave.
+    Such files are written by ``predict``, and by ``personalize --labels``, whose warning counts the labels by a person.
 
     Args:
         path: the file.
-        marks: what it says.
+        marks: its annotation.
 
     Returns:
-        (beats,) bool in the order of ``marks.beats()``, None where the file does not tell; warnings (code, sentence).
+        (beats,) bool in the order of ``marks.beats()``, None if the file has no such information; warnings
+        (code, sentence).
     """
     beats = marks.beats()
     if path.suffix == f".{SUFFIX}":
-        return beats.subtypes == UNCERTAIN, _told(path)
-    if marks.note and set(marks.note) <= set(SOURCES):  # whatever the file is called now
-        return beats.subtypes == UNCERTAIN, _spread(path, Counter(marks.note))
+        return beats.subtypes == UNCERTAIN, _model_warnings(path)
+    if marks.note and set(marks.note) <= set(SOURCES):  # the file may have been renamed
+        return beats.subtypes == UNCERTAIN, _propagation_warning(path, Counter(marks.note))
     if path.suffix.casefold() != ".csv":
         return None
     lines = read_text(path).splitlines()
-    delimiter = next((mark for mark in "\t;" if lines and mark in lines[0]), ",")  # a spreadsheet may have changed it
+    delimiter = next((mark for mark in "\t;" if lines and mark in lines[0]), ",")  # of a spreadsheet, too
     rows = csv.DictReader(lines, delimiter=delimiter)
     names = set(rows.fieldnames or ())
     if not ({"sample", "probability", "uncertain"} <= names or set(COLUMNS) <= names):
         return None
     check_columns(rows.fieldnames or (), (*COLUMNS, "probability"), path, RecordError)
     table = list(rows)
-    doubtful = {row["sample"] for row in table if row["uncertain"] in ("1", "true")}
-    told = _spread(path, Counter(row["source"] for row in table)) if set(COLUMNS) <= names else _told(path)
-    return np.array([str(at) in doubtful for at in beats.sample.tolist()], np.bool_), told
+    low_confidence = {row["sample"] for row in table if row["uncertain"] in ("1", "true")}
+    warnings = (
+        _propagation_warning(path, Counter(row["source"] for row in table))
+        if set(COLUMNS) <= names
+        else _model_warnings(path)
+    )
+    return np.array([str(at) in low_confidence for at in beats.sample.tolist()], np.bool_), warnings
 
 
-def _spread(path: Path, count: Mapping[str, int]) -> Warned:
-    """Return how many labels of a file that ``personalize --labels`` wrote a person gave."""
-    seen, of_group, of_model = (count.get(name, 0) for name in SOURCES)
+def _propagation_warning(path: Path, count: Mapping[str, int]) -> Warned:
+    """Return a warning with the sources of the labels in a file by ``personalize --labels``."""
+    by_person, by_group, by_model = (count.get(name, 0) for name in SOURCES)
     text = (
-        f"Of the beats of {path.name}, a person labelled {seen:,}; {of_group:,} have the label of the one that "
-        f"they are like, {of_model:,} a model's: nobody has read these over."
+        f"Of the beats of {path.name}, a person labelled {by_person:,}; {by_group:,} have a propagated label and "
+        f"{by_model:,} a model's, which nobody has reviewed."
     )
     return ((SPREAD, text),)
 
 
-def _told(path: Path) -> Warned:
-    """Return that these are a model's labels, and what ``predict`` warned of in the JSON that it wrote beside them."""
-    beside = path.with_suffix(".json")
-    said = [("model-labels", f"The labels of {path.name} are a model's: nobody has read them over.")]
+def _model_warnings(path: Path) -> Warned:
+    """Return a warning that a model made the labels, and those in the JSON file that ``predict`` wrote beside them."""
+    json_file = path.with_suffix(".json")
+    warnings = [("model-labels", f"The labels of {path.name} are a model's, which nobody has reviewed.")]
     try:
-        warnings = read_json(beside, RecordError)["warnings"] if beside.is_file() else []
-        said += [
-            (shortened(str(one["code"]), _LETTERS), shortened(str(one["text"]), _LETTERS)) for one in warnings[:_MOST]
+        stored = read_json(json_file, RecordError)["warnings"] if json_file.is_file() else []
+        warnings += [
+            (shortened(str(entry["code"]), _MAX_LETTERS), shortened(str(entry["text"]), _MAX_LETTERS))
+            for entry in stored[:_MAX_WARNINGS]
         ]
     except (RecordError, TypeError, KeyError):
-        said.append(("unknown-training", f"{beside.name}, where its warnings stand, cannot be read."))
-    return tuple(said)
+        warnings.append(("unknown-training", f"{json_file.name}, with its warnings, cannot be read."))
+    return tuple(warnings)
 
 
 def detected_peaks(recording: AnyRecording, quality: LeadQuality) -> NDArray[np.int64]:
-    """Return the R peaks that our detector finds, (peaks,) int64, none where it finds none."""
+    """Return the R peaks found by the default detector, (peaks,) int64, possibly empty."""
     try:
         peaks = find_peaks(ecg_alone(recording), quality)
-    except RecordError:  # no beat can be found: the report says so by its quality
+    except RecordError:  # no beat detected: the report shows the signal quality instead
         return np.empty(0, np.int64)
     return peaks[~end_noise(recording, peaks)]
 
 
-def other_recording(
+def mismatched_recording(
     path: Path, sample: NDArray[np.int64], peaks: NDArray[np.int64], recording: AnyRecording, quality: LeadQuality
 ) -> Iterator[tuple[str, str]]:
-    """Warn where labels and the QRS complexes that our detector finds are not of one recording.
+    """Warn if the labels do not match the QRS complexes found by the default detector.
 
     Args:
-        path: the labels' file.
-        sample: (beats,) int64 increasing, where it marks beats.
-        peaks: (peaks,) int64 increasing, of ``detected_peaks``.
-        recording: the recording; the lead in use is looked at.
-        quality: of that lead.
+        path: the label file.
+        sample: (beats,) int64 increasing, samples of its beats.
+        peaks: (peaks,) int64 increasing, from ``detected_peaks``.
+        recording: the recording, whose lead in use is compared.
+        quality: the quality of that lead.
     """
     lost, near = quality.spans(), round(_MATCH_S * recording.fs_hz)
-    labels, found = (one[lost.overlap(one, one + 1) == 0] for one in (sample, peaks))
-    found = found[(found >= sample[0] - near) & (found <= sample[-1] + near)]
-    if not len(labels) or not len(found):
+    labels, detected = (samples[lost.overlap(samples, samples + 1) == 0] for samples in (sample, peaks))
+    detected = detected[(detected >= sample[0] - near) & (detected <= sample[-1] + near)]
+    if not len(labels) or not len(detected):
         return
-    at_qrs, labelled = _share_near(labels, found, near), _share_near(found, labels, near)
-    if min(at_qrs, labelled) < _ALIKE:
+    at_qrs, labelled = _share_near(labels, detected, near), _share_near(detected, labels, near)
+    if min(at_qrs, labelled) < _MIN_MATCHED:
         yield (
             "labels-apart",
             f"{at_qrs:.0%} of the labels of {path.name} lie at a QRS complex that the detector finds, and "
@@ -138,19 +144,19 @@ def confirmed_labels(
 ) -> tuple[NDArray[np.bool_], Warned]:
     """Compare the intervals between labels with the signal.
 
-    An interval is not confirmed when it is as long as a pause and our detector finds a QRS complex inside it, or when
-    no lead shows one at one of its two labels.
+    An interval is not confirmed if it is as long as a pause and the default detector finds a QRS complex inside it, or
+    if no lead shows a QRS complex at either of its labels.
 
     Args:
-        path: the labels' file.
-        sample: (beats,) int64 increasing, where it marks beats.
-        peaks: (peaks,) int64 increasing, of ``detected_peaks``.
+        path: the label file.
+        sample: (beats,) int64 increasing, samples of its beats.
+        peaks: (peaks,) int64 increasing, from ``detected_peaks``.
         recording: the recording.
-        pause_s: how long a pause is, in seconds.
-        unmarked: stretches in samples in which whoever labelled the beats marked none: no pause is there.
+        pause_s: minimum duration of a pause in seconds.
+        unmarked: segments (start, stop) in samples that were not annotated: a pause is not assumed there.
 
     Returns:
-        (beats - 1,) bool, the intervals that are confirmed; warnings (code, sentence).
+        (beats - 1,) bool, confirmed intervals; warnings (code, sentence).
     """
     fs_hz, rr = recording.fs_hz, np.diff(sample)
     confirmed, warnings = np.ones(len(rr), np.bool_), []
@@ -183,14 +189,14 @@ def confirmed_labels(
     return confirmed & ~hidden & ~empty[:-1] & ~empty[1:], tuple(warnings)
 
 
-def _share_near(some: NDArray[np.int64], others: NDArray[np.int64], near: int) -> float:
-    """Return the share of some increasing samples that have one of the others within ``near``."""
-    return float(_near(some, others, near).mean())
+def _share_near(samples: NDArray[np.int64], reference: NDArray[np.int64], near: int) -> float:
+    """Return the share of increasing samples that have a reference sample within ``near``."""
+    return float(_near(samples, reference, near).mean())
 
 
-def _near(some: NDArray[np.int64], others: NDArray[np.int64], near: int) -> NDArray[np.bool_]:
-    """Say which of some increasing samples have one of the others within ``near``."""
-    after = np.searchsorted(others, some)
-    left = some - others[np.maximum(after - 1, 0)]
-    right = others[np.minimum(after, len(others) - 1)] - some
-    return np.asarray(np.minimum(np.abs(left), np.abs(right)) <= near)
+def _near(samples: NDArray[np.int64], reference: NDArray[np.int64], near: int) -> NDArray[np.bool_]:
+    """Return which of the increasing samples have a reference sample within ``near``, (samples,) bool."""
+    index = np.searchsorted(reference, samples)
+    before = samples - reference[np.maximum(index - 1, 0)]
+    behind = reference[np.minimum(index, len(reference) - 1)] - samples
+    return np.asarray(np.minimum(np.abs(before), np.abs(behind)) <= near)

@@ -1,4 +1,4 @@
-"""``personalize``: a run and a new patient's first labelled minutes in, that patient's personal model out."""
+"""``personalize``: make a personal model for a new patient from a run and the patient's first labelled minutes."""
 
 import csv
 import json
@@ -50,20 +50,20 @@ DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PersonalModel:
-    """A new patient's model, and how good it is on the rest of the recording.
+    """A new patient's personal model, and its scores on the rest of the recording.
 
     Attributes:
-        patient: its name in the bundle.
-        bundle: the bundle that holds it beside the global model.
-        learned_from: JSON-ready: ``minutes``, ``epochs``, ``beats``, ``classes``; of a class mix ``class_mix``.
-        scores: JSON-ready: ``beats`` it was scored on, and ``global`` and ``personal`` (``macro_f1``,
-            ``macro_f1_truth``, ``accuracy``) where there are any.
-        run: the run it was made from.
+        patient: name of the model in the bundle.
+        bundle: the bundle with this model and the global model.
+        learned_from: JSON-ready: ``minutes``, ``epochs``, ``beats``, ``classes``; or ``class_mix``.
+        scores: JSON-ready: the number of scored ``beats`` and, if there are any, the scores of ``global`` and
+            ``personal`` (``macro_f1``, ``macro_f1_truth``, ``accuracy``).
+        run: the run.
         method: the run's method.
         record: the recording, or None.
         modality: ``ecg`` or ``image``.
-        cohort_fingerprint: of the cohort the run was trained on.
-        excluded: JSON-ready: read, used and excluded of the recording's beats (and annotations), by reason.
+        cohort_fingerprint: fingerprint of the run's cohort.
+        excluded: JSON-ready: beats (and annotations) of the recording that were read, used and excluded, by reason.
     """
 
     patient: str
@@ -85,7 +85,7 @@ class PersonalModel:
         return f"PersonalModel({self.patient!r}: macro-F1 {before:.3f} -> {after:.3f} on {beats})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it, JSON-ready."""
+        """Return all attributes, JSON-ready."""
         return {
             **{name: getattr(self, name) for name in ("run", "method", "patient", "record", "learned_from", "scores")},
             "bundle": str(self.bundle.path),
@@ -117,31 +117,30 @@ def personalize(
     sign: Path | str | None = None,
     progress: ProgressReporter = SILENT,
 ) -> PersonalModel:
-    """Make a personal model for a patient who took no part in training; score it on the rest of the recording.
+    """Make a personal model for a patient who was not in the training data; score it on the rest of the recording.
 
     Args:
         run: a run or its folder.
         out: the bundle folder to make, with this patient's model.
         record: the new patient's recording, with its annotation.
-        minutes: learn from the first minutes' beats; default 5.
-        class_mix: learn from no beat but from how often each class occurs: numbers by class, or a JSON or CSV file.
-        epochs: passes over the first minutes' beats, where the method trains on them.
-        personal: how the answer is made from the global model and these beats, a name of ``ecgfed.core.personal``; or
-            ``method``: by a round of the method's own. Default what the method is made for.
-        patient: name of the personal model; default the record's.
+        minutes: train on the beats of the first minutes; default 5.
+        class_mix: use the frequency of each class instead of beats: numbers by class, or a JSON or CSV file.
+        epochs: passes over the beats of the first minutes, if the method trains on them.
+        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for a round of the run's
+            method. Default the one of the run's method.
+        patient: name of the personal model; default the record's name.
         leads: lead names in order of preference; default the cohort's.
-        detector: who finds the R peaks where the cohort's were detected; default the cohort's own.
+        detector: R-peak detector, if the cohort's R peaks were detected; default the cohort's detector.
         annotator: suffix of the annotation file.
-        cohort: the run's cohort, where it has moved.
-        how: what a CSV or NumPy file leaves open.
-        overwrite: replace ``out`` where it exists.
-        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
-            the run names it.
+        cohort: the run's cohort, if it was moved.
+        how: options for reading CSV and NumPy files, which lack this metadata.
+        overwrite: replace an existing ``out``.
+        method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: an invalid argument or input, as a single line.
 
     Examples:
         >>> import ecgfed
@@ -164,8 +163,11 @@ def personalize(
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
-    state, answer = opened.state(), FROM_METHOD if class_mix is not None else personal_name(opened, personal)
-    made = personal_by_name(answer)
+    state, personal_name_used = (
+        opened.state(),
+        FROM_METHOD if class_mix is not None else personal_name(opened, personal),
+    )
+    personal_method = personal_by_name(personal_name_used)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
     first, excluded, known = (
@@ -185,29 +187,31 @@ def personalize(
         assert first is not None
         chain = (
             adapt_model(opened, federation, state, first, epochs)
-            if made is None
-            else model_from_beats(opened, federation, state, first, made)
+            if personal_method is None
+            else model_from_beats(opened, federation, state, first, personal_method)
         )
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
-    own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
-    model = _model(name, chain, federation, first, own, rr=opened.net.spec.rr)
-    write_bundle(opened, federation, state, out, [model], None, personal=answer, signer=signer, overwrite=overwrite)
+    patient_scores = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
+    model = _model(name, chain, federation, first, patient_scores, rr=opened.net.spec.rr)
+    write_bundle(
+        opened, federation, state, out, [model], None, personal=personal_name_used, signer=signer, overwrite=overwrite
+    )
     return PersonalModel(
         name,
         open_bundle(out),
-        _learned_from(first, federation, length, None if made else epochs, mix),
+        _learned_from(first, federation, length, None if personal_method else epochs, mix),
         scores,
         str(opened.path),
         opened.method.name,
         None if record is None else str(record),
         federation.modality,
         federation.fingerprint,
-        {f"{one.what}s": one.as_json() for one in excluded},
+        {f"{entry.what}s": entry.as_json() for entry in excluded},
     )
 
 
 def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, patient: str | None) -> str:
-    """Refuse options that do not go together; return the patient's name."""
+    """Check the combination of options; return the patient's name."""
     if minutes is not None and mix:
         raise OptionError("--minutes and --class-mix", "both given", "one of them")
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -218,8 +222,8 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
         raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
     name = patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
-        found = f"{name!r:.100} {fault}"
-        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
+        problem = f"{name!r:.100} {fault}"
+        raise OptionError("--patient", problem, "a name that can be a file's", "name the personal model with it")
     return name
 
 
@@ -230,7 +234,7 @@ def _as_the_cohort(
     annotator: str,
     how: ReadOptions | None,
 ) -> BeatOptions:
-    """Return how the new patient's beats are found: as the cohort's were, so at detected peaks where it has them."""
+    """Return the options for the new patient's beats: as in the cohort, with detected R peaks if it has those."""
     peaks, where = cohort.meta.get("peaks") or "annotated", cohort.path / "cohort.json"
     mains_hz = stored_mains(cohort.meta.get("mains_hz"), where)
     if detector is None:
@@ -243,7 +247,7 @@ def _as_the_cohort(
 def _first_beats(
     record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str, progress: ProgressReporter
 ) -> tuple[FirstBeats, str | None, list[Exclusions]]:
-    """Return the recording's labelled beats, divided by time, whose they were in training, and what was excluded."""
+    """Return the labelled beats divided by time, the client with the same recording, and the exclusions."""
     cut = read_beats(record, options, annotated=True)
     labelled = cut.labelled(cohort.labels)
     first = first_beats(
@@ -261,12 +265,12 @@ def _first_beats(
 
 
 def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
-    """Return the client who trained on one of these very files, whatever they are called now."""
+    """Return the client that was trained on one of these files, compared by content."""
     read = {sha256(file) for file in files}
-    whose = {name: client.id for client in cohort.federation for name in client.records}
+    client_of_record = {name: client.id for client in cohort.federation for name in client.records}
     for record in cohort.meta["records"]:
-        if record["name"] in whose and read & set(record["sha256"].values()):
-            return whose[record["name"]]
+        if record["name"] in client_of_record and read & set(record["sha256"].values()):
+            return client_of_record[record["name"]]
     return None
 
 
@@ -276,26 +280,26 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipelin
         raise OptionError(
             "--class-mix",
             f"a run of {run.method.name}",
-            "one of a method that makes models from class mixes",
+            "a method that makes models from class mixes",
             "train with --method fed-rod-hyper, or pass --minutes",
         )
     return chain
 
 
 def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Pipeline) -> dict[str, Any]:
-    kept = (run.client_state(state, client.index) for client in cohort.federation)
-    everyone = run.method.global_model(state.server, kept, "ensemble")
+    client_states = (run.client_state(state, client.index) for client in cohort.federation)
+    everyone = run.method.global_model(state.server, client_states, "ensemble")
     return compare(run, first, {"global": everyone, "personal": chain})
 
 
 def _model(
     name: str, chain: Pipeline, cohort: Cohort, first: FirstBeats | None, scores: dict[str, Any], *, rr: bool
 ) -> PatientModel:
-    """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
+    """Return the patient's entry for the bundle; without a recording, the graphs are checked on beats of the cohort."""
     if first is None:
         return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
     counts = first.data.class_counts(0).tolist()
-    classes = tuple(one for one, count in zip(cohort.classes, counts, strict=True) if count)
+    classes = tuple(name_of_class for name_of_class, count in zip(cohort.classes, counts, strict=True) if count)
     return PatientModel(name, name, chain, first.some(PARITY_BEATS), scores, classes)
 
 
@@ -313,10 +317,10 @@ def _learned_from(
 
 
 def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return (classes,) numbers, not all 0, of a mapping, a JSON object or CSV lines ``class,number``.
+    """Return (classes,) numbers, not all 0, from a mapping, a JSON object or CSV lines ``class,number``.
 
     Raises:
-        OptionError: it cannot be read, names a class that is none, or holds a number below 0.
+        OptionError: it cannot be read, or has an unknown class or a negative number.
     """
     example = {classes[0]: 0.9, classes[-1]: 0.1}
     expected = f"JSON such as {json.dumps(example)}, or CSV lines CLASS,NUMBER"
@@ -345,6 +349,6 @@ def _pairs(text: str) -> list[tuple[str, float]]:
         return [(str(name), float(value)) for name, value in parse_json(text).items()]
     rows = [row for row in csv.reader(text.splitlines()) if row]
     rows = rows[1:] if rows and rows[0][0] == "class" else rows
-    if other := next((row for row in rows if len(row) != 2), None):
-        raise ValueError(f"a line is {','.join(other)!r:.60}")
+    if bad_row := next((row for row in rows if len(row) != 2), None):
+        raise ValueError(f"a line is {','.join(bad_row)!r:.60}")
     return [(name.strip(), float(value)) for name, value in rows]

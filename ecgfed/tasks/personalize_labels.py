@@ -1,5 +1,6 @@
-"""``personalize --labels``: a recording and a few labels in; the patient's own model in a bundle, and a label for every
-beat of the recording out. No run is needed: it begins from the model in the package, or from any bundle's.
+"""``personalize --labels``: make a personal model from a recording and a few labels, and label all its beats.
+
+No run is needed: training starts from the model in the package or from the model of a bundle.
 """
 
 from collections.abc import Sequence
@@ -19,10 +20,10 @@ from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.base import Personal
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.domain.beats.path import BeatOptions
-from ecgfed.domain.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.domain.labels.contested import contested
 from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
+from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
 from ecgfed.domain.record.leads import NameMatch, best_match, lead_list
 from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
@@ -33,18 +34,18 @@ from ecgfed.exports.bundles.weights import GlobalModel, check_weights, global_mo
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.exports.device.signatures import Signer
+from ecgfed.tasks.cross_validation import FOLDS, CrossValidation, Learner, cross_validate, training_beats
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
-from ecgfed.tasks.own_files import OwnLabels, own_targets
-from ecgfed.tasks.own_labels import Answered, at_beats, read_marks
-from ecgfed.tasks.own_model import OwnModel, held_dict
-from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned_beats
+from ecgfed.tasks.label_personalization import LabelPersonalization, cross_validation_dict
+from ecgfed.tasks.matched_labels import MatchedLabels, match_labels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import refuse_synthetic, took_part
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
+from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_files
 from ecgfed.tasks.records import open_for_model, recording_digests
 
-#: How a patient's model is made where nobody says.
+#: Default personalization method.
 DEFAULT_PERSONAL = "partway"
 
 
@@ -71,36 +72,37 @@ def personalize_labels(
     force: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
-) -> OwnModel:
-    """Make a patient's own model from a few labels of a recording, and label all its beats. Not for diagnosis.
+) -> LabelPersonalization:
+    """Train a personal model on a few labels of a recording, and label all its beats. Not for diagnosis.
 
-    Each label goes to all beats of its group; the model learns from these. Labels are held back in turn to see what
-    it is worth: it is exported only where neither the global model nor one from scratch had more of them right.
+    Each label is propagated to all beats of its group, on which the model is trained. Cross-validation decides which
+    model is exported: the personal model only if neither the global model nor a model from scratch predicts more
+    labels correctly.
 
     Args:
         recording: a recording, or its file.
-        out: the bundle folder to make: the given bundle's, with this patient's model.
-        labels: the table that ``ecgfed label`` saves, a WFDB annotation, or a table of marks.
-        bundle: whose global model is begun from, default the model in the package.
-        minutes: only labels of the first minutes count, and only their beats are put into groups; default all.
+        out: the bundle folder to make: a copy of ``bundle`` with this patient's model.
+        labels: the table saved by ``ecgfed label``, a WFDB annotation, or a table of annotations.
+        bundle: the bundle whose global model is the starting point; default the model in the package.
+        minutes: use the labels and group the beats of the first minutes only; default all.
         patient: name of the model in the bundle; default the recording's.
-        personal: how the model is made, a name of ``ecgfed.core.personal``.
-        beats: folder for the recording's own labels; default ``OUT-beats``.
+        personal: the personalization method, a name of ``ecgfed.core.personal``.
+        beats: folder for the propagated labels; default ``OUT-beats``.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        mains_hz: mains frequency at the place of recording, 50 or 60 Hz, for detectors that use it; None means 60.
         annotator: suffix of the annotation file, for annotated peaks.
-        how: what a CSV or NumPy file leaves open.
-        seed: of the groups, the training and the parts that are held back; that of ``label``.
+        how: options for reading CSV and NumPy files, which lack this metadata.
+        seed: seed of the groups, the training and the folds; use the seed of ``label``.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
-        trusted: public keys (PEM files), one of which has to have signed the given bundle; None takes any.
-        force: begin from a model of synthetic patients for other recordings too.
+        trusted: public keys (PEM files), one of which must have signed ``bundle``; None accepts any bundle.
+        force: start from a model trained on synthetic patients for other recordings, too.
         overwrite: replace ``out``, the files in ``beats``, and a patient of this name.
         progress: receives progress, notes and warnings.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; nothing is written.
+        EcgfedError: an invalid argument or input, as a single line; nothing is written.
 
     Examples:
         >>> import ecgfed
@@ -108,67 +110,65 @@ def personalize_labels(
         >>> ecgfed.personalize_labels(
         ...     "strangers-records/demo01", "own", labels="strangers-records/demo01.atr", patient="new"
         ... )  # doctest: +ELLIPSIS
-        OwnModel('new': ... labels -> ... beats; ...)
+        LabelPersonalization('new': ... labels -> ... beats; ...)
     """
-    made = _check(personal, seed)
+    personal_method = _check(personal, seed)
     options = BeatOptions(
         () if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
     )
-    asked = _asked(
+    request = _opened_request(
         recording, Path(out), Path(labels), opened_bundle(bundle, trusted), options, patient, beats, overwrite
     )
-    refuse_synthetic(asked.bundle, asked.recording, force=force)
+    refuse_synthetic(request.bundle, request.recording, force=force)
     signer = None if sign is None else Signer(sign)
-    marks = read_marks(asked.labels, asked.recording)
-    grouped = grouped_beats(asked.recording, options, asked.bundle, minutes=minutes, seed=seed, progress=progress)
-    answered = at_beats(marks, asked.labels, grouped, minutes)
-    learner = _learner(grouped, asked.start, answered, made, seed)
-    excluded = [grouped.excluded, channels_excluded([asked.recording])]
+    file_labels = read_label_file(request.labels, request.recording)
+    grouped = grouped_beats(request.recording, options, request.bundle, minutes=minutes, seed=seed, progress=progress)
+    user_labels = match_labels(file_labels, request.labels, grouped, minutes)
+    learner = _learner(grouped, request.start, user_labels, personal_method, seed)
+    excluded = [grouped.excluded, channels_excluded([request.recording])]
     report_exclusions(excluded, progress)
-    warnings = _doubts(grouped, answered, learner)
+    warnings = _model_warnings(grouped, user_labels, learner)
     for text in warnings:
         progress.warn(text)
-    choice = _chosen(learner, grouped, answered, progress)
-    enough = judge(grouped.groups, answered.label)
-    confirm = contested(grouped.groups, answered.label, answered.confirmed)
-    for text in (suspicions := _suspicions(grouped, answered, choice)):
+    choice = _choose_model(learner, grouped, user_labels, progress)
+    enough = judge(grouped.groups, user_labels.label)
+    confirm = contested(grouped.groups, user_labels.label, user_labels.confirmed)
+    for text in (label_warnings := _label_warnings(grouped, user_labels, choice)):
         progress.warn(text)
-    own = _written(asked, grouped, answered, learner, choice, signer)
-    if asked.bundle.signature is not None and signer is None:
-        progress.note(
-            "The bundle is another one now, and not signed: the signature of the one it began from does not hold."
-        )
-    about = {
-        "record": asked.recording.name,
-        "recording": recording_id(asked.recording),
-        "lead": asked.recording.lead,
-        "personal": made.name,
+    propagated = _write(request, grouped, user_labels, learner, choice, signer)
+    if request.bundle.signature is not None and signer is None:
+        progress.note("The new bundle is not signed: the signature of the original bundle is not valid for it.")
+    metadata = {
+        "record": request.recording.name,
+        "recording": recording_id(request.recording),
+        "lead": request.recording.lead,
+        "personal": personal_method.name,
         "minutes": minutes,
         "seed": seed,
-        "started_from": name_of(asked.bundle.path),
-        "warnings": [*warnings, *suspicions],
+        "started_from": name_of(request.bundle.path),
+        "warnings": [*warnings, *label_warnings],
         "excluded": excluded_as_json(excluded),
         "groups_trusted": choice.groups_trusted,
     }
-    return OwnModel(
-        asked.name,
-        open_bundle(asked.out),
-        own,
-        answered,
-        choice.kept,
+    return LabelPersonalization(
+        request.name,
+        open_bundle(request.out),
+        propagated,
+        user_labels,
+        choice.exported,
         choice.checked,
         choice.unchecked,
         enough,
         confirm,
-        tuple(asked.targets),
-        about,
+        tuple(request.targets),
+        metadata,
         grouped.beats.r_samples,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What was asked for, as far as it can be refused before any work."""
+class PersonalizeRequest:
+    """Inputs and outputs, checked before any work is done."""
 
     recording: AnyRecording
     out: Path
@@ -180,7 +180,7 @@ class _Asked:
     overwrite: bool
 
 
-def _asked(
+def _opened_request(
     recording: AnyRecording | Path | str,
     out: Path,
     labels: Path,
@@ -189,52 +189,54 @@ def _asked(
     patient: str | None,
     beats: Path | str | None,
     overwrite: bool,
-) -> _Asked:
-    """Open what is to be read, and refuse what could not be written in the end."""
+) -> PersonalizeRequest:
+    """Open the inputs and check the outputs."""
     start = global_model(bundle)
     opened = open_for_model(recording, bundle.leads, options.leads or None, how=options.how)
     name = opened.name if patient is None else patient
     if fault := name_problem(name):
-        found = f"{name!r:.100} {fault}"
-        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
+        problem = f"{name!r:.100} {fault}"
+        raise OptionError("--patient", problem, "a name that can be a file's", "name the personal model with it")
     check_extension(bundle, out, name, overwrite=overwrite)
-    targets = own_targets(_beats_folder(out, beats), opened)
+    targets = propagated_label_files(_beats_folder(out, beats), opened)
     check_free(targets, [*opened.files, labels], overwrite=overwrite, option="--beats")
-    return _Asked(opened, out, labels, bundle, start, name, targets, overwrite)
+    return PersonalizeRequest(opened, out, labels, bundle, start, name, targets, overwrite)
 
 
 def _check(personal: str, seed: int) -> Personal:
-    """Refuse what needs no file to be refused; return how the model is made."""
-    made = personal_by_name(personal)
-    if made is None:
-        raise OptionError(f"--personal {FROM_METHOD}", "needs a run", "one that labels are enough for", "leave it out")
+    """Check the arguments that need no file; return the personalization method."""
+    method = personal_by_name(personal)
+    if method is None:
+        raise OptionError(f"--personal {FROM_METHOD}", "needs a run", "a method that needs labels only", "leave it out")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("--seed", f"{seed!r:.40}", "a whole number, 0 or more")
-    return made
+    return method
 
 
 def _beats_folder(out: Path, beats: Path | str | None) -> Path:
-    """Return the folder of the recording's own labels; not inside the bundle, which holds what its manifest names."""
+    """Return the folder for the propagated labels; it may not be inside the bundle, whose files the manifest lists."""
     folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
     if out.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise OptionError("--beats", f"{folder} is inside the bundle {out}", "another folder")
-    if file := next((one for one in (folder, *folder.parents) if one.exists() and not one.is_dir()), None):
-        raise OptionError("--beats", f"{file} is a file", "a folder for the recording's own labels", "name another")
+    if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
+        raise OptionError("--beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
     return folder
 
 
-def _learner(grouped: GroupedBeats, start: GlobalModel, answered: Answered, how: Personal, seed: int) -> Learner:
-    """Cut the beats that are learned from, and see that the weights answer them as the bundle's graphs do.
+def _learner(
+    grouped: GroupedBeats, start: GlobalModel, user_labels: MatchedLabels, how: Personal, seed: int
+) -> Learner:
+    """Cut the beats for training, and check that the weights and the graphs of the bundle agree on them.
 
     Raises:
-        BundleError: they do not.
+        BundleError: they disagree.
         RecordError: no label has a class of the bundle.
     """
     bundle = grouped.bundle
-    if not (set(answered.label.values()) & set(bundle.labels.symbols)):
-        said = ", ".join(answered.counts)
-        raise RecordError("--labels", f"are {said} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}")
-    beats = learned_beats(grouped, answered.label)
+    if not (set(user_labels.label.values()) & set(bundle.labels.symbols)):
+        symbols = ", ".join(user_labels.counts)
+        raise RecordError("--labels", f"are {symbols} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}")
+    beats = training_beats(grouped, user_labels.label)
     counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
     everyone = everyone if everyone.sum() > 0 else torch.ones(len(bundle.classes))
@@ -243,152 +245,165 @@ def _learner(grouped: GroupedBeats, start: GlobalModel, answered: Answered, how:
     return learner
 
 
-def _doubts(grouped: GroupedBeats, answered: Answered, learner: Learner) -> list[str]:
-    """Return what to keep in mind beside the model, a sentence each."""
-    found = []
-    if answered.apart:
-        found.append(f"labels at no beat that was found, or at one that has a label, are left out: {answered.apart:,}")
-    if answered.later:
-        found.append(f"labels past the first minutes are left out: {answered.later:,}")
+def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: Learner) -> list[str]:
+    """Return warnings about the labels and the global model, a sentence each."""
+    warnings = []
+    if user_labels.unmatched:
+        warnings.append(f"labels without a beat of their own are ignored: {user_labels.unmatched:,}")
+    if user_labels.past_minutes:
+        warnings.append(f"labels after the first minutes are ignored: {user_labels.past_minutes:,}")
     name, likeness = best_match(grouped.bundle.leads, grouped.beats.recording.lead)
     if likeness == NameMatch.OTHER:
-        found.append(f"lead {grouped.beats.recording.lead} is not {name}, which the global model was trained on")
-    if silent := len(answered.without_signal):
+        warnings.append(f"lead {grouped.beats.recording.lead} is not {name}, which the global model was trained on")
+    if silent := len(user_labels.without_signal):
         lead = grouped.beats.recording.lead
-        found.append(f"labels at beats without a signal in {lead} are of these beats alone: {silent:,}")
+        warnings.append(f"labels at beats without a signal in {lead} are not propagated: {silent:,}")
     of_no_class = {
         symbol: count
-        for symbol, count in answered.counts.items()
+        for symbol, count in user_labels.counts.items()
         if symbol not in learner.labels.symbols and symbol not in (NO_BEAT, CANNOT_TELL)
     }
     if of_no_class:
-        said = ", ".join(f"{count:,} {symbol}" for symbol, count in of_no_class.items())
-        found.append(f"the bundle has no class for {said}: the beats keep these labels, no model learns them")
+        counts = ", ".join(f"{count:,} {symbol}" for symbol, count in of_no_class.items())
+        warnings.append(f"the bundle has no class for {counts}: the beats keep these labels, no model learns them")
     if took_part(grouped.bundle, grouped.beats.recording):
-        found.append("the global model was trained on this very recording: on a new patient it would do less well")
-    return found
+        warnings.append("the global model was trained on this very recording: on a new patient it would do less well")
+    return warnings
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
-    """Which model a patient gets, and why."""
+class _ExportChoice:
+    """The model to export, and its cross-validation."""
 
-    kept: str
+    exported: str
     chain: Pipeline
-    checked: HeldBack | None
+    checked: CrossValidation | None
     unchecked: str
 
     @property
     def groups_trusted(self) -> bool:
-        """Whether beats take their group's label: not where the groups found clearly fewer of the labels held back than
-        the global model, nor where nothing was held back. Then a label is of its own beat alone."""
+        """Whether labels are propagated in groups: only after a cross-validation in which the groups are not clearly
+        worse than the global model. Otherwise a label is used for its own beat only.
+        """
         if self.checked is None:
             return False
         right = self.checked.right
-        return right["global"] - right["groups"] <= _CLEARLY * self.checked.labels
+        return right["global"] - right["groups"] <= _MAX_GROUP_LOSS * self.checked.labels
 
 
-#: Groups that find so much fewer of the labels than the global model, as a share of the labels, are not trusted: labels
-#: held back are the hardest for groups, each being of another one.
-_CLEARLY = 0.1
-#: Warned of: the global model has no more than this share of the labels right, or more than that share of the beats
-#: would be no beats.
-_STRANGE, _MANY = 1 / 3, 0.2
+#: Maximum lead of the global model over the groups, as a share of the labels, at which groups are trusted. Labels of a
+#: test fold are the hardest ones for groups, since each belongs to another group.
+_MAX_GROUP_LOSS = 0.1
+#: Limits for warnings: share of labels on which the global model agrees at most; share of beats labelled as no beat.
+_MAX_AGREED, _MAX_NO_BEAT = 1 / 3, 0.2
 
 
-def _suspicions(grouped: GroupedBeats, answered: Answered, choice: _Choice) -> list[str]:
-    """Return what makes the labels themselves doubtful, a sentence each."""
-    found, checked = [], choice.checked
-    if checked is not None and checked.right["global"] <= _STRANGE * checked.labels:
+def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _ExportChoice) -> list[str]:
+    """Return warnings about implausible labels, a sentence each."""
+    warnings, checked = [], choice.checked
+    if checked is not None and checked.right["global"] <= _MAX_AGREED * checked.labels:
         agreed = f"the global model says the same of {checked.right['global']} of {count_of(checked.labels, 'label')}"
-        found.append(f"{agreed}: look whether the labels are right, and of this recording")
+        warnings.append(f"{agreed}: check that the labels are correct and belong to this recording")
     if checked is not None and not choice.groups_trusted:
-        found.append(
-            "the groups found fewer of the labels held back than the global model: beats without a label of their own "
-            "keep the model's; are the labels right, and of beats that 'ecgfed label' asked for?"
+        warnings.append(
+            "the groups predicted fewer of the labels held back than the global model, so beats without a label keep "
+            "the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
         )
-    none = int((spread(grouped.groups, answered.label)[0] == NO_BEAT).sum())
-    if none > _MANY * grouped.grouped:
-        found.append(f"{none:,} of {grouped.grouped:,} beats would be no beats by these labels ({NO_BEAT})")
-    return found
+    no_beats = int((spread(grouped.groups, user_labels.label)[0] == NO_BEAT).sum())
+    if no_beats > _MAX_NO_BEAT * grouped.grouped:
+        warnings.append(f"{no_beats:,} of {grouped.grouped:,} beats would be no beats by these labels ({NO_BEAT})")
+    return warnings
 
 
-def _chosen(learner: Learner, grouped: GroupedBeats, answered: Answered, progress: ProgressReporter) -> _Choice:
-    """Make the model that answered most of the labels held back; the global one where nobody can know."""
+def _choose_model(
+    learner: Learner, grouped: GroupedBeats, user_labels: MatchedLabels, progress: ProgressReporter
+) -> _ExportChoice:
+    """Train the best model by cross-validation; the global model if there are too few labels for it."""
 
-    def told(done: int, total: int) -> None:
-        progress.update("checks", done, total)
+    def on_progress(completed: int, total: int) -> None:
+        progress.update("checks", completed, total)
 
-    checked = held_back(learner, answered.label, grouped.answers.label, told)
-    classes = {learner.labels.symbols[one] for one in answered.label.values() if one in learner.labels.symbols}
+    checked = cross_validate(learner, user_labels.label, grouped.predictions.label, on_progress)
+    classes = {
+        learner.labels.symbols[symbol] for symbol in user_labels.label.values() if symbol in learner.labels.symbols
+    }
     if checked is None:
-        said = (
-            f"with fewer than {PARTS} labels nothing shows that a personal model is better: the global model stands in"
+        reason = (
+            f"with fewer than {FOLDS} labels nothing shows that a personal model is better: the global model stands in"
         )
-        return _Choice("global", learner.start.chain, None, said)
+        return _ExportChoice("global", learner.start.chain, None, reason)
     unchecked = ""
     if len(classes) == 1:
         unchecked = f"only {min(classes)} was labelled: how well the model tells other classes could not be checked"
-    own = learner.own_beats(answered.label)
-    assert own is not None  # a label has a class
+    patient_beats = learner.patient_beats(user_labels.label)
+    assert patient_beats is not None  # at least one label has a class
     chain = learner.start.chain
     if checked.best != "global":
-        chain = learner.personal(own) if checked.best == "personal" else learner.scratch(own)
-    return _Choice(checked.best, chain, checked, unchecked)
+        chain = learner.personal(patient_beats) if checked.best == "personal" else learner.from_scratch(patient_beats)
+    return _ExportChoice(checked.best, chain, checked, unchecked)
 
 
-def _written(
-    asked: _Asked, grouped: GroupedBeats, answered: Answered, learner: Learner, choice: _Choice, signer: Signer | None
-) -> OwnLabels:
-    """Write the bundle and the recording's own labels, and return these."""
-    bundle, learned = learner.labels, choice.kept != "global"
-    there = {bundle.symbols[one] for one in answered.label.values() if one in bundle.symbols}
-    classes = tuple(one for one in bundle.classes if one in there) if learned else None
-    model = PatientModel(asked.name, asked.name, choice.chain, learner.some(PARITY_BEATS), None, classes)
-    facts = {
-        "personal": learner.how.name if choice.kept == "personal" else choice.kept,
-        "labels": answered.counts,
-        "held_back": None if choice.checked is None else held_dict(choice.checked),
-        **({"recordings": recording_digests(asked.recording)} if learned else {}),
+def _write(
+    request: PersonalizeRequest,
+    grouped: GroupedBeats,
+    user_labels: MatchedLabels,
+    learner: Learner,
+    choice: _ExportChoice,
+    signer: Signer | None,
+) -> PropagatedLabels:
+    """Write the bundle and the propagated labels; return the labels."""
+    bundle, learned = learner.labels, choice.exported != "global"
+    labelled_classes = {bundle.symbols[name] for name in user_labels.label.values() if name in bundle.symbols}
+    classes = tuple(name for name in bundle.classes if name in labelled_classes) if learned else None
+    model = PatientModel(request.name, request.name, choice.chain, learner.some(PARITY_BEATS), None, classes)
+    metadata = {
+        "personal": learner.how.name if choice.exported == "personal" else choice.exported,
+        "labels": user_labels.counts,
+        "held_back": None if choice.checked is None else cross_validation_dict(choice.checked),
+        **({"recordings": recording_digests(request.recording)} if learned else {}),
     }
-    net, again = asked.start.net, asked.overwrite
-    with extended_bundle(asked.bundle, asked.out, model, net, metadata=facts, signer=signer, overwrite=again) as made:
-        own = _own_labels(grouped, answered, made, asked.name, groups=choice.groups_trusted)
-        write_together(dict(zip(asked.targets, (own.annotation(), own.table()), strict=True)))
-    return own
+    net, overwrite = request.start.net, request.overwrite
+    with extended_bundle(
+        request.bundle, request.out, model, net, metadata=metadata, signer=signer, overwrite=overwrite
+    ) as extended:
+        propagated = _propagate(grouped, user_labels, extended, request.name, groups=choice.groups_trusted)
+        write_together(dict(zip(request.targets, (propagated.annotation(), propagated.table()), strict=True)))
+    return propagated
 
 
-def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patient: str, *, groups: bool) -> OwnLabels:
-    """Say what each beat of the recording is: as its answered beat's label says, else as the patient's model does.
+def _propagate(
+    grouped: GroupedBeats, user_labels: MatchedLabels, bundle: Bundle, patient: str, *, groups: bool
+) -> PropagatedLabels:
+    """Return a label for each beat: that of the labelled beat in its group, otherwise that of the personal model.
 
-    Without ``groups`` a label is of its own beat alone.
+    Without ``groups``, a label is used for its own beat only.
     """
     beats, count = grouped.all_beats, len(grouped.all_beats.r_samples)
-    found = bundle.classifier(patient).classify_blocks(beats.blocks())
+    predictions = bundle.classifier(patient).classify_blocks(beats.blocks())
     classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
-    model = np.where(found.classified, classes[found.label], found.override)
+    model = np.where(predictions.classified, classes[predictions.label], predictions.override)
     symbol, origin = model.copy(), np.full(count, -1, np.int64)
     source = np.full(count, "model", dtype="<U9")
-    names, from_beat = spread(grouped.groups, answered.label)
-    told = np.flatnonzero(names != CANNOT_TELL)
+    names, from_beat = spread(grouped.groups, user_labels.label)
+    labelled = np.flatnonzero(names != CANNOT_TELL)
     if not groups:
-        told = np.intersect1d(told, np.array(sorted(answered.label), dtype=np.int64))
-    at = grouped.rows[told]
-    symbol[at], origin[at], source[at] = names[told], grouped.beats.r_samples[from_beat[told]], "group"
-    seen = [int(grouped.rows[beat]) for beat, label in answered.label.items() if label != CANNOT_TELL]
-    for beat, label in answered.without_signal.items():
+        labelled = np.intersect1d(labelled, np.array(sorted(user_labels.label), dtype=np.int64))
+    at = grouped.rows[labelled]
+    symbol[at], origin[at], source[at] = names[labelled], grouped.beats.r_samples[from_beat[labelled]], "group"
+    by_person = [int(grouped.rows[beat]) for beat, label in user_labels.label.items() if label != CANNOT_TELL]
+    for beat, label in user_labels.without_signal.items():
         if label != CANNOT_TELL:
             symbol[beat], origin[beat] = label, beats.r_samples[beat]
-            seen.append(beat)
-    source[seen] = "clinician"
-    return OwnLabels(
+            by_person.append(beat)
+    source[by_person] = "clinician"
+    return PropagatedLabels(
         beats.recording,
         beats.r_samples,
         symbol,
         source,
         origin,
         model,
-        _uncertain(bundle, found.label, found.low_confidence, symbol, source),
+        _uncertain(bundle, predictions.label, predictions.low_confidence, symbol, source),
     )
 
 
@@ -399,7 +414,7 @@ def _uncertain(
     symbol: NDArray[np.str_],
     source: NDArray[np.str_],
 ) -> NDArray[np.bool_]:
-    """Say which labels to doubt: of a group where the model says another class, of the model where it is unsure."""
+    """Return uncertain labels: propagated ones that the model contradicts, and the model's at low confidence."""
     of_group = bundle.labels.encode(symbol)
-    otherwise = (of_group >= 0) & (of_group != label)
-    return np.asarray(((source == "group") & otherwise) | ((source == "model") & uncertain))
+    disagrees = (of_group >= 0) & (of_group != label)
+    return np.asarray(((source == "group") & disagrees) | ((source == "model") & uncertain))

@@ -32,7 +32,7 @@ from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
-from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_recording
+from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, mismatched_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
@@ -336,7 +336,7 @@ def _by_file(
     """Return a file's labels, and a bundle's model as second reader of the same beats."""
     labelled = by_file(path, marks, recording)
     peaks = detected_peaks(recording, quality)
-    mismatch = tuple(other_recording(path, labelled.sample, peaks, recording, quality))
+    mismatch = tuple(mismatched_recording(path, labelled.sample, peaks, recording, quality))
     confirmed, unlike = confirmed_labels(
         path, labelled.sample, peaks, recording, pause_s=rules.pause_s, unmarked=labelled.unmarked
     )

@@ -12,7 +12,7 @@ from ecgfed.domain.beats.intervals import unmarked_spans
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
-from ecgfed.domain.labels.answers import column_names
+from ecgfed.domain.labels.user_labels import column_names
 from ecgfed.domain.record.annotations import end_note, read_csv_annotation
 from ecgfed.domain.record.checks import check_heart_rate
 from ecgfed.domain.record.reader import FORMATS, named_errors
@@ -21,7 +21,7 @@ from ecgfed.domain.record.wfdb_files import read_annotation_file
 from ecgfed.domain.signal.flutter import FLUTTER
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.tasks.labels_checked import SPREAD, models_labels
+from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
 from ecgfed.tasks.prediction_warnings import model_warnings
 from ecgfed.tasks.progress import ProgressReporter
@@ -216,13 +216,13 @@ def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
     return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
 
 
-def read_labels(path: Path, recording: AnyRecording, *, whole: bool = True) -> Annotation:
+def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -> Annotation:
     """Read a file of labels: a WFDB annotation, or a table with ``sample`` or ``time_s``, and ``symbol``.
 
     Args:
         path: the file.
         recording: the recording that it labels.
-        whole: the file labels all beats: implausible heart rates are refused.
+        complete: the file labels all beats: implausible heart rates are refused.
 
     Raises:
         RecordError: the file cannot be read, reaches past the recording, or marks no beat.
@@ -239,7 +239,7 @@ def read_labels(path: Path, recording: AnyRecording, *, whole: bool = True) -> A
     beats = annotation.beats()
     if not len(beats.sample):
         raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")
-    if whole:
+    if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation
 
@@ -266,7 +266,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     number = {code: at for at, code in enumerate(codes)}
     label = np.array([number[code] for code in symbol.tolist()], np.int64)
     unmarked = tuple(unmarked_spans(marks, recording.samples))
-    doubtful, warnings = models_labels(path, marks) or (None, ())
+    doubtful, warnings = model_labels(path, marks) or (None, ())
     provisional = bool(warnings)
     wrote = ", a model wrote" if provisional and warnings[0][0] != SPREAD else ""
     if unmarked:

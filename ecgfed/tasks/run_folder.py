@@ -1,4 +1,4 @@
-"""The folder a training writes into: one process at a time, and nothing half made is left, whatever happens."""
+"""The output folder of a training: locked for one process, and never left with a partial run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,42 +14,42 @@ from ecgfed.core.runs.checkpoint import CheckpointStore
 from ecgfed.core.runs.document import CHECKPOINT, PROGRESS
 from ecgfed.core.runs.run import FILE_NAME, Run, is_interrupted_write
 
-#: What shows that a run has saved a round.
+#: File that exists once a run has saved a round.
 _SAVED = f"{CHECKPOINT}/{PROGRESS}"
 
 
 class RunFolder:
-    """The folder of a run that is being made or gone on with; held by this process.
+    """The folder of a run that is created or continued, locked by this process.
 
     Args:
         out: the folder.
-        resume: the run is there and goes on.
-        overwrite: a run that is there may be replaced.
+        resume: continue the existing run.
+        overwrite: replace an existing run.
     """
 
     def __init__(self, out: Path, *, resume: bool, overwrite: bool) -> None:
         self.out, self.overwrite = out, overwrite
         self.resume = resume
-        self.asked, self.saved = (_bytes(out / FILE_NAME), _bytes(out / _SAVED)) if resume else (None, None)
+        self.document, self.saved = (_bytes(out / FILE_NAME), _bytes(out / _SAVED)) if resume else (None, None)
         self.was_there = out.exists()
         self.was_empty = not self.was_there or (out.is_dir() and all(map(is_interrupted_write, out.iterdir())))
         self.replaced = False
 
     def create(self, make: Callable[[Path], Run]) -> Run:
-        """Make the run; one that is to be replaced is put aside, and goes when the new one has saved a round.
+        """Create the run; a replaced run is moved aside, and removed when the new one has saved a round.
 
         Args:
             make: writes a new run into a folder.
 
         Raises:
-            OptionError: what would be replaced is no run.
-            RunError, StorageError: as ``make``; nothing has changed.
+            OptionError: the folder to be replaced is not a run.
+            RunError, StorageError: as ``make``; nothing was changed.
         """
         if not self.overwrite or self.was_empty or not self.out.is_dir():
             return make(self.out)
         if not (self.out / FILE_NAME).is_file():
             raise OptionError(
-                "--overwrite", f"{self.out} is no run", "a folder with a run.json", "choose another --out"
+                "--overwrite", f"{self.out} is not a run", "a folder with a run.json", "choose another --out"
             )
         new = backup_path(self.out)
         remove(new)
@@ -60,24 +60,24 @@ class RunFolder:
             raise
         try:
             swap_folders(new, self.out.resolve())
-        except OSError as problem:  # what lies aside now may be the old one: it is left for ``recover``
-            found = f"could not be replaced ({problem.strerror or problem})"
-            raise StorageError(self.out, found, action="choose another --out") from problem
+        except OSError as error:  # the backup may be the old run: it is left for ``recover``
+            problem = f"could not be replaced ({error.strerror or error})"
+            raise StorageError(self.out, problem, action="choose another --out") from error
         self.replaced = True
         return replace(run, path=self.out)
 
     def undo(self) -> None:
-        """Take away a run that saved no round, and bring back the one it was to replace, or what it was to do."""
+        """Remove a run that saved no round, and restore the run it replaced, or the document of the continued run."""
         if self.resume:
-            no_round_more = _bytes(self.out / _SAVED) == self.saved
-            if self.asked is not None and no_round_more and _bytes(self.out / FILE_NAME) != self.asked:
-                write_bytes(self.out / FILE_NAME, self.asked)
+            no_new_round = _bytes(self.out / _SAVED) == self.saved
+            if self.document is not None and no_new_round and _bytes(self.out / FILE_NAME) != self.document:
+                write_bytes(self.out / FILE_NAME, self.document)
             return
         if CheckpointStore(self.out).exists():
             return
         if self.replaced:
             recover_locked(self.out, _SAVED)
-            if backup_path(self.out).is_dir():  # the one before had not saved a round either
+            if backup_path(self.out).is_dir():  # the previous run had not saved a round either
                 with suppress(OSError):
                     swap_folders(backup_path(self.out), self.out.resolve())
                     remove(backup_path(self.out))
@@ -89,16 +89,16 @@ class RunFolder:
                     self.out.rmdir()
 
     def tidy(self) -> None:
-        """Remove the run that was replaced, when the new one has saved a round."""
+        """Remove the replaced run once the new one has saved a round."""
         old = backup_path(self.out)
         if old.is_dir() and CheckpointStore(self.out).exists():
-            with suppress(OSError):  # the new one must be on the disk first
+            with suppress(OSError):  # the new run must be on disk first
                 sync_folder(self.out / CHECKPOINT)
                 remove(old)
 
 
 def _bytes(path: Path) -> bytes | None:
-    """What a document says now; None where it cannot be read, or is a link out of the run."""
+    """Return the content of a file; None if it cannot be read, or is a link out of the run."""
     try:
         check_links(path.parent, [path.name], RunError)
         return read_bounded(path, MAX_JSON_BYTES, RunError)
@@ -108,27 +108,27 @@ def _bytes(path: Path) -> bytes | None:
 
 @contextmanager
 def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolder]:
-    """Hold the folder of a run while the block trains; undo, where it fails before a round was saved, what it made.
+    """Lock the folder of a run while the block trains; undo its changes if it fails before a round was saved.
 
     Args:
         out: the folder.
-        resume: the run is there and goes on.
-        overwrite: a run that is there may be replaced.
+        resume: continue the existing run.
+        overwrite: replace an existing run.
 
     Raises:
-        LockedError: another process trains, goes on with or evaluates the run; nothing has changed.
+        LockedError: another process trains or evaluates the run; nothing was changed.
     """
     with locked(out):
-        recover_locked(out, _SAVED)  # an overwrite was killed
+        recover_locked(out, _SAVED)  # after an interrupted overwrite
         if (out / FILE_NAME).is_file():
             for part in [part for part in out.iterdir() if is_temporary(part) and part.name != LOCK_NAME]:
-                if part.is_file():  # a folder may be somebody's ``evaluate --out``, who is at work
+                if part.is_file():  # a folder may belong to a running ``evaluate --out``
                     remove(part)
-        place = RunFolder(out, resume=resume, overwrite=overwrite)
+        folder = RunFolder(out, resume=resume, overwrite=overwrite)
         try:
-            yield place
-        except BaseException:  # a notebook's stop button, too
-            place.undo()
+            yield folder
+        except BaseException:  # includes KeyboardInterrupt
+            folder.undo()
             raise
         finally:
-            place.tidy()
+            folder.tidy()

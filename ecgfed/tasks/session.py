@@ -1,4 +1,4 @@
-"""One session of training: from the last checkpoint on, to the end or until somebody asks it to stop."""
+"""A training session: from the last checkpoint to the end, or until it is asked to stop."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,16 +22,16 @@ from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.tasks.progress import ProgressReporter, report_exclusions
-from ecgfed.tasks.train_options import Wish
+from ecgfed.tasks.train_options import TrainOptions
 
-#: The run's time is told after so many rounds of a session and so many seconds.
+#: The remaining time is reported after this number of rounds in a session and this time in seconds.
 TIMED_ROUNDS, TIMED_S = 3, 5.0
 
 
 def run_session(
     run: Run,
     cohort: Cohort,
-    wish: Wish,
+    options: TrainOptions,
     *,
     workers: int | None,
     checkpoint_every: int | None,
@@ -39,27 +39,27 @@ def run_session(
     progress: ProgressReporter,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Train the rounds that are left; say before what it costs, and after what there is to know.
+    """Train the remaining rounds; report the cost before and a summary after.
 
     Args:
         run: the run.
         cohort: its cohort.
-        wish: may name another ``device``, ``engine`` or ``slots`` than the run began with.
+        options: may override the ``device``, ``engine`` and ``slots`` of the run.
         workers: as in ``ecgfed.tasks.train.train``.
-        checkpoint_every: as there.
-        tensorboard: as there.
-        progress: as there.
-        should_stop: as there.
+        checkpoint_every: as in ``train``.
+        tensorboard: as in ``train``.
+        progress: as in ``train``.
+        should_stop: as in ``train``.
 
     Raises:
-        EcgfedError: training cannot go on; the last checkpoint is there.
+        EcgfedError: training cannot continue; the last checkpoint is intact.
     """
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
     if (
         isinstance(state.client_states, ClientStates) and state.client_states.small()
-    ):  # else each is read when its client takes part
+    ):  # otherwise each is read when its client participates
         state.client_states.read_all()
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
@@ -67,53 +67,57 @@ def run_session(
             run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
         )
     secret = noise_key(run.path, run.plan)
-    _say_cost(run, data, state.round, progress, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out))
-    compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
+    _report_cost(
+        run, data, state.round, progress, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out)
+    )
+    compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
         data,
         run.plan,
         device=str(compute["device"] or "cpu"),
         engine=str(compute["engine"] or "auto"),
         workers=threads,
-        slots=compute["slots"],  # type: ignore[arg-type]  # a number or None, as run.json and the wish have it
+        slots=compute["slots"],  # type: ignore[arg-type]  # an int or None, as checked for run.json and the options
     ) as engine:
         every = int(run.meta.get("eval_every", 0))
-        watching: list[Callback] = [
+        callbacks: list[Callback] = [
             ValidationScores(run.method, cohort, data, every, threads),
-            WriteHistory(run.path),  # before the checkpoint, so that it is never behind it
+            WriteHistory(run.path),  # before the checkpoint, so that the history never lacks one of its rounds
             SaveCheckpoint(store, checkpoint_every),
-            ProgressCallback(rounds, _Teller(run, data, state.round, progress)),
+            ProgressCallback(rounds, _RoundReporter(run, data, state.round, progress)),
         ]
         if tensorboard is not None:
             from ecgfed.core.runs.tensorboard import WriteTensorBoard
 
-            watching.append(WriteTensorBoard(tensorboard))
+            callbacks.append(WriteTensorBoard(tensorboard))
         clients = NoisedEngine(engine, run.plan, secret)
-        train(run.method, data, run.plan, clients, state, watching, should_stop, secret)
+        train(run.method, data, run.plan, clients, state, callbacks, should_stop, secret)
     if state.round >= rounds:
         for line in lessons(run):
             progress.note(line)
 
 
 def _who_trains(cohort: Cohort, data: TrainingData) -> str:
-    """Count the clients of a training; and the cohort's, where some are held out or have no training beat."""
+    """Describe the number of training clients, and of the cohort's clients if some do not train."""
     if len(data.clients) == len(cohort.clients):
         return count_of(len(data.clients), "client")
-    held_out = sum(client.holdout for client in cohort.clients)
-    without = len(cohort.clients) - held_out - len(data.clients)
-    why = [f"{held_out} held out"] * bool(held_out) + [f"{without} without a training beat"] * bool(without)
+    excluded_clients = sum(client.holdout for client in cohort.clients)
+    without = len(cohort.clients) - excluded_clients - len(data.clients)
+    why = [f"{excluded_clients} held out"] * bool(excluded_clients) + [f"{without} without a training beat"] * bool(
+        without
+    )
     return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({', '.join(why)})"
 
 
-def _say_cost(
-    run: Run, data: TrainingData, done: int, progress: ProgressReporter, who_trains: str, excluded: Exclusions
+def _report_cost(
+    run: Run, data: TrainingData, completed: int, progress: ProgressReporter, who_trains: str, excluded: Exclusions
 ) -> None:
     plan = run.plan
-    if done >= plan.rounds:
+    if completed >= plan.rounds:
         progress.note(f"{run.path} has all its {count_of(plan.rounds, 'round')}.")
         return
-    if done:
-        progress.note(f"Going on after round {done} of {plan.rounds}.")
+    if completed:
+        progress.note(f"Going on after round {completed} of {plan.rounds}.")
     if getattr(run.method.settings, "risk", "") == "meta-bsm":
         progress.warn(
             "risk=meta-bsm pools validation beats of the patients at the server and sends them to every client"
@@ -132,28 +136,28 @@ def _say_cost(
     )
 
 
-class _Teller:
-    """Reports the progress after each round, and once how long the run will take."""
+class _RoundReporter:
+    """Reports the progress after each round, and once the remaining time."""
 
-    def __init__(self, run: Run, data: TrainingData, begun: int, progress: ProgressReporter) -> None:
-        self.run, self.begun, self.reporter = run, begun, progress
+    def __init__(self, run: Run, data: TrainingData, first_round: int, progress: ProgressReporter) -> None:
+        self.run, self.first_round, self.reporter = run, first_round, progress
         self.arithmetic = step_arithmetic(with_meta_set(run.method, data, run.plan.seed), data, run.plan)
-        self.told = False
+        self.time_reported = False
 
     def __call__(self, progress: TrainingProgress) -> None:
         speed, record = progress.rounds_per_s, progress.record
-        done = progress.round - self.begun
-        left_s = remaining_seconds(
+        completed = progress.round - self.first_round
+        remaining_s = remaining_seconds(
             self.arithmetic,
             progress.rounds,
             progress.round,
             1 / speed,
-            max(self.begun, progress.round - progress.timed),
+            max(self.first_round, progress.round - progress.timed),
         )
-        if not self.told and done >= TIMED_ROUNDS and done / speed >= TIMED_S:
-            self.told = True
+        if not self.time_reported and completed >= TIMED_ROUNDS and completed / speed >= TIMED_S:
+            self.time_reported = True
             self.reporter.note(
-                f"About {_minutes(left_s)} from here, at {1 / speed:.2g} s a round now. Ctrl-C saves and stops."
+                f"About {_minutes(remaining_s)} from here, at {1 / speed:.2g} s a round now. Ctrl-C saves and stops."
             )
         self.reporter.update(
             self.run.method.name,
@@ -162,7 +166,7 @@ class _Teller:
             f"{progress.samples_per_s:,.0f} samples/s, "
             f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
             rate=f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round",
-            remaining_s=left_s,
+            remaining_s=remaining_s,
         )
 
 
@@ -173,23 +177,23 @@ def _minutes(value: float) -> str:
 
 
 def lessons(run: Run) -> list[str]:
-    """Return what a user must know of a finished run: scores on validation, classes never predicted, what to try."""
+    """Summarize a finished run: validation scores, classes never predicted, suggestions."""
     lines = read_lines(run.path / HISTORY, run.plan.rounds)
     last = lines[-1]
-    found: dict[str, float | Sequence[str]] = {}
+    latest: dict[str, float | Sequence[str]] = {}
     for line in lines:
-        found |= {name: line[name] for name in ("valid_T_g", "valid_T_p", NEVER_PREDICTED) if name in line}
-    scores = ", ".join(f"{name[6:]} {found[name]:.3f}" for name in ("valid_T_g", "valid_T_p") if name in found)
-    said = [
+        latest |= {name: line[name] for name in ("valid_T_g", "valid_T_p", NEVER_PREDICTED) if name in line}
+    scores = ", ".join(f"{name[6:]} {latest[name]:.3f}" for name in ("valid_T_g", "valid_T_p") if name in latest)
+    summary = [
         f"{run.method.name}: {count_of(run.plan.rounds, 'round')}, {last['passes']:.1f} passes over the training "
         f"examples, loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}; "
         + (f"on validation {scores}." if scores else "validation was not scored (--eval-every 0).")
     ]
-    never = found.get(NEVER_PREDICTED, ())
+    never = latest.get(NEVER_PREDICTED, ())
     if isinstance(never, Sequence) and never:
-        said.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
-    said += describe_privacy_spent(run.plan, last.get("epsilon"))
-    return said + _to_try(run, float(last["passes"]), bool(never))
+        summary.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
+    summary += describe_privacy_spent(run.plan, last.get("epsilon"))
+    return summary + _to_try(run, float(last["passes"]), bool(never))
 
 
 def _to_try(run: Run, passes: float, missing: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""``train``: a cohort in, a run out."""
+"""``train``: train a run on a cohort."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -24,7 +24,7 @@ from ecgfed.tasks.opening import warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
-from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, Wish, default_out, wish_of
+from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, TrainOptions, default_out, resolve_options
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -64,59 +64,59 @@ def train(
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Train one method on a cohort; with nothing else, GRP-FED by its published recipe.
+    """Train a method on a cohort; by default, GRP-FED with its published recipe.
 
-    What is None is the default, or what ``config`` says.
+    None means the value in ``config``, or the default.
 
     Args:
         cohort: an opened cohort, or its folder.
         out: the run folder to make; default ``runs/COHORT-METHOD-sSEED``.
-        method: a name from ``ecgfed methods``, or your own as ``FILE.py:CLASS``; default ``grp-fed``.
-        rounds: communication rounds, in place of ``passes``.
+        method: a name from ``ecgfed methods``, or a custom method as ``FILE.py:CLASS``; default ``grp-fed``.
+        rounds: communication rounds, instead of ``passes``.
         passes: passes over all training beats, on average; default 20, over images 60.
-        local_epochs: a client's passes over its beats in a round, in place of ``local_steps``.
-        local_steps: a client's optimizer steps in a round; default 4.
-        clients_per_round: participants of a round; default all.
-        batch_size: beats of a step; default 16, of images 64.
+        local_epochs: a client's passes over its beats per round, instead of ``local_steps``.
+        local_steps: a client's optimizer steps per round; default 4.
+        clients_per_round: participants per round; default all.
+        batch_size: beats per step; default 16, for images 64.
         rr: feed RR intervals to the net; default on for ECG.
-        net: a net's name; default by modality.
+        net: name of the net; default by modality.
         norm: ``group``, ``batch`` or ``none``; default by net.
-        width: scales the net's channels; default 1.
-        window_share: how much the window counts beside RR features of version 2; default 1. A tenth is better for
-            patients who take no part.
-        seed: decides everything random; default 0.
-        settings: of the method, by name.
-        config: TOML file with these names and a table ``[set]``; what is given here wins.
-        leave_out: ``nothing`` or ``poor-quality``: training beats in bad stretches.
-        aggregation: ``mean``, or what a few malicious clients cannot lead: ``median``, ``trimmed-mean[:SHARE]`` or
+        width: factor for the net's channels; default 1.
+        window_share: weight of the window relative to RR features of version 2; default 1. 0.1 is better for
+            patients outside the training data.
+        seed: random seed; default 0.
+        settings: settings of the method, by name.
+        config: TOML file with these names and a table ``[set]``; arguments take precedence.
+        leave_out: training beats to exclude: ``nothing`` or ``poor-quality``.
+        aggregation: ``mean``, or robust against a few malicious clients: ``median``, ``trimmed-mean[:SHARE]`` or
             ``norm-bound[:NORM]``; default ``mean``.
-        dp_clip: differential privacy a patient: the longest update, L2; default 0, off.
-        dp_noise: the noise's standard deviation over ``dp_clip``.
-        dp_at: where it is added: ``server`` or ``patient``; default ``server``.
+        dp_clip: differential privacy per patient: maximum L2 norm of an update; default 0, off.
+        dp_noise: standard deviation of the noise divided by ``dp_clip``.
+        dp_at: where noise is added: ``server`` or ``patient``; default ``server``.
         device: ``auto``, ``cpu`` or ``cuda``.
         engine: ``auto``, ``threads`` or ``batched``.
-        slots: clients in flight of the batched engine.
-        eval_every: score the validation split every n rounds, 0 never; default twenty times.
-        checkpoint_every: save every n rounds; default as often as costs 2% of the time.
-        tensorboard: write TensorBoard scalars there.
-        resume: go on with the run in ``out``.
+        slots: clients per stack in the batched engine.
+        eval_every: score the validation split every n rounds, 0 for never; default twenty times.
+        checkpoint_every: save every n rounds; default as often as takes 2% of the time.
+        tensorboard: folder for TensorBoard scalars.
+        resume: continue the run in ``out``.
         overwrite: replace the run in ``out``.
-        workers: threads; default one a core.
+        workers: number of threads; default one per core.
         progress: receives progress, notes and warnings.
-        should_stop: asked after every round; True saves and ends the session there.
+        should_stop: called after every round; if it returns True, the session is saved and ends.
 
     Returns:
-        The run; unfinished only where ``should_stop`` said so.
+        The run; unfinished only if ``should_stop`` returned True.
 
     Raises:
-        EcgfedError: in one line, what cannot be used; nothing is left behind, what was there is still there.
+        EcgfedError: an invalid argument or input, as a single line; no new files remain, existing ones are unchanged.
 
     Examples:
         >>> import ecgfed
         >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
         Run('a-run': fedavg, 2 of 2 rounds)
     """
-    given: Wish = {
+    arguments: TrainOptions = {
         "method": method,
         "rounds": rounds,
         "passes": passes,
@@ -140,7 +140,7 @@ def train(
         "dp_noise": dp_noise,
         "dp_at": dp_at,
     }
-    wish, asked = wish_of(given, settings or {}, None if config is None else Path(config))
+    options, method_settings = resolve_options(arguments, settings or {}, None if config is None else Path(config))
     if resume and overwrite:
         raise OptionError("--resume and --overwrite", "both given", "one of them")
     if tensorboard is not None:
@@ -148,16 +148,16 @@ def train(
 
         require_tensorboard()
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
-    folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
-    with run_folder(folder, resume=resume, overwrite=overwrite) as place:
+    folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **options})
+    with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
-            run, opened = _resume(folder, opened, wish, asked, progress)
+            run, opened = _resume(folder, opened, options, method_settings, progress)
         else:
-            run = _create(place, opened, {**DEFAULTS, **wish}, asked)
+            run = _create(target, opened, {**DEFAULTS, **options}, method_settings)
         run_session(
             run,
             opened,
-            wish,
+            options,
             workers=workers,
             checkpoint_every=checkpoint_every,
             tensorboard=None if tensorboard is None else Path(tensorboard),
@@ -177,12 +177,12 @@ def train_seeds(
     should_stop: Callable[[], bool] = lambda: False,
     **options: object,
 ) -> list[Run]:
-    """Train the same once for each seed, into ``OUT/seed-N``; ``evaluate`` then gives mean and standard deviation.
+    """Train once per seed into ``OUT/seed-N``; ``evaluate`` then returns mean and standard deviation.
 
     Args:
         cohort: an opened cohort, or its folder.
-        seeds: the seeds, none twice.
-        out: the folder of the runs. With ``resume``, finished seeds are passed by and missing ones begun.
+        seeds: distinct seeds.
+        out: the folder of the runs. With ``resume``, finished seeds are skipped and missing ones are started.
         progress: as in ``train``.
         should_stop: as in ``train``.
         options: as in ``train``.
@@ -204,18 +204,18 @@ def train_seeds(
         folder = seed_folder(out, seed)
         progress.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
         resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
-        given = {**options, "resume": resume, "seed": seed, "progress": progress, "should_stop": should_stop}
-        runs.append(train(opened, folder, **given))  # type: ignore[arg-type]  # train's own options, checked there
+        arguments = {**options, "resume": resume, "seed": seed, "progress": progress, "should_stop": should_stop}
+        runs.append(train(opened, folder, **arguments))  # type: ignore[arg-type]  # train's own options, checked there
         if should_stop():
             break
     return runs
 
 
 def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object]) -> None:
-    """Refuse seeds, and a folder for their runs, before the first of them is trained; raises OptionError."""
-    whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
-    if not whole or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("--seeds", f"{seeds!r}", "whole numbers, 0 or more, none twice")
+    """Check the seeds and the folder for their runs before training; raises OptionError."""
+    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+    if not valid or not seeds or len(set(seeds)) < len(seeds):
+        raise OptionError("--seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
     for first, second in (("seed", "seeds"), ("resume", "overwrite")):
         if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
             raise OptionError(f"--{first} and --{second}", "both given", "one of them")
@@ -229,10 +229,10 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
             )
 
 
-def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[str, SettingValue]) -> Run:
-    """Check everything, then make the run's folder."""
+def _create(target: RunFolder, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue]) -> Run:
+    """Check the options, then create the run's folder."""
     kind = method_by_name(options["method"] or "")
-    made: object = make_settings(kind.settings_type, dict(settings))
+    method_settings: object = make_settings(kind.settings_type, dict(settings))
     spec = net_spec(
         len(cohort.classes),
         cohort.modality,
@@ -243,23 +243,23 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
         rr_version=cohort.rr_version if cohort.modality == "ecg" else 1,
         window_share=1.0 if options["window_share"] is None else options["window_share"],
     )
-    method = kind(make_net(spec), made)
+    method = kind(make_net(spec), method_settings)
     plan = _plan(options, cohort, method)
-    wished = options["device"] or "auto", options["engine"] or "auto", options["slots"]
-    device, engine = choose_engine(*wished, plan.batch_size, plan.clients_per_round or len(cohort.federation))
+    requested = options["device"] or "auto", options["engine"] or "auto", options["slots"]
+    device, engine = choose_engine(*requested, plan.batch_size, plan.clients_per_round or len(cohort.federation))
     every = options["eval_every"]
-    about = {
+    metadata = {
         "device": device,
         "engine": engine,
         "slots": options["slots"],
         "eval_every": max(1, plan.rounds // 20) if every is None else every,
         "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
     }
-    return place.create(lambda path: create_run(path, cohort, method, plan, about))
+    return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
 
 
-def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
-    """Return the plan a wish comes to on a cohort, checked before anything is written."""
+def _plan(options: TrainOptions, cohort: Cohort, method: Method) -> TrainPlan:
+    """Return the plan for options on a cohort, checked before anything is written."""
     epochs, steps, recipe = options["local_epochs"], options["local_steps"], RECIPES[cohort.modality]
     if epochs is None and steps is None:
         steps = 1 if method.requirements.single_step else recipe["local_steps"]
@@ -289,12 +289,12 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
 
 
 def _resume(
-    out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], progress: ProgressReporter
+    out: Path, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue], progress: ProgressReporter
 ) -> tuple[Run, Cohort]:
-    """Open a run that shall go on; refuse a wish that is not what it was begun with."""
-    run = warn_if_unpinned(open_run(out, wish.get("method")), progress)
-    given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
-    choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
+    """Open a run to continue; refuse options that differ from those it was started with."""
+    run = warn_if_unpinned(open_run(out, options.get("method")), progress)
+    compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
+    choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {
         **asdict(run.plan),
         "norm": run.net.spec.norm,
@@ -304,33 +304,35 @@ def _resume(
         "net": run.net.spec.architecture,
         "eval_every": run.meta.get("eval_every", 0),
     }
-    for name, value in wish.items():
+    for name, value in options.items():
         if name in stored and name != "rounds" and value != stored[name]:
             option = "--" + name.replace("_", "-")
             raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
-    begun = asdict(run.method.settings)
-    asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
-    for name, value in asked.items():
-        if value != begun[name]:
-            raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
+    stored_settings = asdict(run.method.settings)
+    requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
+    for name, value in requested_settings.items():
+        if value != stored_settings[name]:
+            raise RunError(
+                out, f"was begun with {name}={stored_settings[name]}, not {value}", action=f"leave --set {name} out"
+            )
     cohort = run.cohort(cohort.path)
     plan = run.plan
-    passes, rounds = wish.get("passes"), wish.get("rounds")
+    passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
         plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort
-    made, done = run.method.settings, run.store.rounds()
-    other = extend_run(run, rounds)
-    # of a run that is made shorter, more would be over by now
-    begun_for, *_ = lengths = lengths_of(run)
-    over = min(1.0, done / min(*lengths, rounds))
-    planned = made.planned_by_length(over) if isinstance(made, Settings) else ()
+    method_settings, completed = run.method.settings, run.store.rounds()
+    extended = extend_run(run, rounds)
+    # a shortened run is further along than its rounds alone suggest
+    first_length, *_ = lengths = lengths_of(run)
+    over = min(1.0, completed / min(*lengths, rounds))
+    planned = method_settings.planned_by_length(over) if isinstance(method_settings, Settings) else ()
     if planned:
         progress.warn(
-            f"{out} was begun for {count_of(begun_for, 'round')} and goes on to {rounds}; {', '.join(planned)}"
-            f" went by {begun_for} until now, so it ends elsewhere than a run begun for {rounds}"
+            f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}; {', '.join(planned)}"
+            f" went by {first_length} until now, so it ends elsewhere than a run begun for {rounds}"
         )
-    return other, cohort
+    return extended, cohort

@@ -1,4 +1,4 @@
-"""What a training may be asked for: the defaults, a TOML file, and what is said by hand, in this order."""
+"""Options of ``train``: defaults, overridden by a TOML file, overridden by arguments."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +13,8 @@ from ecgfed.domain.cohort.cohort import Cohort
 SettingValue = str | int | float | bool | None
 
 
-class Wish(TypedDict, total=False):
-    """What was asked for, see ``ecgfed.tasks.train.train``; what nobody asked for is absent or None."""
+class TrainOptions(TypedDict, total=False):
+    """Options of ``ecgfed.tasks.train.train``; options that are not set are absent or None."""
 
     method: str | None
     rounds: int | None
@@ -41,19 +41,19 @@ class Wish(TypedDict, total=False):
 
 
 class Recipe(TypedDict):
-    """How much a training does where nobody says."""
+    """Default amount of training."""
 
     local_steps: int
     passes: float
     batch_size: int
 
 
-#: By modality: what learns in the fewest seconds (docs/decisions/0037), and the same amount of work for every method.
+#: By modality: the fastest settings (docs/decisions/0037), with the same amount of work for every method.
 RECIPES: dict[str, Recipe] = {
     "ecg": {"local_steps": 4, "passes": 20.0, "batch_size": 16},
     "image": {"local_steps": 4, "passes": 60.0, "batch_size": 64},
 }
-DEFAULTS: Wish = {
+DEFAULTS: TrainOptions = {
     "method": "grp-fed",
     "rounds": None,
     "passes": None,
@@ -102,40 +102,40 @@ _TYPES: dict[str, type] = {
     "dp_noise": float,
     "dp_at": str,
 }
-#: Two ways to say one thing: where one of them is said by hand, the file's other one does not count.
+#: Pairs of alternatives: an argument for one overrides the other in the file.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
 
-def wish_of(
-    given: Wish, settings: Mapping[str, SettingValue], config: Path | None
-) -> tuple[Wish, dict[str, SettingValue]]:
-    """Put together what was said by hand and in a file; returns the wish (without None) and the method's settings.
+def resolve_options(
+    arguments: TrainOptions, settings: Mapping[str, SettingValue], config: Path | None
+) -> tuple[TrainOptions, dict[str, SettingValue]]:
+    """Combine arguments and a file; return the options that are set and the method's settings.
 
     Raises:
-        OptionError: the file cannot be read, a name or value in it cannot be, or two ways to say one thing.
+        OptionError: the file cannot be read, has an invalid name or value, or both of two alternatives are set.
     """
     if not isinstance(settings, Mapping):
         raise OptionError("--set", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
-    said = {name: value for name, value in given.items() if value is not None}
-    asked = dict(settings)
+    options = {name: value for name, value in arguments.items() if value is not None}
+    method_settings = dict(settings)
     if config is not None:
         in_file, settings_in_file = _read_config(config)
         named = in_file.get("method")
-        if isinstance(named, str) and names_code(named) and "method" not in said:
+        if isinstance(named, str) and names_code(named) and "method" not in options:
             raise OptionError(
                 f"--config {config}",
-                f"its method {named!r:.200} is somebody's own code, which a file does not get to run",
+                f"its method {named!r:.200} is somebody's own code, which is not run from a file",
                 "a registered name",
                 "read it, then pass it with --method FILE.py:CLASS",
             )
         for pair in EITHER_OR:
-            if any(name in said for name in pair):
+            if any(name in options for name in pair):
                 in_file = {name: value for name, value in in_file.items() if name not in pair}
-        said, asked = {**in_file, **said}, {**settings_in_file, **asked}
+        options, method_settings = {**in_file, **options}, {**settings_in_file, **method_settings}
     for first, second in EITHER_OR:
-        if first in said and second in said:
+        if first in options and second in options:
             raise OptionError(f"{_option(first)} and {_option(second)}", "both given", "one of them")
-    return cast(Wish, said), asked
+    return cast(TrainOptions, options), method_settings
 
 
 def _option(name: str) -> str:
@@ -161,12 +161,12 @@ def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]
             raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", f"a value of type {kind.__name__}")
         try:
             checked[name] = kind(value)
-        except OverflowError as problem:  # a whole number that no float is
-            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", "a number that can be") from problem
+        except OverflowError as problem:  # an int that is too large for a float
+            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", "a smaller number") from problem
     return checked, settings
 
 
-def default_out(cohort: Cohort, options: Wish) -> Path:
-    """Return where a run goes when nobody says: ``runs/COHORT-METHOD-sSEED``."""
+def default_out(cohort: Cohort, options: TrainOptions) -> Path:
+    """Return the default run folder, ``runs/COHORT-METHOD-sSEED``."""
     method = method_by_name(options["method"] or "").name
     return Path("runs") / f"{cohort.path.resolve().name}-{method}-s{options['seed']}"

@@ -17,9 +17,10 @@ from record_files import write_212
 from support import Command, assert_refused, snapshot
 
 import ecgfed as package
+from ecgfed.base.deprecation import EcgfedDeprecation
 from ecgfed.base.errors import OptionError, StorageError
-from ecgfed.domain.labels.answers import read_answers
 from ecgfed.domain.labels.page import page_data as served_data
+from ecgfed.domain.labels.user_labels import read_user_labels
 from ecgfed.tasks.grouped import recording_id
 
 
@@ -166,7 +167,7 @@ def test_served_labels_are_in_the_file_before_the_next_question(
         head = {"Origin": origin, "Content-Type": "application/json"}
         asked = urllib.request.Request(f"{address}save", json.dumps(given).encode(), head)
         told.append(json.load(urllib.request.urlopen(asked)))
-        told.extend(read_answers(made.labels_file))
+        told.extend(read_user_labels(made.labels_file))
 
     served = made.serve(opened, idle_s=0.5)
     assert told[0] == {"revision": 1}
@@ -234,6 +235,8 @@ def test_questions_and_answers_in_python(record: Path, tmp_path: Path) -> None:
     assert {row["recording"] for row in rows} == {data["recording"]}
     everywhere = {point["sample"]: "N" for point in data["points"].values()}
     assert labelling.next_beat(everywhere) is None
+    with pytest.warns(EcgfedDeprecation, match="use labels"):
+        assert labelling.next_beat(answers=everywhere) is None  # type: ignore[call-arg]
     with pytest.raises(OptionError, match="holds rec-labels"):
         labelling.save_labels(answers)
     assert labelling.save_labels({sample: "V"}, overwrite=True).read_text().count("\n") == 2

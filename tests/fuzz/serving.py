@@ -50,7 +50,7 @@ def write_served(world: Path) -> None:
 def serve_spoiled() -> None:
     """Serve a page, send it what lies in the folder, and hold that the labels' file is what the server says it is."""
     from ecgfed.base.errors import EcgfedError, RecordError
-    from ecgfed.domain.labels.answers import read_answers
+    from ecgfed.domain.labels.user_labels import read_user_labels
     from ecgfed.tasks.label_server import serve
 
     file, said = FOLDER / "r-labels.csv", []
@@ -68,7 +68,7 @@ def serve_spoiled() -> None:
     if 500 in statuses or state["kept"] is None:
         raise AssertionError(f"the server answered {statuses} and holds {state}")
     try:
-        rows = [[answer.sample, answer.label] for answer in read_answers(file)]
+        rows = [[answer.sample, answer.label] for answer in read_user_labels(file)]
     except RecordError:  # a table without a label
         rows = []
     if rows != state["kept"]["given"]:

@@ -8,25 +8,29 @@ import pytest
 
 import ecgfed
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.labels.answers import Answer, answers_as_table, column_names, read_answers
+from ecgfed.domain.labels.user_labels import UserLabel, column_names, label_table, read_user_labels
 from ecgfed.tasks.report_labels import read_labels
 
 HEAD = "recording,sample,time_s,label,beats,source\n"
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    answers = [Answer(720, "V", 12, "merged", "ab12"), Answer(100, "N", 300, "clinician", "ab12"), Answer(801, "|", 1)]
+    answers = [
+        UserLabel(720, "V", 12, "merged", "ab12"),
+        UserLabel(100, "N", 300, "clinician", "ab12"),
+        UserLabel(801, "|", 1),
+    ]
     file = tmp_path / "labels.csv"
-    file.write_bytes(answers_as_table(answers, 360.0))
+    file.write_bytes(label_table(answers, 360.0))
     text = file.read_bytes().decode()
     assert text.split("\r\n")[1] == "ab12,100,0.278,N,300,clinician"
-    assert read_answers(file) == sorted(answers, key=lambda one: one.sample)
+    assert read_user_labels(file) == sorted(answers, key=lambda one: one.sample)
 
 
 def test_sample_and_label_are_enough_and_columns_may_stand_in_any_order(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_text("\ufefflabel, sample\nV, 5\nN, 3\nV, 5\n", encoding="utf-8")
-    assert read_answers(file) == [Answer(3, "N"), Answer(5, "V")]
+    assert read_user_labels(file) == [UserLabel(3, "N"), UserLabel(5, "V")]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, text: str, said: str) -
     file = tmp_path / "labels.csv"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(RecordError, match=said) as caught:
-        read_answers(file)
+        read_user_labels(file)
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -64,10 +68,10 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path, text: str, said: str) -
 def test_what_is_no_text_or_not_there(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_bytes(b"\xff\xfe\x00sample")
-    with pytest.raises(RecordError, match="is no text"):
-        read_answers(file)
+    with pytest.raises(RecordError, match="is not a text file"):
+        read_user_labels(file)
     with pytest.raises(RecordError, match="does not exist"):
-        read_answers(tmp_path / "none.csv")
+        read_user_labels(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ def test_a_table_that_a_spreadsheet_has_saved_is_read(tmp_path: Path, text: str)
     file = tmp_path / "labels.csv"
     file.write_bytes(text.encode())
     assert {"sample", "label"} <= set(column_names(file))
-    assert [(one.sample, one.label) for one in read_answers(file)] == [(100, "N"), (720, "V")]
+    assert [(one.sample, one.label) for one in read_user_labels(file)] == [(100, "N"), (720, "V")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
@@ -94,20 +98,20 @@ def test_unicode_text_of_a_spreadsheet_is_read(tmp_path: Path, encoding: str) ->
     file = tmp_path / "labels.csv"
     file.write_bytes("sample\tlabel\r\n3\tN\r\n".encode(encoding))
     assert column_names(file) == ["sample", "label"]
-    assert read_answers(file) == [Answer(3, "N")]
+    assert read_user_labels(file) == [UserLabel(3, "N")]
 
 
 def test_a_spreadsheets_own_file_says_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "labels.xlsx"
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("xl/workbook.xml", "<workbook/>")
-    with pytest.raises(RecordError, match=r"spreadsheet's own file.*save it there as CSV"):
+    with pytest.raises(RecordError, match=r"is a spreadsheet file.*save it as CSV"):
         column_names(file)
 
 
 def test_a_report_names_who_takes_labels_of_some_beats(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
-    file.write_bytes(answers_as_table([Answer(100, "N")], 360.0))
+    file.write_bytes(label_table([UserLabel(100, "N")], 360.0))
     recording = ecgfed.Recording("r", Path("r"), "MLII", ("MLII",), 360.0, np.zeros((1, 7200)), ())
     with pytest.raises(RecordError, match=r"labels of some beats.*'ecgfed personalize RECORD --labels'"):
         read_labels(file, recording)

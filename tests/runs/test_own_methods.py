@@ -141,7 +141,7 @@ def test_a_registered_method_may_be_named_and_no_other(fedavg_run: Path, own: Pa
 
 def test_a_config_file_does_not_get_to_run_code(own: Path, cohort_path: Path, tmp_path: Path) -> None:
     (tmp_path / "train.toml").write_text(f'method = "{own}/mine.py:Mine"\nrounds = 1\nlocal_steps = 1\nwidth = 0.1\n')
-    with pytest.raises(OptionError, match="somebody's own code, which a file does not get to run"):
+    with pytest.raises(OptionError, match="somebody's own code, which is not run from a file"):
         front.train(cohort_path, tmp_path / "run", config=tmp_path / "train.toml")
     assert not (own / "ran").exists()
     named = f"{own}/mine.py:Mine"

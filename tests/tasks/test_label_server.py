@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from ecgfed.base.errors import OptionError, StorageError
-from ecgfed.tasks.label_connections import MOST_HEAD_BYTES, MOST_WAITING
-from ecgfed.tasks.label_server import MOST_BYTES, Served, kept_beside, labels_csv, serve
+from ecgfed.tasks.label_connections import MAX_HEAD_BYTES, MAX_WAITING
+from ecgfed.tasks.label_server import MAX_BYTES, Served, actions_file, labels_csv, serve
 
 DATA: dict[str, Any] = {
     "recording": "ab" * 16,
@@ -145,7 +145,7 @@ def send_slowly(connection: socket.socket) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("count", [16, 40, 2 * MOST_WAITING])
+@pytest.mark.parametrize("count", [16, 40, 2 * MAX_WAITING])
 @pytest.mark.parametrize(
     "sent",
     [
@@ -173,7 +173,7 @@ def test_one_who_goes_on_sending_slowly_is_dropped(running: Running, monkeypatch
 
 
 def test_a_head_without_an_end_is_dropped(running: Running) -> None:
-    sent = b"GET /" + b"x" * (MOST_HEAD_BYTES + 1)
+    sent = b"GET /" + b"x" * (MAX_HEAD_BYTES + 1)
     with strangers(running.port, 1, sent) as (long,), suppress(ConnectionError):  # not all of it may have been read
         assert long.recv(100) == b""
     assert running.ask("GET", "")[0] == 200
@@ -233,7 +233,7 @@ def test_newer_answers_are_not_written_over(running: Running) -> None:
         ({"Content_Type": "text/plain"}, 415),  # what a form of another site can send
         ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
         ({"Content_Length": "many"}, 411),
-        ({"Content_Length": str(MOST_BYTES + 1)}, 413),
+        ({"Content_Length": str(MAX_BYTES + 1)}, 413),
         ({"Transfer_Encoding": "chunked"}, 411),
     ],
 )
@@ -300,7 +300,7 @@ def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
     file.write_text("mine\n")
     with pytest.raises(OptionError, match=r"without its 208-labels\.answers\.json"):
         serve(PAGE, DATA, file, opened=lambda _: None)
-    kept_beside(file).write_text(json.dumps(kept(groups="other")))
+    actions_file(file).write_text(json.dumps(kept(groups="other")))
     with pytest.raises(OptionError, match="answers of another page"):
         serve(PAGE, DATA, file, opened=lambda _: None)
     assert file.read_text() == "mine\n"
@@ -313,7 +313,7 @@ def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
     again = Running(file, overwrite=True).start()  # its own answers are gone on with
     assert again.ask("GET", "state")[1]["kept"]["given"] == [[900, "N"], [2101, "|"]]
     again.end()
-    kept_beside(file).write_text("{")
+    actions_file(file).write_text("{")
     with pytest.raises(StorageError, match="cannot be read as JSON"):
         serve(PAGE, DATA, file, opened=lambda _: None)
     Running(file, overwrite=True).start().end()
@@ -326,7 +326,7 @@ def test_labels_are_no_link_out_of_their_folder(tmp_path: Path, which: str) -> N
     first = Running(file).start()
     first.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
     first.end()
-    linked = file if which == "labels" else kept_beside(file)
+    linked = file if which == "labels" else actions_file(file)
     away = linked.rename(tmp_path / "away")
     linked.symlink_to(away)
     before = away.read_bytes()

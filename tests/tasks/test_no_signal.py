@@ -14,7 +14,7 @@ import ecgfed as front
 from ecgfed.base.errors import RecordError
 from ecgfed.device import Predictions, StreamClassifier, open_bundle
 from ecgfed.domain.beats.extract import without_signal
-from ecgfed.domain.labels.answers import read_answers
+from ecgfed.domain.labels.user_labels import read_user_labels
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.exports.device.shipped import shipped_model
 
@@ -135,7 +135,7 @@ def test_times_and_samples_of_labels_agree(tmp_path: Path, time_s: str, good: bo
     file = tmp_path / "labels.csv"
     file.write_text(f'sample,time_s,label\n360,1.000,N\n720,"{time_s}",V\n')
     if good:
-        assert [one.sample for one in read_answers(file, 360.0)] == [360, 720]
+        assert [one.sample for one in read_user_labels(file, 360.0)] == [360, 720]
         return
     with pytest.raises(RecordError, match=r"line 3: sample 720 is 2\.000 s"):
-        read_answers(file, 360.0)
+        read_user_labels(file, 360.0)

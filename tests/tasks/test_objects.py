@@ -114,7 +114,7 @@ def objects(
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
         "Labelling": [ecgfed.label(records / "p1", count=2, force=True)],
         "LongRecording": [opened, replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40)],
-        "OwnModel": [
+        "LabelPersonalization": [
             ecgfed.personalize_labels(
                 records / "p1", place / "own", labels=records / "p1.atr", patient="own", progress=Silent()
             )
@@ -268,7 +268,7 @@ def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     with_one = {name for name, some in objects.items() if hasattr(some[0], "to_dict")}
     assert with_one == {
         *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
-        *("Batch", "RecordingReport", "RunReport", "Labelling", "OwnModel"),
+        *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization"),
     }
     for name in with_one:
         for one in objects[name]:

@@ -195,12 +195,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
         (),
     ),
-    "personalize_labels": (
-        personalize_labels,
-        {"checks"},
-        (),
-        ("labels at no beat that was found, or at one that has a",),
-    ),
+    "personalize_labels": (personalize_labels, {"checks"}, (), ("labels without a beat of their own are ignored",)),
     "detect": (lambda place, progress: ecgfed.detect(place["records"], progress=progress), {"records"}, (), ()),
     "inspect_recording": (
         lambda place, progress: ecgfed.inspect_recording(long_recording(place), progress=progress),

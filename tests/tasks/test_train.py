@@ -163,7 +163,7 @@ def test_what_has_not_begun_is_no_reason_to_warn() -> None:
 def test_only_a_run_is_replaced(cohort_path: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "me.jpg").write_bytes(b"x")
-    with pytest.raises(OptionError, match="is no run"):
+    with pytest.raises(OptionError, match="is not a run"):
         ecgfed.train(cohort_path, tmp_path / "photos", overwrite=True, **SHORT)  # type: ignore[arg-type]
     assert (tmp_path / "photos" / "me.jpg").read_bytes() == b"x"
 

@@ -1,7 +1,7 @@
-"""The leaves of a method's states, their types and shapes, learned from rounds on flat beats.
+"""Leaves of a method's states with dtypes and shapes, derived from rounds on constant beats.
 
-A state that comes from a disk is compared with them before a method's hooks see it: what a hook reads is not what the
-state began with, as GRP-FED's discriminator, which clients have from some round on.
+States read from disk are compared with them before they are passed to a method's hooks. Initial states are not
+sufficient for this, since leaves may be added later, such as GRP-FED's discriminator.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,26 +17,26 @@ from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
 from ecgfed.core.methods.base import Method, Tree
 
-#: Type and shape of a leaf; a length is ``PER_CLIENT`` or ``FREE`` where it depends on the federation.
+#: Dtype and shape of a leaf; a length that depends on the federation is ``PER_CLIENT`` or ``FREE``.
 LeafForm = tuple[torch.dtype, tuple[int, ...]]
 #: Path of a leaf -> its form.
 Structure = Mapping[str, LeafForm]
-#: A length that is the number of clients, and one that depends on them in another way.
+#: A length that equals the number of clients, and one that depends on the clients otherwise.
 PER_CLIENT, FREE = -1, -2
-#: What stands for a client's number in a path of the server's state.
+#: Placeholder for a client's number in a path of the server's state.
 _ANY_CLIENT = "*"
-#: A run of so many rounds reaches every phase of a method, in its first and its last round.
+#: In a run of this length, the first and the last round together reach every phase of a method.
 _ROUNDS = 1000
 
 
 @dataclass(frozen=True)
 class Structures:
-    """What the states of one run may look like.
+    """Structures of the states of a run.
 
     Attributes:
-        client: one for each phase of the method.
-        server_start: the server's leaves before the first round, which it always has.
-        server: all leaves that the server may have, a client's number in their path as ``*``.
+        client: structures of a client's state, one per phase of the method.
+        server_start: leaves of the server before the first round, which are always present.
+        server: all possible leaves of the server, with ``*`` for a client's number in the path.
     """
 
     client: Sequence[Structure]
@@ -45,7 +45,7 @@ class Structures:
 
     @property
     def of_clients(self) -> bool:
-        """Whether the server keeps something of each client."""
+        """Whether the server has leaves for each client."""
         return any(_ANY_CLIENT in path for path in self.server)
 
 
@@ -54,13 +54,13 @@ class Mismatch:
     """How a state differs from a structure.
 
     Attributes:
-        leaf: the path of the first leaf that does.
-        found: what is there, as ``torch.float32 of shape (3)``; ``missing``.
-        expected: the same of the structure; ``no such leaf``.
+        leaf: path of the first differing leaf.
+        actual: dtype and shape, such as ``torch.float32 of shape (3)``, or ``missing``.
+        expected: dtype and shape in the structure, or ``no such leaf``.
     """
 
     leaf: str
-    found: str
+    actual: str
     expected: str
 
 
@@ -68,8 +68,8 @@ def structures_of(method: Method, plan: TrainPlan) -> Structures:
     """Return the structures of a run's states.
 
     Args:
-        method: the run's, with its net and settings.
-        plan: its plan; how long the run is, how much local work it has and who takes part do not matter.
+        method: the run's method, with its net and settings.
+        plan: its plan; the number of rounds, the local work and the participants do not matter.
     """
     plan = replace(
         plan.without_privacy,
@@ -81,47 +81,49 @@ def structures_of(method: Method, plan: TrainPlan) -> Structures:
         leave_out="nothing",
     )
     start = _structure(initial_state(method, plan).server)
-    # the last round, after the first and, as for a client that comes late, without it
+    # the last round after the first one, and without it, as for a client that joins late
     clients, servers = _trial(method, plan, 2, (1, plan.rounds))
     late, servers_late = _trial(method, plan, 2, (plan.rounds,))
-    found = {**servers, **servers_late}
-    if found.keys() != start.keys():  # what the server learns of its clients has their number as a length
-        _, of_three = _trial(method, plan, 3, (1, plan.rounds))
-        found = {path: _varying(found[path], of_three.get(path, found[path])) for path in found}
-    distinct = {tuple(sorted(one.items())): one for one in (*clients, *late)}
-    return Structures(tuple(distinct.values()), start, {**start, **found})
+    all_servers = {**servers, **servers_late}
+    if all_servers.keys() != start.keys():  # leaves with results of clients may have the number of clients as a length
+        _, three_clients = _trial(method, plan, 3, (1, plan.rounds))
+        all_servers = {
+            path: _varying(all_servers[path], three_clients.get(path, all_servers[path])) for path in all_servers
+        }
+    distinct = {tuple(sorted(client.items())): client for client in (*clients, *late)}
+    return Structures(tuple(distinct.values()), start, {**start, **all_servers})
 
 
 def client_mismatch(structures: Structures, state: Tree, *, more: bool = False) -> Mismatch | None:
-    """Return how a client's state differs from the phase that it is nearest to, None where it is of one.
+    """Return how a client's state differs from the most similar phase, None if it matches one.
 
     Args:
-        structures: of the run.
-        state: what the client keeps.
-        more: whether leaves that the method does not have are no difference; older versions wrote some.
+        structures: structures of the run.
+        state: the client's state.
+        more: accept additional leaves, such as those written by older versions.
     """
-    found = _structure(state)
-    differences = [_differences(found, phase, more=more) for phase in structures.client]
+    structure = _structure(state)
+    differences = [_differences(structure, phase, more=more) for phase in structures.client]
     nearest = min(differences, key=len, default=[])
     return nearest[0] if nearest else None
 
 
-def server_mismatch(structures: Structures, state: Tree, seen: Collection[int]) -> Mismatch | None:
-    """Return how the server's state differs from what its method writes, None where it does not.
+def server_mismatch(structures: Structures, state: Tree, participants: Collection[int]) -> Mismatch | None:
+    """Return how the server's state differs from the structure, None if it matches.
 
-    Leaves that it only has after some round may all be missing; of those of one client none may.
+    Leaves that are added in later rounds may all be missing, but not single leaves of a client.
 
     Args:
-        structures: of the run.
-        state: the server's.
-        seen: the numbers of the clients that took part; what has an entry for each client has one for each of them.
+        structures: structures of the run.
+        state: the server's state.
+        participants: the numbers of the clients that took part; a leaf with an entry per client has one for each.
     """
-    found = _structure(state)
-    missing = _differences(found, structures.server_start, more=True)
+    structure = _structure(state)
+    missing = _differences(structure, structures.server_start, more=True)
     if missing:
         return missing[0]
     expected = dict(structures.server_start)
-    for path in found:
+    for path in structure:
         if path not in expected:
             general = _general(path)
             branch, _, _ = general.partition(_ANY_CLIENT)
@@ -130,45 +132,45 @@ def server_mismatch(structures: Structures, state: Tree, seen: Collection[int]) 
             expected |= {name.replace(_ANY_CLIENT, number, 1): structures.server[name] for name in same}
             if general in structures.server:
                 expected[path] = structures.server[general]
-    wrong = _differences(found, expected, more=False)
-    lengths = {len(seen), max(seen, default=-1) + 1}
+    wrong = _differences(structure, expected, more=False)
+    lengths = {len(participants), max(participants, default=-1) + 1}
     for path, leaf in flatten(state).items():
-        if PER_CLIENT in expected.get(path, found[path])[1] and not _is_of(leaf, lengths, seen):
-            wrong.append(Mismatch(path, _words(found[path]), f"an entry for each of {len(seen)} clients"))
+        if PER_CLIENT in expected.get(path, structure[path])[1] and not _is_of(leaf, lengths, participants):
+            wrong.append(Mismatch(path, _words(structure[path]), f"an entry for each of {len(participants)} clients"))
     return next(iter(wrong), None)
 
 
-def _is_of(leaf: torch.Tensor, lengths: Collection[int], seen: Collection[int]) -> bool:
+def _is_of(leaf: torch.Tensor, lengths: Collection[int], participants: Collection[int]) -> bool:
     """Whether a leaf has an entry for each client or, as whole numbers, names some of them."""
     if not leaf.is_floating_point():
-        return set(leaf.flatten().tolist()) <= set(seen)
+        return set(leaf.flatten().tolist()) <= set(participants)
     return leaf.shape[0] in lengths
 
 
 def _trial(
     method: Method, plan: TrainPlan, clients: int, rounds: Sequence[int]
 ) -> tuple[list[Structure], dict[str, LeafForm]]:
-    """Run some rounds with all clients; return the structures of what clients keep, and the server's leaves."""
+    """Run rounds with all clients; return the structures of client states, and the server's leaves."""
     data, state = flat_federation(clients, method.net), initial_state(method, plan)
-    kept: list[Structure] = []
+    clients_structures: list[Structure] = []
     server: dict[str, LeafForm] = {}
     for number in rounds:
         state.round = number - 1
         train(method, data, plan, _Steps(data, plan), state, should_stop=lambda: True)
-        kept += [_structure(tree) for tree in state.client_states.values()]
+        clients_structures += [_structure(tree) for tree in state.client_states.values()]
         server |= {_general(path): form for path, form in _structure(state.server).items()}
-    return kept, server
+    return clients_structures, server
 
 
 class _Steps:
-    """An engine that takes each client's steps, whatever numbers come of them."""
+    """An engine that runs each client's steps; values do not matter."""
 
     def __init__(self, data: TrainingData, plan: TrainPlan) -> None:
         self.data, self.plan = data, plan
 
     def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
         """Run all clients of a round."""
-        return [self._run(method, prepared(method, self.data, one)) for one in work]
+        return [self._run(method, prepared(method, self.data, client_work)) for client_work in work]
 
     def _run(self, method: Method, work: ClientWork) -> ClientResult:
         state, means = method.init_round(work.shared, work.client_state, work.info), {"loss": 0.0}
@@ -178,8 +180,8 @@ class _Steps:
         for t, group in enumerate(batches):
             state, losses = method.step(state, group, t)
             means |= dict.fromkeys(losses, 0.0)
-        returned, kept = method.finish_round(state, work.info)
-        return ClientResult(returned, kept, means, 0)
+        returned, client_state = method.finish_round(state, work.info)
+        return ClientResult(returned, client_state, means, 0)
 
 
 def _structure(tree: Tree) -> dict[str, LeafForm]:
@@ -190,28 +192,28 @@ def _general(path: str) -> str:
     return "/".join(_ANY_CLIENT if part.isdecimal() else part for part in path.split("/"))
 
 
-def _varying(one: LeafForm, other: LeafForm) -> LeafForm:
-    """The form of a leaf in federations of two and three clients, with what its lengths depend on."""
-    (dtype, shape), (_, there) = one, other
-    if len(shape) != len(there):
-        return one
-    pairs = zip(shape, there, strict=True)
+def _varying(of_two: LeafForm, of_three: LeafForm) -> LeafForm:
+    """Return the form of a leaf with variable lengths, from its forms in federations of two and three clients."""
+    (dtype, shape), (_, shape_of_three) = of_two, of_three
+    if len(shape) != len(shape_of_three):
+        return of_two
+    pairs = zip(shape, shape_of_three, strict=True)
     return dtype, tuple(a if a == b else PER_CLIENT if (a, b) == (2, 3) else FREE for a, b in pairs)
 
 
-def _differences(found: Structure, expected: Structure, *, more: bool) -> list[Mismatch]:
+def _differences(structure: Structure, expected: Structure, *, more: bool) -> list[Mismatch]:
     wrong = [
-        Mismatch(path, _words(found[path]) if path in found else "missing", _words(form))
+        Mismatch(path, _words(structure[path]) if path in structure else "missing", _words(form))
         for path, form in expected.items()
-        if path not in found or not _fits(found[path], form)
+        if path not in structure or not _fits(structure[path], form)
     ]
-    unknown = [] if more else [path for path in found if path not in expected]
-    return [*wrong, *(Mismatch(path, _words(found[path]), "no such leaf") for path in unknown)]
+    unknown = [] if more else [path for path in structure if path not in expected]
+    return [*wrong, *(Mismatch(path, _words(structure[path]), "no such leaf") for path in unknown)]
 
 
-def _fits(found: LeafForm, form: LeafForm) -> bool:
-    (dtype, shape), (wanted, lengths) = found, form
-    if dtype != wanted or len(shape) != len(lengths):
+def _fits(leaf: LeafForm, form: LeafForm) -> bool:
+    (dtype, shape), (form_dtype, lengths) = leaf, form
+    if dtype != form_dtype or len(shape) != len(lengths):
         return False
     if any(a != b for a, b in zip(shape, lengths, strict=True) if b >= 0):
         return False

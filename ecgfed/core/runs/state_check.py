@@ -1,4 +1,4 @@
-"""Whether stored states are those of a run's method: leaf names, types and shapes, compared before a hook sees them."""
+"""Check stored states against a run's method: leaf names, dtypes and shapes, before a hook uses them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ _AGAIN = "restore the file from a backup, or train again into a new folder"
 
 @dataclass(frozen=True)
 class StateCheck:
-    """Compares the states of one run with what its method keeps.
+    """Compares the states of a run with the structure of its method's states.
 
     Attributes:
-        method: the run's.
+        method: the run's method.
         plan: its plan.
-        at_sites: whether clients' states stay at their sites, so that empty ones are read here.
-        is_site: whether this is such a site, which keeps its last reply in the place of the server's state.
+        at_sites: whether clients' states are stored at the sites, so that they are empty here.
+        is_site: whether this is a site, which stores its last reply in place of the server's state.
     """
 
     method: Method
@@ -33,12 +33,12 @@ class StateCheck:
     def _structures(self) -> Structures:
         return structures_of(self.method, self.plan)
 
-    def server(self, state: Tree, seen: Collection[int], path: Path) -> None:
-        """Refuse a server's state that the method cannot go on from; raises RunError naming the file ``path``."""
+    def server(self, state: Tree, participants: Collection[int], path: Path) -> None:
+        """Refuse a server state from which the method cannot continue; raises RunError with the file ``path``."""
         if self.is_site:
             return
-        _refuse(server_mismatch(self._structures, state, seen), "its server", path)
-        for client in seen if self._structures.of_clients else ():
+        _refuse(server_mismatch(self._structures, state, participants), "its server", path)
+        for client in participants if self._structures.of_clients else ():
             try:
                 self.method.server_message(state, client)
             except (KeyError, IndexError, ValueError, TypeError, RuntimeError) as problem:
@@ -46,22 +46,22 @@ class StateCheck:
                 raise RunError(path, problem_text, "what its method sends each client", _AGAIN) from problem
 
     def client(self, state: Tree, path: Path, *, older: bool) -> None:
-        """Refuse a client's state that the method cannot go on from; raises RunError naming the file ``path``.
+        """Refuse a client state from which the method cannot continue; raises RunError with the file ``path``.
 
         Args:
-            state: what the client keeps.
+            state: the client's state.
             path: its file.
-            older: whether the file is of version 0.1 or 0.2, which wrote leaves that are not read any more.
+            older: whether version 0.1 or 0.2 wrote the file, with leaves that are no longer used.
         """
         if state or not self.at_sites:
             _refuse(client_mismatch(self._structures, state, more=older), "the client", path)
 
 
-def _refuse(wrong: Mismatch | None, whose: str, path: Path) -> None:
-    if wrong is not None:
+def _refuse(mismatch: Mismatch | None, owner: str, path: Path) -> None:
+    if mismatch is not None:
         raise RunError(
             path,
-            f"{wrong.leaf:.100} of {whose} is {wrong.found}",
-            f"{wrong.expected}, as its method and net have it",
+            f"{mismatch.leaf:.100} of {owner} is {mismatch.actual}",
+            f"{mismatch.expected}, as its method and net have it",
             _AGAIN,
         )

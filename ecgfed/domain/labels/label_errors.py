@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import betabinom
 
-from ecgfed.domain.labels.answers import CANNOT_TELL
 from ecgfed.domain.labels.choose import FEATURES, KIND_OF, NEAR, LabelledTree, differ_features
 from ecgfed.domain.labels.groups import Groups
 from ecgfed.domain.labels.likeness import Floats
+from ecgfed.domain.labels.user_labels import CANNOT_TELL
 
 #: Parts of a point whose distances count.
 PARTS = ("shape", "rhythm", "context")

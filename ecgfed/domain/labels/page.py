@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
-from ecgfed.domain.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.domain.labels.choose import Rule
 from ecgfed.domain.labels.groups import Groups
 from ecgfed.domain.labels.label_errors import PARTS, leaf_spreads, packaged_model
 from ecgfed.domain.labels.likeness import KINDS
+from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("paper.css", "report.css", "label.css")

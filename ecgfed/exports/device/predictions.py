@@ -79,8 +79,8 @@ class Predictions:
         return "; ".join(filter(None, [*parts, f"{poor:,} in poor stretches" * bool(poor)]))
 
     def chosen(self, keep: NDArray[np.int64]) -> "Predictions":
-        """Return what is said of some of the beats, by their numbers."""
-        names = ("label", "probability", "flags", "far", "uncertain", "override")
+        """Return the predictions for some of the beats, by their numbers."""
+        names = ("label", "probability", "flags", "out_of_distribution", "low_confidence", "override")
         sample = self.sample[keep] if len(self.sample) else self.sample
         return replace(self, sample=sample, **{name: getattr(self, name)[keep] for name in names})
 

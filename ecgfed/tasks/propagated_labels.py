@@ -1,4 +1,4 @@
-"""A recording's own labels as files: a WFDB annotation and a table, every beat with who its label is from."""
+"""Propagated labels of a recording as files: a WFDB annotation and a table with the source of each label."""
 
 import csv
 import io
@@ -9,31 +9,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.labels.answers import NO_BEAT
+from ecgfed.domain.labels.user_labels import NO_BEAT
 from ecgfed.domain.record.recording import Annotation, AnyRecording
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.tasks.predict import UNCERTAIN
 
-#: Of the annotation.
+#: Suffix of the annotation file.
 SUFFIX = "own"
-#: Who a label is from: a person who saw this beat; a person who saw one of its group; the patient's model.
+#: Source of a label: a person labelled the beat; a person labelled a beat of its group; the personal model.
 SOURCES = ("clinician", "group", "model")
 COLUMNS = ("sample", "time_s", "symbol", "source", "stands_for_sample", "model", "uncertain")
 
 
 @dataclass(frozen=True, eq=False)
-class OwnLabels:
-    """What each beat of a recording is, and who says so.
+class PropagatedLabels:
+    """A label for each beat of a recording, with its source.
 
     Attributes:
-        recording: it.
+        recording: the recording.
         sample: (beats,) int64 R peaks.
-        symbol: (beats,) WFDB symbols; ``|`` where it is no beat.
-        source: (beats,) of ``SOURCES``.
-        origin: (beats,) int64 the sample of the answered beat that the label is from; -1 of a model's.
-        model: (beats,) the symbol that the patient's model gives.
-        uncertain: (beats,) bool: the label is a group's, and the model says otherwise; or it is the model's, which is
-            unsure of it.
+        symbol: (beats,) WFDB symbols; ``|`` for no beat.
+        source: (beats,) values of ``SOURCES``.
+        origin: (beats,) int64 sample of the labelled beat that the label comes from; -1 for labels of the model.
+        model: (beats,) symbols predicted by the personal model.
+        uncertain: (beats,) bool: a group's label that the model contradicts, or a label of the model with low
+            confidence.
     """
 
     recording: AnyRecording
@@ -45,17 +45,17 @@ class OwnLabels:
     uncertain: NDArray[np.bool_]
 
     def by_source(self) -> dict[str, int]:
-        """Beats by who their label is from."""
+        """Number of beats per source."""
         return {name: int((self.source == name).sum()) for name in SOURCES}
 
     def by_symbol(self) -> dict[str, int]:
-        """Beats by symbol, the most frequent first."""
+        """Number of beats per symbol, the most frequent first."""
         names, counts = np.unique(self.symbol, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        return {str(names[at]): int(counts[at]) for at in order}
+        return {str(names[index]): int(counts[index]) for index in order}
 
     def annotation(self) -> bytes:
-        """Return a WFDB annotation: the source in each beat's note, uncertain ones with a subtype, no ``|``."""
+        """Return a WFDB annotation without ``|``: the source is the beat's note, uncertain beats have a subtype."""
         beats = self.symbol != NO_BEAT
         marks = Annotation(
             self.sample[beats],
@@ -66,7 +66,7 @@ class OwnLabels:
         return annotation_bytes(marks, self.recording.fs_hz)
 
     def table(self) -> bytes:
-        """Return a CSV table with ``COLUMNS``, a line a beat."""
+        """Return a CSV table with ``COLUMNS``, one row per beat."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -76,10 +76,12 @@ class OwnLabels:
     def _rows(self) -> Iterable[tuple[object, ...]]:
         fs_hz = self.recording.fs_hz
         columns = (self.sample, self.symbol, self.source, self.origin, self.model, self.uncertain)
-        for at, symbol, source, origin, model, doubtful in zip(*(one.tolist() for one in columns), strict=True):
-            yield at, f"{at / fs_hz:.3f}", symbol, source, "" if origin < 0 else origin, model, int(doubtful)
+        for sample, symbol, source, origin, model, uncertain in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            yield sample, f"{sample / fs_hz:.3f}", symbol, source, "" if origin < 0 else origin, model, int(uncertain)
 
 
-def own_targets(folder: Path, recording: AnyRecording) -> list[Path]:
-    """Return the files of a recording's own labels: the annotation and the table."""
+def propagated_label_files(folder: Path, recording: AnyRecording) -> list[Path]:
+    """Return the paths of the annotation and the table with a recording's propagated labels."""
     return [folder / f"{recording.name}.{end}" for end in (SUFFIX, "csv")]

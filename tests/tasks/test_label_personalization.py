@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from support import exported, snapshot, trace_once
 
 import ecgfed as package
 import ecgfed.tasks.personalize_labels as module
+from ecgfed.base.deprecation import EcgfedDeprecation
 from ecgfed.base.errors import BundleError, EcgfedError, OptionError, RecordError
 from ecgfed.core.methods.base import Batch
 from ecgfed.core.nets.net import Inputs
@@ -30,18 +32,18 @@ from ecgfed.device import open_bundle
 from ecgfed.domain.labels.label_errors import expected_errors
 from ecgfed.domain.labels.spread import spread
 from ecgfed.exports.bundles.weights import global_model
-from ecgfed.tasks.grouped import GroupedBeats
-from ecgfed.tasks.own_model import OwnModel
-from ecgfed.tasks.own_models import (
-    ANSWERERS,
-    MOST_CHANCE,
-    ClassCheck,
-    HeldBack,
+from ecgfed.tasks.cross_validation import (
+    MAX_CHANCE,
+    PREDICTORS,
+    ClassResult,
+    CrossValidation,
     Learner,
-    held_back,
-    learned_beats,
-    parts_of,
+    assign_folds,
+    cross_validate,
+    training_beats,
 )
+from ecgfed.tasks.grouped import GroupedBeats
+from ecgfed.tasks.label_personalization import LabelPersonalization
 
 pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.progress.EcgfedWarning")
 
@@ -68,9 +70,9 @@ def grouped(record: Path) -> GroupedBeats:
 def label(record: Path, grouped: GroupedBeats) -> dict[int, str]:
     """Twelve answers, one of which nobody could tell, and one that is no beat. What a model calls V is F here."""
     calls = {"V": "F", "A": "N"}
-    answers = answers_of(grouped, [calls.get(one, one) for one in truth_of(record, grouped)], 12)
-    seconds = [beat for beat, symbol in answers.items() if symbol == "N"]
-    return {**answers, seconds[-1]: "?", seconds[-2]: "|"}
+    labels = answers_of(grouped, [calls.get(one, one) for one in truth_of(record, grouped)], 12)
+    seconds = [beat for beat, symbol in labels.items() if symbol == "N"]
+    return {**labels, seconds[-1]: "?", seconds[-2]: "|"}
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +83,13 @@ def labels(grouped: GroupedBeats, label: dict[int, str], tmp_path_factory: pytes
 
 
 @pytest.fixture(scope="module")
-def made(record: Path, labels: Path, tmp_path_factory: pytest.TempPathFactory) -> OwnModel:
+def made(record: Path, labels: Path, tmp_path_factory: pytest.TempPathFactory) -> LabelPersonalization:
     return package.personalize_labels(record, tmp_path_factory.mktemp("made") / "bundle", labels=labels)
 
 
 def learner_of(grouped: GroupedBeats, label: dict[int, str]) -> Learner:
     bundle = grouped.bundle
-    beats = learned_beats(grouped, label)
+    beats = training_beats(grouped, label)
     everyone = torch.full((len(bundle.classes),), 1.0 / len(bundle.classes))
     return Learner(global_model(bundle), grouped.groups, bundle.labels, beats, Partway(), everyone, 0)
 
@@ -96,30 +98,30 @@ def test_parts_hold_their_share_of_every_class() -> None:
     rng = np.random.default_rng(3)
     for count in (5, 6, 19, 100):
         number = rng.integers(0, 4, count)
-        part = parts_of(number, 5, seed=7)
+        part = assign_folds(number, 5, seed=7)
         sizes = Counter(part.tolist())
         assert set(sizes) == set(range(5))
         assert max(sizes.values()) - min(sizes.values()) <= 1
         for one in range(4):
             held = [int(((part == p) & (number == one)).sum()) for p in range(5)]
             assert max(held) - min(held) <= 1
-        assert (parts_of(number, 5, seed=7) == part).all()
-    assert any((parts_of(number, 5, seed=seed) != part).any() for seed in range(3))
+        assert (assign_folds(number, 5, seed=7) == part).all()
+    assert any((assign_folds(number, 5, seed=seed) != part).any() for seed in range(3))
 
 
 def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats, label: dict[int, str]) -> None:
     """Everything but the parts is done again: the groups' labels, the global model's, and two trainings a part."""
     learner, bundle = learner_of(grouped, label), grouped.bundle
-    found = held_back(learner, label, grouped.answers.label)
+    found = cross_validate(learner, label, grouped.predictions.label)
     assert found is not None
     class_of = {symbol: bundle.classes.index(name) for symbol, name in bundle.labels.symbols.items()}
     usable = [beat for beat in sorted(label) if label[beat] in class_of]
     assert len(usable) == 10
-    part = parts_of(np.array([class_of[label[beat]] for beat in usable]), 5, 0)
+    part = assign_folds(np.array([class_of[label[beat]] for beat in usable]), 5, 0)
     windows = grouped.beats.windows
     examples, rr = torch.from_numpy(windows.window_mv), torch.from_numpy(windows.rr_s)
     net, params = learner.start.net, learner.start.params
-    right = dict.fromkeys(ANSWERERS, 0)
+    right = dict.fromkeys(PREDICTORS, 0)
     torch.set_num_threads(1)
     for number in range(5):
         away = [beat for beat, one in zip(usable, part.tolist(), strict=True) if one == number]
@@ -137,11 +139,11 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
         for i, beat in enumerate(away):
             truth = class_of[label[beat]]
             right["groups"] += class_of.get(str(names[beat]), -1) == truth
-            right["global"] += int(grouped.answers.label[beat]) == truth
+            right["global"] += int(grouped.predictions.label[beat]) == truth
             right["personal"] += by_personal[i] == truth
             right["scratch"] += by_scratch[i] == truth
-    assert (found.labels, found.parts, found.right) == (10, 5, right)
-    for name in ANSWERERS:
+    assert (found.labels, found.folds, found.right) == (10, 5, right)
+    for name in PREDICTORS:
         assert sum(check.right[name] for check in found.by_class.values()) == right[name]
     assert {name: check.labels for name, check in found.by_class.items()} == dict(
         Counter(bundle.labels.symbols[label[beat]] for beat in usable)
@@ -149,7 +151,7 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
     for check in found.by_class.values():  # what one of the two alone has right is the whole difference
         for name, lost in check.lost.items():
             assert check.right[name] - check.right["global"] == check.gained[name] - lost
-    assert held_back(learner, dict(list(label.items())[:3]), grouped.answers.label) is None
+    assert cross_validate(learner, dict(list(label.items())[:3]), grouped.predictions.label) is None
 
 
 def test_of_very_many_labels_some_are_learned_from(
@@ -158,17 +160,17 @@ def test_of_very_many_labels_some_are_learned_from(
     """All of the rare kinds, evenly of the others; and the counts are of these."""
     truth = dict(enumerate(truth_of(record, grouped)))
     assert Counter(truth.values()) == {"N": 150, "V": 20, "A": 10}
-    monkeypatch.setattr("ecgfed.tasks.own_models.MOST_LEARNED", 60)
-    row = learned_beats(grouped, truth).row.tolist()
+    monkeypatch.setattr("ecgfed.tasks.cross_validation.MAX_LEARNED", 60)
+    row = training_beats(grouped, truth).row.tolist()
     assert row == sorted(set(row))
     assert Counter(truth[beat] for beat in row) == {"N": 30, "V": 20, "A": 10}
     assert np.diff([beat for beat in row if truth[beat] == "N"]).max() < 15
     learner = learner_of(grouped, truth)
-    found = held_back(learner, truth, grouped.answers.label)
+    found = cross_validate(learner, truth, grouped.predictions.label)
     assert found is not None
     assert found.labels == 60
     few = {beat: truth[beat] for beat in range(0, 180, 9)}
-    some = learned_beats(grouped, few).row
+    some = training_beats(grouped, few).row
     assert (len(some), set(few) <= set(some.tolist())) == (60, True)
 
 
@@ -184,27 +186,27 @@ def test_of_very_many_labels_some_are_learned_from(
 )
 def test_nobody_ends_worse(personal: int, everyone: int, scratch: int, best: str) -> None:
     right = {"groups": 0, "personal": personal, "global": everyone, "scratch": scratch}
-    assert HeldBack(20, 5, right).best == best
+    assert CrossValidation(20, 5, right).best == best
 
 
-def check_of(labels: int, lost: int, gained: int) -> ClassCheck:
+def check_of(labels: int, lost: int, gained: int) -> ClassResult:
     """The global model has ten of the labels right; personal and scratch lose and gain some."""
     right = {"groups": 0, "global": 10, "personal": 10 - lost + gained, "scratch": 10 - lost + gained}
     both = {"groups": 0, "personal": lost, "scratch": lost}, {"groups": 0, "personal": gained, "scratch": gained}
-    return ClassCheck(labels, right, *both)
+    return ClassResult(labels, right, *both)
 
 
 def test_a_class_is_lowered_where_chance_would_hardly_do_so() -> None:
     """scipy's exact binomial test of the labels that one of the two alone has right."""
     for lost, gained in itertools.product(range(8), repeat=2):
-        expected = lost > gained and binomtest(gained, lost + gained, alternative="less").pvalue <= MOST_CHANCE
+        expected = lost > gained and binomtest(gained, lost + gained, alternative="less").pvalue <= MAX_CHANCE
         assert check_of(20, lost, gained).lowers("personal") == expected, (lost, gained)
 
 
-def test_a_refused_model_is_said_with_both_figures(made: OwnModel) -> None:
+def test_a_refused_model_is_said_with_both_figures(made: LabelPersonalization) -> None:
     right = {"groups": 0, "personal": 12, "global": 12, "scratch": 10}
-    checked = HeldBack(20, 5, right, {"V": check_of(12, 3, 0)})
-    refused = replace(made, checked=checked, kept=checked.best)
+    checked = CrossValidation(20, 5, right, {"V": check_of(12, 3, 0)})
+    refused = replace(made, checked=checked, exported=checked.best)
     lines = refused.sentences()
     assert any("12 labels V held back, the personal model had 7 right and the global model 10" in one for one in lines)
     assert "In the bundle: the global model, unchanged." in lines
@@ -213,7 +215,9 @@ def test_a_refused_model_is_said_with_both_figures(made: OwnModel) -> None:
     assert told["by_class"]["V"] == {"labels": 12, "groups": 0, "global": 10, "personal": 7, "scratch": 7}
 
 
-def test_the_interval_is_in_text_and_json(made: OwnModel, grouped: GroupedBeats, label: dict[int, str]) -> None:
+def test_the_interval_is_in_text_and_json(
+    made: LabelPersonalization, grouped: GroupedBeats, label: dict[int, str]
+) -> None:
     expected = expected_errors(grouped.groups, label)
     told = made.to_dict()["expected_wrong"]
     assert (told["low"], told["high"], told["level"]) == (expected.low, expected.high, 0.9)
@@ -223,18 +227,18 @@ def test_the_interval_is_in_text_and_json(made: OwnModel, grouped: GroupedBeats,
 
 def test_a_model_that_lowers_a_class_is_not_exported_however_many_it_has_right() -> None:
     right = {"groups": 0, "personal": 18, "global": 12, "scratch": 15}
-    assert HeldBack(20, 5, right, {"V": check_of(12, 1, 0)}).best == "personal"  # one label is chance
-    lowered = HeldBack(20, 5, right, {"N": check_of(8, 0, 8), "V": check_of(12, 3, 0)})
+    assert CrossValidation(20, 5, right, {"V": check_of(12, 1, 0)}).best == "personal"  # one label is chance
+    lowered = CrossValidation(20, 5, right, {"N": check_of(8, 0, 8), "V": check_of(12, 3, 0)})
     assert (lowered.best, lowered.lowered("personal")) == ("global", ["V"])
 
 
-def rows_of(made: OwnModel) -> list[dict[str, str]]:
+def rows_of(made: LabelPersonalization) -> list[dict[str, str]]:
     with made.files[1].open(newline="") as stream:
         return list(csv.DictReader(stream))
 
 
 def test_every_label_says_whom_it_is_from(
-    made: OwnModel, record: Path, grouped: GroupedBeats, label: dict[int, str]
+    made: LabelPersonalization, record: Path, grouped: GroupedBeats, label: dict[int, str]
 ) -> None:
     rows, at = rows_of(made), grouped.beats.r_samples.tolist()
     names, origin = spread(grouped.groups, label)
@@ -264,7 +268,7 @@ def test_every_label_says_whom_it_is_from(
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
-def test_what_is_doubted(made: OwnModel) -> None:
+def test_what_is_doubted(made: LabelPersonalization) -> None:
     """A group's label that the model gives another class; none that a person gave."""
     symbols = made.bundle.labels.symbols
     for row in rows_of(made):
@@ -276,10 +280,10 @@ def test_what_is_doubted(made: OwnModel) -> None:
 
 
 def test_the_bundle_answers_for_the_patient_and_says_what_it_learned_from(
-    made: OwnModel, record: Path, label: dict[int, str]
+    made: LabelPersonalization, record: Path, label: dict[int, str]
 ) -> None:
     entry = made.bundle.manifest["patients"]["rec"]
-    assert (made.kept, entry["personal"]) == ("personal", "partway")
+    assert (made.exported, entry["personal"]) == ("personal", "partway")
     assert entry["labels"] == dict(Counter(label.values()))
     assert entry["classes"] == ["N", "F"]
     assert entry["held_back"] == made.to_dict()["held_back"]
@@ -289,7 +293,9 @@ def test_the_bundle_answers_for_the_patient_and_says_what_it_learned_from(
     assert not any("this very recording" in one.text for one in general.warnings)  # the global model has not seen it
 
 
-def test_a_copy_of_the_recording_is_known_by_its_files(made: OwnModel, record: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_recording_is_known_by_its_files(
+    made: LabelPersonalization, record: Path, tmp_path: Path
+) -> None:
     for suffix in (".dat", ".hea"):
         data = record.with_suffix(suffix).read_bytes()
         (tmp_path / f"else{suffix}").write_bytes(data.replace(b"rec", b"else") if suffix == ".hea" else data)
@@ -301,7 +307,9 @@ def test_a_copy_of_the_recording_is_known_by_its_files(made: OwnModel, record: P
     )
 
 
-def test_the_same_seed_gives_the_same_bits(made: OwnModel, record: Path, labels: Path, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bits(
+    made: LabelPersonalization, record: Path, labels: Path, tmp_path: Path
+) -> None:
     torch.set_num_threads(2)
     again = package.personalize_labels(str(record), str(tmp_path / "again"), labels=str(labels))
     assert snapshot(again.bundle.path) == snapshot(made.bundle.path)
@@ -314,8 +322,8 @@ def test_the_same_seed_gives_the_same_bits(made: OwnModel, record: Path, labels:
 
 
 def stated(monkeypatch: pytest.MonkeyPatch, **right: int) -> None:
-    counts = HeldBack(20, 5, {"groups": 20, **right})
-    monkeypatch.setattr(module, "held_back", lambda *a: counts)
+    counts = CrossValidation(20, 5, {"groups": 20, **right})
+    monkeypatch.setattr(module, "cross_validate", lambda *a: counts)
 
 
 @pytest.mark.parametrize("best", ["global", "scratch"])
@@ -325,7 +333,7 @@ def test_what_is_better_is_exported(
     """Where the personal model had fewer labels right, the patient's graph is the better one's."""
     stated(monkeypatch, **{"personal": 10, "global": 10, "scratch": 10, best: 11})
     made = package.personalize_labels(record, tmp_path / "b", labels=labels)
-    assert made.kept == best == made.bundle.manifest["patients"]["rec"]["personal"]
+    assert made.exported == best == made.bundle.manifest["patients"]["rec"]["personal"]
     own, everyone = (package.predict(made.bundle, record, patient=who) for who in ("rec", None))
     if best == "global":
         np.testing.assert_allclose(own.probability, everyone.probability, atol=1e-5)
@@ -341,7 +349,7 @@ def test_too_few_labels_are_not_believed(
     few = dict([(beat, symbol) for beat, symbol in label.items() if symbol in "NF"][:4])
     (tmp_path / "few.csv").write_bytes(table_of(grouped, few))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "few.csv")
-    assert (made.kept, made.checked) == ("global", None)
+    assert (made.exported, made.checked) == ("global", None)
     assert "fewer than 5 labels" in made.unchecked
     assert made.to_dict()["held_back"] is None
     assert made.labels.by_source() == {"clinician": 4, "group": 0, "model": grouped.grouped - 4}
@@ -409,7 +417,7 @@ def test_symbols_without_a_class_stay_and_are_not_learned(
 
 
 def test_what_cannot_be_is_said_and_writes_nothing(
-    record: Path, labels: Path, made: OwnModel, local_run: Path, tmp_path: Path
+    record: Path, labels: Path, made: LabelPersonalization, local_run: Path, tmp_path: Path
 ) -> None:
     before = snapshot(tmp_path)
     calls: list[tuple[dict[str, Any], str]] = [
@@ -440,19 +448,21 @@ def test_what_cannot_be_is_said_and_writes_nothing(
     assert snapshot(tmp_path) == before
 
 
-def test_its_own_labels_are_no_labels_of_a_person(made: OwnModel, record: Path, tmp_path: Path) -> None:
+def test_its_own_labels_are_no_labels_of_a_person(made: LabelPersonalization, record: Path, tmp_path: Path) -> None:
     for file in made.files:
-        with pytest.raises(RecordError, match="labels that 'ecgfed personalize' spread"):
+        with pytest.raises(RecordError, match="labels propagated by 'ecgfed personalize'"):
             package.personalize_labels(record, tmp_path / "b", labels=file)
 
 
-def test_one_more_time_into_its_own_bundle(made: OwnModel, record: Path, labels: Path, tmp_path: Path) -> None:
+def test_one_more_time_into_its_own_bundle(
+    made: LabelPersonalization, record: Path, labels: Path, tmp_path: Path
+) -> None:
     first = package.personalize_labels(record, tmp_path / "b", labels=labels)
     second = package.personalize_labels(
         record, tmp_path / "b", labels=record.with_suffix(".atr"), bundle=tmp_path / "b", overwrite=True
     )
     assert second.bundle.patients == ("rec",)
-    assert second.answered.label != first.answered.label
+    assert second.user_labels.label != first.user_labels.label
 
 
 @pytest.mark.parametrize(
@@ -493,7 +503,7 @@ def test_groups_that_find_clearly_fewer_labels_than_the_global_model_are_not_tru
     groups: int, everyone: int, trusted: bool
 ) -> None:
     right = {"groups": groups, "personal": 9, "global": everyone, "scratch": 9}
-    choice = module._Choice("global", None, HeldBack(20, 5, right), "")  # type: ignore[arg-type]
+    choice = module._ExportChoice("global", None, CrossValidation(20, 5, right), "")  # type: ignore[arg-type]
     assert choice.groups_trusted is trusted
 
 
@@ -504,7 +514,7 @@ def test_labels_of_one_class_alone_make_a_model_that_says_what_it_may_miss(
     same = dict.fromkeys(answers_of(grouped, ["N"] * grouped.grouped, 8), "N")
     (tmp_path / "same.csv").write_bytes(table_of(grouped, same))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "same.csv", patient="calm")
-    assert made.kept == "personal"
+    assert made.exported == "personal"
     told = package.predict(made.bundle, record, patient="calm", force=True)
     (doubt,) = [one for one in told.warnings if one.code == "never-seen-classes" and one.severe]
     assert "learned from labels of N alone" in doubt.text
@@ -518,14 +528,14 @@ def test_labels_that_the_global_model_never_gives_and_beats_that_are_none_are_do
     paced = dict.fromkeys(answers_of(grouped, ["/"] * grouped.grouped, 8), "/")
     (tmp_path / "paced.csv").write_bytes(table_of(grouped, paced))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "paced.csv")
-    assert any("0 of 8 labels" in text for text in made.about["warnings"])
+    assert any("0 of 8 labels" in text for text in made.metadata["warnings"])
     (said,) = [one for one in made.sentences() if "expected to have a wrong label" in one]
     assert said.startswith("0 of ")
     assert said.endswith("see the warnings before you rely on that.")  # neither enough, nor would more of them help
     none = {beat: "|" if number else "N" for number, beat in enumerate(paced)}
     (tmp_path / "none.csv").write_bytes(table_of(grouped, none))
     gone = package.personalize_labels(record, tmp_path / "c", labels=tmp_path / "none.csv")
-    assert any("would be no beats" in text for text in gone.about["warnings"])
+    assert any("would be no beats" in text for text in gone.metadata["warnings"])
 
 
 def test_a_few_marks_in_an_annotation_are_labels_too(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
@@ -533,4 +543,36 @@ def test_a_few_marks_in_an_annotation_are_labels_too(record: Path, grouped: Grou
     at = grouped.beats.r_samples[sorted(beats)]
     wfdb.wrann("few", "lab", at, [beats[beat] for beat in sorted(beats)], write_dir=str(tmp_path))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "few.lab")
-    assert made.answered.label == dict(sorted(beats.items()))
+    assert made.user_labels.label == dict(sorted(beats.items()))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("answered", "user_labels"), ("kept", "exported"), ("about", "metadata"), ("places", "next_labels")],
+)
+def test_attributes_of_0_2_still_work(old: str, new: str, made: LabelPersonalization) -> None:
+    with pytest.warns(EcgfedDeprecation, match=f"{old} is deprecated .* use {new}"):
+        value = made.places() if old == "places" else getattr(made, old)
+    assert value == (made.next_labels() if old == "places" else getattr(made, new))
+
+
+def test_names_of_0_2_still_work(made: LabelPersonalization, grouped: GroupedBeats) -> None:
+    with pytest.warns(EcgfedDeprecation, match="use ecgfed.tasks.label_personalization.LabelPersonalization"):
+        assert package.OwnModel is package.LabelPersonalization  # type: ignore[attr-defined]
+    with pytest.warns(EcgfedDeprecation, match="use exported"):
+        assert replace(made, kept="global").exported == "global"  # type: ignore[call-arg]
+    with pytest.warns(EcgfedDeprecation, match="use predictions"):
+        assert grouped.answers is grouped.predictions  # type: ignore[attr-defined]
+    with pytest.warns(EcgfedDeprecation, match="use unmatched"):
+        assert made.user_labels.apart == made.user_labels.unmatched  # type: ignore[attr-defined]
+    with pytest.warns(EcgfedDeprecation, match="use folds"):
+        assert CrossValidation(20, 5, {}).parts == 5  # type: ignore[attr-defined]
+
+
+def test_choosing_predictions_uses_no_deprecated_name(grouped: GroupedBeats) -> None:
+    beats = np.array([5, 2], dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EcgfedDeprecation)
+        chosen = grouped.all_predictions.chosen(beats)
+    for name in ("label", "sample", "low_confidence", "out_of_distribution", "override"):
+        assert getattr(chosen, name).tolist() == getattr(grouped.all_predictions, name)[beats].tolist(), name

@@ -11,7 +11,7 @@ from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
 import ecgfed as package
 from ecgfed.base.errors import EcgfedError, RecordError
 from ecgfed.tasks.grouped import GroupedBeats
-from ecgfed.tasks.own_labels import at_beats, read_marks
+from ecgfed.tasks.matched_labels import match_labels, read_label_file
 
 HEAD = "recording,sample,time_s,label,beats,source\n"
 
@@ -34,7 +34,7 @@ def given(text: str | bytes, folder: Path, name: str = "labels.csv") -> Path:
 
 def refused(path: Path, grouped: GroupedBeats) -> str:
     with pytest.raises(EcgfedError) as problem:
-        at_beats(read_marks(path, grouped.beats.recording), path, grouped, None)
+        match_labels(read_label_file(path, grouped.beats.recording), path, grouped, None)
     assert "\n" not in problem.value.line
     assert path.name in problem.value.line
     return problem.value.line
@@ -52,8 +52,8 @@ def test_the_pages_table_is_given_to_its_beats(record: Path, grouped: GroupedBea
     label = answers_of(grouped, truth, 12)
     assert set(label.values()) >= {"N", "V"}
     file = given(table_of(grouped, label), tmp_path)
-    found = at_beats(read_marks(file, grouped.beats.recording), file, grouped, None)
-    assert (found.label, found.apart, found.later) == (dict(sorted(label.items())), 0, 0)
+    found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
+    assert (found.label, found.unmatched, found.past_minutes) == (dict(sorted(label.items())), 0, 0)
     assert found.counts == {s: list(label.values()).count(s) for s in found.counts}
 
 
@@ -65,7 +65,7 @@ def test_an_annotation_and_a_table_of_marks_are_read_as_the_report_reads_them(
     marks = wfdb.rdann(str(record), "atr")
     rows = "".join(f"{at};{symbol}\n" for at, symbol in zip(marks.sample, marks.symbol, strict=True))
     for file in (record.with_suffix(".atr"), given(f"sample;symbol\n{rows}", tmp_path, "marks.csv")):
-        found = at_beats(read_marks(file, grouped.beats.recording), file, grouped, None)
+        found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
         assert found.label == dict(enumerate(truth))
 
 
@@ -76,17 +76,17 @@ def test_a_label_goes_to_the_peak_within_150_ms(grouped: GroupedBeats, tmp_path:
         for beat, shift in [(3, 54), (5, -54), (8, 0), (20, 5), *((b, 0) for b in range(30, 50))]
     ]
     file = given("sample,label\n" + "\n".join([*rows, f"{(at[60] + at[61]) // 2},V"]), tmp_path)
-    found = at_beats(read_marks(file, grouped.beats.recording), file, grouped, None)
+    found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
     assert set(found.label) == {3, 5, 8, 20, *range(30, 50)}
-    assert found.apart == 1
+    assert found.unmatched == 1
 
 
 def test_no_beat_where_the_detector_finds_none_is_no_fault(grouped: GroupedBeats, tmp_path: Path) -> None:
     at = grouped.beats.r_samples
     between = (at[60] + at[61]) // 2
     file = given(f"sample,label\n{at[2]},N\n{between},|\n{at[9]},|\n", tmp_path)
-    found = at_beats(read_marks(file, grouped.beats.recording), file, grouped, None)
-    assert (found.label, found.apart) == ({2: "N", 9: "|"}, 0)
+    found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
+    assert (found.label, found.unmatched) == ({2: "N", 9: "|"}, 0)
 
 
 def test_labels_past_the_first_minutes_do_not_count(record: Path, tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ def test_labels_past_the_first_minutes_do_not_count(record: Path, tmp_path: Path
     at = grouped.beats.r_samples
     rows = "".join(f"{one},N\n" for one in at.tolist())
     file = given(f"sample,label\n{rows}", tmp_path)
-    found = at_beats(read_marks(file, grouped.beats.recording), file, grouped, 1.0)
+    found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, 1.0)
     assert set(found.label) == set(np.flatnonzero(at < 60 * 360).tolist())
-    assert found.later == int((at >= 60 * 360).sum())
+    assert found.past_minutes == int((at >= 60 * 360).sum())
     late = given(f"sample,label\n{at[-1]},N\n", tmp_path)
     with pytest.raises(RecordError, match="says of no beat what it is in the first 1 minute"):
-        at_beats(read_marks(late, grouped.beats.recording), late, grouped, 1.0)
+        match_labels(read_label_file(late, grouped.beats.recording), late, grouped, 1.0)
 
 
 def test_labels_of_another_recording_are_refused(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
@@ -150,4 +150,4 @@ def test_what_is_no_table_and_no_annotation(grouped: GroupedBeats, tmp_path: Pat
 
 def test_a_models_labels_are_no_persons(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
     for file in package.predict(record).save(tmp_path)[:2]:
-        assert "a model's labels, which nobody has read over" in refused(file, grouped)
+        assert "a model's labels, which nobody has reviewed" in refused(file, grouped)

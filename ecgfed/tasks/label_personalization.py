@@ -1,0 +1,220 @@
+"""Result of ``personalize --labels``: a personal model, its cross-validation, and a label for every beat."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.deprecation import deprecated, renamed_fields, renamed_imports
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.labels.contested import Contested
+from ecgfed.domain.labels.enough import Enough
+from ecgfed.domain.labels.label_errors import LEVEL
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.reports.strip import clock
+from ecgfed.tasks.cross_validation import CrossValidation
+from ecgfed.tasks.matched_labels import MatchedLabels
+from ecgfed.tasks.propagated_labels import PropagatedLabels
+
+#: Exported model -> its name in messages.
+MODEL_NAMES = {
+    "personal": "the personal model",
+    "global": "the global model, unchanged",
+    "scratch": "a model from scratch on the same labels",
+}
+#: Predictor in the cross-validation -> its name in messages.
+PREDICTOR_NAMES = {
+    "groups": "groups",
+    "personal": "personal model",
+    "global": "global model",
+    "scratch": "from scratch",
+}
+#: Exported model -> reason from the cross-validation.
+EXPORT_REASONS = {
+    "personal": ", which had no fewer of them right than the global one and one from scratch",
+    "global": ", since it had more of them right than the personal one",
+    "scratch": ", since it had more of them right than the personal and the global one",
+}
+
+
+__getattr__ = renamed_imports(
+    __name__, "0.3", "0.5", OwnModel="ecgfed.tasks.label_personalization:LabelPersonalization"
+)
+
+
+@renamed_fields("0.3", "0.5", answered="user_labels", kept="exported", about="metadata")
+@dataclass(frozen=True, repr=False, eq=False)
+class LabelPersonalization:
+    """A personal model trained on a few labels, and the propagated labels of the recording.
+
+    Attributes:
+        patient: name of the model in the bundle.
+        bundle: the bundle with the model.
+        labels: the label of every beat, with its source.
+        user_labels: the labels given by the person, matched with beats.
+        exported: the exported model, a key of ``MODEL_NAMES``.
+        checked: the cross-validation, or None with too few labels.
+        unchecked: what could not be checked, a sentence, or ``""``.
+        enough: whether there are enough labels, and where to label next.
+        contested: labels that should be confirmed.
+        files: the files with the propagated labels.
+        metadata: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings,
+            excluded.
+        r_samples: (beats,) int64 R peaks of the beats whose lead shows a signal: ``user_labels``, ``enough`` and
+            ``contested`` number the beats by them.
+    """
+
+    patient: str
+    bundle: Bundle
+    labels: PropagatedLabels
+    user_labels: MatchedLabels
+    exported: str
+    checked: CrossValidation | None
+    unchecked: str
+    enough: Enough
+    contested: list[Contested]
+    files: tuple[Path, ...]
+    metadata: dict[str, Any]
+    r_samples: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        name, labels = shortened(self.patient, 60), count_of(len(self.user_labels.label), "label")
+        beats = count_of(len(self.labels.sample), "beat")
+        return f"LabelPersonalization({name!r}: {labels} -> {beats}; {MODEL_NAMES[self.exported]})"
+
+    def sentences(self) -> list[str]:
+        """Return the results and the beats to label next, as lines of text."""
+        checked, sentences = self.checked, list[str]()
+        if checked is not None:
+            right = ", ".join(f"{PREDICTOR_NAMES[name]} {count}" for name, count in checked.right.items())
+            sentences.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
+        if self.unchecked:
+            sentences.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
+        sentences.extend(self._lowered())
+        why = "" if checked is None or self._refused() else EXPORT_REASONS[self.exported]
+        sentences.append(f"In the bundle: {MODEL_NAMES[self.exported]}{why}.")
+        sentences.append(f"{self._expected()}.")
+        for entry in self.to_confirm():
+            label, rival = (entry[key] for key in ("label", "most_like_label"))
+            part = f"{count_of(entry['beats'], 'beat')}; most like the {rival} at {clock(entry['most_like_time_s'])}"
+            sentences.append(f"- Confirm {label} at {clock(entry['time_s'])} ({part}).")
+        for entry in self.next_labels():
+            wrong = round(entry["expected_wrong"]) or "less than one"
+            part = f"an expected {wrong} of {count_of(entry['beats'], 'beat')}"
+            sentences.append(f"- Label next at {clock(entry['time_s'])} ({part}).")
+        return sentences
+
+    def _refused(self) -> bool:
+        """Whether a model that is at least as good is not exported because it lowers the sensitivity for a class."""
+        checked = self.checked
+        return checked is not None and any(
+            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.exported]
+            for name in ("personal", "scratch")
+        )
+
+    def _lowered(self) -> list[str]:
+        """Describe the classes for which a model lowers the global model's sensitivity in cross-validation."""
+        if self.checked is None:
+            return []
+        sentences = []
+        for name in ("personal", "scratch"):
+            for class_name in self.checked.lowered(name):
+                result = self.checked.by_class[class_name]
+                of_model, of_global = result.right[name], result.right["global"]
+                sentences.append(
+                    f"Of {count_of(result.labels, 'label')} {class_name} held back, {MODEL_NAMES[name]} had {of_model} "
+                    f"right and the global model {of_global}: it lowers the sensitivity for {class_name} and is not "
+                    "used."
+                )
+        return sentences
+
+    def _expected(self) -> str:
+        """Describe the expected number of wrong labels and whether it is low enough."""
+        enough, expected = self.enough, self.enough.expected
+        part = (
+            f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%}; 90% interval "
+            f"{expected.low:,} to {expected.high:,})"
+        )
+        if not self.metadata["groups_trusted"]:  # the estimate is for propagated labels, which are not used
+            return f"{part} would be expected to have a wrong label if each took its group's: more labels would help"
+        if not enough.enough:
+            advice = "more labels would help"
+        elif self.metadata["warnings"]:
+            advice = "see the warnings before you rely on that"
+        else:
+            advice = "enough by this estimate"
+        return f"{part} are expected to have a wrong label: {advice}"
+
+    def to_confirm(self) -> list[dict[str, Any]]:
+        """Return the labels to confirm: the beat, its label, the number of beats with it, and the most similar beat."""
+        label = self.user_labels.label
+        return [
+            {
+                **self._at(entry.beat),
+                "label": label[entry.beat],
+                "beats": entry.beats,
+                **{f"most_like_{key}": value for key, value in self._at(entry.rival).items()},
+                "most_like_label": label[entry.rival],
+            }
+            for entry in self.contested
+        ]
+
+    def _at(self, beat: int) -> dict[str, Any]:
+        """Return sample and time of a beat."""
+        sample = int(self.r_samples[beat])
+        return {"sample": sample, "time_s": round(sample / self.labels.recording.fs_hz, 3)}
+
+    def next_labels(self) -> list[dict[str, Any]]:
+        """Return the beats to label next: sample, time, size of the group, expected number of wrong labels."""
+        return [
+            {**self._at(suggestion.beat), "beats": suggestion.beats, "expected_wrong": round(suggestion.wrong, 1)}
+            for suggestion in self.enough.suggestions
+        ]
+
+    @deprecated("0.3", "0.5", "next_labels")
+    def places(self) -> list[dict[str, Any]]:
+        """Return ``next_labels()``."""
+        return self.next_labels()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready summary without the beats."""
+        enough, checked = self.enough, self.checked
+        return {
+            **self.metadata,
+            "patient": self.patient,
+            "bundle": str(self.bundle.path),
+            "kept": self.exported,
+            "labels": self.user_labels.counts,
+            "labels_at_no_beat": self.user_labels.unmatched,
+            "labels_too_late": self.user_labels.past_minutes,
+            "labels_without_signal": len(self.user_labels.without_signal),
+            "held_back": None if checked is None else cross_validation_dict(checked),
+            "unchecked": self.unchecked or None,
+            "beats": len(self.labels.sample),
+            "beats_by_source": self.labels.by_source(),
+            "beats_by_symbol": self.labels.by_symbol(),
+            "uncertain_beats": int(self.labels.uncertain.sum()),
+            "expected_wrong": {
+                "beats": round(enough.expected.beats, 1),
+                "low": enough.expected.low,
+                "high": enough.expected.high,
+                "level": LEVEL,
+                "of": enough.beats,
+                "without_a_label": enough.unsaid,
+                "enough": enough.enough,
+            },
+            "label_next": self.next_labels(),
+            "confirm": self.to_confirm(),
+            "files": [str(file) for file in self.files],
+        }
+
+
+def cross_validation_dict(checked: CrossValidation) -> dict[str, Any]:
+    """Return a cross-validation, JSON-ready: ``labels``, ``parts``, correct predictions by predictor, the same
+    ``by_class``, and the classes whose sensitivity a model ``lowers``.
+    """
+    by_class = {name: {"labels": result.labels, **result.right} for name, result in checked.by_class.items()}
+    lowers = {name: checked.lowered(name) for name in ("personal", "scratch")}
+    return {"labels": checked.labels, "parts": checked.folds, **checked.right, "by_class": by_class, "lowers": lowers}

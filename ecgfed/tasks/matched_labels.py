@@ -1,0 +1,153 @@
+"""Match the labels that a person gave to a few beats with the detected R peaks. No torch."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.deprecation import renamed_fields
+from ecgfed.base.errors import RecordError
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.extract import MATCH_S, match_peaks
+from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
+from ecgfed.domain.record.annotations import SYMBOL_COLUMNS
+from ecgfed.domain.record.reader import FORMATS
+from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.tasks.grouped import GroupedBeats, recording_id
+from ecgfed.tasks.labels_checked import SPREAD, model_labels
+from ecgfed.tasks.report_labels import read_labels
+
+#: Maximum share of labels without a beat; above it, the labels are assumed to be of another recording.
+MAX_UNMATCHED = 0.1
+#: Extensions of spreadsheet files.
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_OTHER = "check the recording, --lead and --detector"
+
+
+@dataclass(frozen=True, eq=False)
+class FileLabels:
+    """Labels in a file.
+
+    Attributes:
+        sample: (labels,) int64 increasing.
+        symbol: (labels,) symbols of ``ecgfed.domain.labels.user_labels.SYMBOLS``.
+        confirmed: samples of the labels that the person confirmed.
+    """
+
+    sample: NDArray[np.int64]
+    symbol: NDArray[np.str_]
+    confirmed: frozenset[int] = frozenset()
+
+
+@renamed_fields("0.3", "0.5", apart="unmatched", later="past_minutes")
+@dataclass(frozen=True, eq=False)
+class MatchedLabels:
+    """Labels matched with beats.
+
+    Attributes:
+        label: number of a grouped beat -> its label.
+        unmatched: number of labels without a beat.
+        past_minutes: number of labels after the first minutes, which are ignored.
+        confirmed: the beats whose label the person confirmed.
+        without_signal: beat without signal, numbered among all beats -> its label, which is not propagated and not used
+            for training.
+    """
+
+    label: dict[int, str]
+    unmatched: int
+    past_minutes: int
+    confirmed: frozenset[int] = frozenset()
+    without_signal: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of labels per symbol, the most frequent first."""
+        return dict(Counter(self.label.values()).most_common())
+
+
+def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
+    """Read the labels of a recording: a table saved by ``label``, a WFDB annotation, or a table of annotations.
+
+    Args:
+        path: the file.
+        recording: the recording.
+
+    Raises:
+        RecordError: the file cannot be read, has no label, belongs to another recording, or has labels that were made
+            by a model or propagated by ``personalize``.
+    """
+    if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS):
+        names = column_names(path)
+        if "label" in names:
+            return _from_label_table(path, recording)
+        if names and not set(names) & set(SYMBOL_COLUMNS):
+            expected = "sample and label, as 'ecgfed label' saves them, or sample and symbol"
+            raise RecordError(path, f"has the columns {', '.join(names)[:100]}", expected)
+    annotation = read_labels(path, recording, complete=False)
+    if (checked := model_labels(path, annotation)) is not None:
+        spread = checked[1][0][0] == SPREAD
+        kind = "labels propagated by 'ecgfed personalize'" if spread else "a model's labels, which nobody has reviewed"
+        raise RecordError(path, f"holds {kind}", "labels given by a person")
+    keep = np.isin(annotation.symbol, sorted(SYMBOLS))
+    sample, first = np.unique(annotation.sample[keep], return_index=True)
+    return FileLabels(sample, annotation.symbol[keep][first])
+
+
+def _from_label_table(path: Path, recording: AnyRecording) -> FileLabels:
+    labels = read_user_labels(path, recording.fs_hz)
+    this_id = recording_id(recording)
+    if id_of_labels := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
+        problem = f"holds labels of another recording ({shortened(id_of_labels, 20)})"
+        raise RecordError(
+            path, problem, f"those of {recording.name} ({this_id})", "name the recording they were given for"
+        )
+    if labels[-1].sample >= recording.samples:
+        problem = f"has a label at sample {labels[-1].sample}"
+        expected = f"0 to {recording.samples - 1}, the recording's length"
+        raise RecordError(path, problem, expected, "check that the labels belong to this recording")
+    sample = np.array([label.sample for label in labels], dtype=np.int64)
+    confirmed = frozenset(label.sample for label in labels if label.source == "confirmed")
+    return FileLabels(sample, np.array([label.label for label in labels], dtype=np.str_), confirmed)
+
+
+def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:
+    """Match each label with the R peak within 150 ms.
+
+    Args:
+        file_labels: the labels.
+        path: their file, for error messages.
+        grouped: the beats of the recording.
+        minutes: use the labels of the first minutes only, None for all.
+
+    Raises:
+        RecordError: no label remains, or more than a tenth of them has no beat.
+    """
+    recording, peaks = grouped.all_beats.recording, grouped.all_beats.r_samples
+    beat_index, label_index = match_peaks(peaks, file_labels.sample, round(MATCH_S * recording.fs_hz))
+    end = np.inf if minutes is None else minutes * 60 * recording.fs_hz
+    without_beat = np.setdiff1d(np.arange(len(file_labels.sample)), label_index)
+    without_beat = without_beat[
+        (file_labels.sample[without_beat] < end) & (file_labels.symbol[without_beat] != NO_BEAT)
+    ]  # labelled as no beat, as the detector has it
+    past_minutes = len(file_labels.sample) - int((file_labels.sample < end).sum())
+    signal = grouped.all_predictions.classified[beat_index]
+    silent = zip(beat_index[~signal].tolist(), label_index[~signal].tolist(), strict=True)
+    without_signal = {beat: str(file_labels.symbol[j]) for beat, j in silent if file_labels.sample[j] < end}
+    beats, label_index = np.searchsorted(grouped.rows, beat_index[signal]), label_index[signal]
+    label = {int(i): str(file_labels.symbol[j]) for i, j in zip(beats, label_index, strict=True) if i < grouped.grouped}
+    confirmed = {
+        int(i) for i, j in zip(beats, label_index, strict=True) if int(file_labels.sample[j]) in file_labels.confirmed
+    }
+    count = len(label) + len(without_beat) + len(without_signal)
+    if len(without_beat) > MAX_UNMATCHED * count:
+        problem = f"{len(without_beat):,} of {count:,} labels lie at no beat of {recording.name}"
+        raise RecordError(path, problem, "each within 150 ms of an R peak", _OTHER)
+    if not set(label.values()) - {CANNOT_TELL}:
+        where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
+        where += f" whose signal {recording.lead} shows" if without_signal else ""
+        raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
+    return MatchedLabels(
+        dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
+    )

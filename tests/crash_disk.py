@@ -64,7 +64,7 @@ class Moment:
                 (target / name).write_bytes(self._bytes(what, torn))
 
     def _bytes(self, what: int, torn: str) -> bytes:
-        safe, live = self.fsync.get(what, b""), self.live.get(what, b"")
+        safe, live = self.durable.get(what, b""), self.live.get(what, b"")
         if safe == live or torn == "all":
             return live
         if torn == "none":

@@ -353,6 +353,7 @@ ELSEWHERE = (
         ("docs/decisions/0046-graphs-others-can-take.md", row, "printed, not kept in a file")
         for row in ("| GroupNorm as |", "| converter | bytes | arena of TFLite Micro |")
     ),
+    ("docs/decisions/0066-confirmed-rates-and-flutter.md", "| | not confirmed before", "printed, not kept in a file"),
     ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
     (
         "docs/decisions/0041-stacks-of-clients-on-a-cpu.md",

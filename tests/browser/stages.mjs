@@ -229,7 +229,7 @@ const OWN = {
     return told;
   },
   async saved_table(beats, about) {
-    const { Beats } = await load("../live/beats.js");
+    const { Beats } = await load("../../web/live/beats.js");
     const held = new Beats();
     held.add(beats);
     return held.csv(about);

@@ -125,7 +125,7 @@ def test_every_role_is_tested() -> None:
         Path(str(__import__(type(own).__module__, fromlist=["x"]).__file__)) for own in personal_models().values()
     ]
     named = {
-        role for path in sources for role in make_net(SPECS["default"]).roles if f'Part("{role}"' in path.read_text()
+        role for path in sources for role in make_net(SPECS["default"]).roles if f'Stage("{role}"' in path.read_text()
     }
     assert named <= set(ROLES)
     assert named >= {"model", "extractor", "head", "decoupled", "linear", "kernel", "gated"}

@@ -96,7 +96,7 @@ def test_what_is_there_and_the_recording_itself_are_safe(ecgfed: Command, table:
     assert snapshot(tmp_path / "w") == before
     assert ecgfed("convert", table, "--out", tmp_path / "x", "--quiet").code == 0
     assert_refused(
-        ecgfed("convert", table, "--out", tmp_path / "x"), "holds pat_1.hea, pat_1.dat, pat_1.atr", "--overwrite"
+        ecgfed("convert", table, "--out", tmp_path / "x"), "already has pat_1.hea, pat_1.dat, pat_1.atr", "--overwrite"
     )
     assert ecgfed("convert", table, "--out", tmp_path / "x", "--overwrite", "--quiet").code == 0
     (tmp_path / "file").write_text("mine")

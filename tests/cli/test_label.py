@@ -237,7 +237,7 @@ def test_questions_and_answers_in_python(record: Path, tmp_path: Path) -> None:
     assert labelling.next_beat(everywhere) is None
     with pytest.warns(EcgfedDeprecation, match="use labels"):
         assert labelling.next_beat(answers=everywhere) is None  # type: ignore[call-arg]
-    with pytest.raises(OptionError, match="holds rec-labels"):
+    with pytest.raises(OptionError, match="already has rec-labels"):
         labelling.save_labels(answers)
     assert labelling.save_labels({sample: "V"}, overwrite=True).read_text().count("\n") == 2
 

@@ -73,11 +73,11 @@ def test_a_method_written_for_version_0_2_trains_as_fedavg(tmp_path: Path) -> No
     state, fedavg = tiny.run(kind), tiny.run(FedAvg)
     for name, value in fedavg.server["model"].items():
         assert torch.equal(state.server["model"][name], value), name
-    assert {float(state.kept[client]["rounds"]) for client in state.kept} == {float(tiny.PLAN.rounds)}
+    assert {float(state.client_states[client]["rounds"]) for client in state.client_states} == {float(tiny.PLAN.rounds)}
     assert kind.requirements == Requirements(pre_round_metrics=True, pre_round_beats=7)
     assert [entry.name for entry in kind.communication.stores] == ["rounds"]
     assert [entry.name for entry in kind.communication.metrics] == ["twice"]
-    model = kind(tiny.TinyNet(), None).personal_model(state.server, state.kept[0])  # type: ignore[arg-type]
+    model = kind(tiny.TinyNet(), None).personal_model(state.server, state.client_states[0])  # type: ignore[arg-type]
     assert model.stages[0].params is state.server["model"]
 
 

@@ -318,7 +318,7 @@ def test_the_key_is_written_where_asked_for_the_owner_alone(ecgfed: Command, tmp
         {"id": "p0002", "patient": "", "record": str(two)},
     ]
     again = ecgfed("convert", one, "--out", out, "--anonymize", "--key", key)
-    assert_refused(again, "holds p0001.hea", "--overwrite")
+    assert_refused(again, "already has p0001.hea", "--overwrite")
     assert ecgfed("convert", one, "--out", out, "--anonymize", "--key", key, "--overwrite", "--quiet").code == 0
     assert {path.stem for path in out.iterdir()} == {"p0001", "p0002"}
     assert holds(out, NAME) == []

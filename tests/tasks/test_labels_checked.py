@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from conftest import write_record
+import wfdb
+from conftest import synthetic_signal, write_record
 from support import exported
 
 import ecgfed
@@ -102,7 +104,12 @@ def test_a_toy_is_refused_as_second_reader_too(tmp_path: Path) -> None:
 
 
 def test_a_rate_that_no_heart_has_is_said(tmp_path: Path) -> None:
-    record = write_record(tmp_path, "r2", "N" * 60)
-    rows = "sample,symbol,probability,uncertain\n" + "".join(f"{at},V,0.9,false\n" for at in range(200, 9000, 90))
+    """Narrow waves at 240/min, each labelled by a model."""
+    signal, at = synthetic_signal("N" * 160, rr_s=0.25)
+    wfdb.wrsamp(
+        "r2", 360, ["mV", "mV"], ["MLII", "V1"], np.stack([signal, 0.6 * signal], axis=1),
+        fmt=["16", "16"], write_dir=str(tmp_path)
+    )  # fmt: skip
+    rows = "sample,symbol,probability,uncertain\n" + "".join(f"{beat},N,0.9,false\n" for beat in at.tolist())
     (tmp_path / "waves.csv").write_text(rows)
-    assert "fast-waves" in codes(ecgfed.report(record, labels=tmp_path / "waves.csv"))
+    assert "fast-waves" in codes(ecgfed.report(tmp_path / "r2", labels=tmp_path / "waves.csv"))

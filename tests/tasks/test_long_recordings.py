@@ -244,7 +244,7 @@ def test_batches_end_where_they_do_in_the_whole() -> None:
         rng.normal(size=(count, 1, 256)).astype("f4"), rng.normal(size=(count, 4)).astype("f4"), np.zeros(count, "u1")
     )
     blocks = [every.chosen(slice(start, start + 401)) for start in range(0, count, 401)]
-    cut = list(classifier._whole_batches(blocks))
+    cut = list(classifier._aligned_batches(blocks))
     assert np.array_equal(np.concatenate([one.window_mv for one in cut]), every.window_mv)
     assert all(len(one.flags) % classifier.BATCH == 0 for one in cut[:-1])
     opened = ecgfed.open_bundle(BUNDLE).classifier(None)

@@ -82,7 +82,7 @@ def test_detect_refuses_before_it_begins(recorded: Path, in_hand: ecgfed.Recordi
         ([], {}, "none given"),
         ([in_hand, replace(in_hand)], {"out": tmp_path / "new"}, "two records have the same name"),
         ([in_hand, replace(in_hand, path=Path("R1"))], {"out": tmp_path / "new"}, "two records have the same name"),
-        (recorded, {"out": tmp_path}, "holds r2.qrs"),
+        (recorded, {"out": tmp_path}, "already has r2.qrs"),
         (recorded, {"mains_hz": 16.7}, "mains_hz: "),
         (recorded, {"detector": "magic"}, "^detector: "),
         (recorded, {"detector": "own.py:MINE"}, "names code, not a registered detector"),

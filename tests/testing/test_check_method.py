@@ -264,7 +264,7 @@ BROKEN: dict[type[Method], str] = {
     NoSpec: "lacks communication",
     Named: "fedavg: another method has this name",
     Half: "lacks communication",
-    Thawed: "its settings are no frozen dataclass",
+    Thawed: "its settings are not a frozen dataclass",
     EndlessSettings: "sound: its own defaults are refused (settings patience: inf",
     HalvedSettings: "its settings do not come back from JSON as they were",
     StepInPlace: "step changes its arguments (velocity/head.out.bias)",

@@ -18,7 +18,7 @@ from ecgfed.base.text import closest, safe_text
 
 from .stop import interruptible
 from .streams import close_streams, open_closed_streams
-from .synopses import Group, add_synopses
+from .synopses import CommandGroup, add_synopses
 
 #: What the parser raises for an unknown option, a missing argument or a value of another type.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -27,7 +27,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 app = typer.Typer(
     name="ecgfed",
-    cls=Group,
+    cls=CommandGroup,
     help="From heart recordings to one arrhythmia classifier for all patients and a personal model for each patient. "
     "Research software, not a medical device.",
     no_args_is_help=True,

@@ -59,7 +59,7 @@ SYNOPSES = {
 }
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group that lists its commands in the order of ``SYNOPSES``, others after them."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # typer's own Context, or click's in older versions of typer
@@ -77,7 +77,7 @@ def add_synopses(app: typer.Typer, path: str = "") -> None:
             # \b: the parser is not to fill the line up with what comes next
             command.epilog = f"\b\nExample: {example}"
     for group in app.registered_groups:
-        group.cls = Group
+        group.cls = CommandGroup
         group.short_help = SYNOPSES.get(f"{path}{group.name}", ("", ""))[0]
         if group.typer_instance is not None:
             add_synopses(group.typer_instance, f"{path}{group.name} ")

@@ -17,7 +17,14 @@ from ecgfed.core.nets.net import Inputs, NetSpec
 from ecgfed.core.nets.resnet1d import CONTEXT_SCALE
 from ecgfed.exports.bundles.graphs import GraphTemplate
 from ecgfed.exports.bundles.int8_variants import calibration_rows
-from ecgfed.exports.bundles.quantise import Int8Layer, Range, int8_layers, quantise, quantised_weight, read_by_layers
+from ecgfed.exports.bundles.quantise import (
+    Int8Layer,
+    QuantRange,
+    int8_layers,
+    quantise,
+    quantised_weight,
+    read_by_layers,
+)
 from ecgfed.exports.bundles.ranges import RULES
 from ecgfed.exports.device.graph import Session, check_graph
 
@@ -50,7 +57,7 @@ def _run(model: onnx.ModelProto, inputs: Inputs, level: onnxruntime.GraphOptimiz
     return np.asarray(session.run(["logits"], feeds)[0])
 
 
-def _ranges(model: onnx.ModelProto, inputs: Inputs) -> dict[str, Range]:
+def _ranges(model: onnx.ModelProto, inputs: Inputs) -> dict[str, QuantRange]:
     """The range of each value over the very beats, by ONNX Runtime itself."""
     names = read_by_layers(model)
     watched = onnx.ModelProto()
@@ -178,7 +185,7 @@ def test_the_largest_sums_are_exact(op: str, shape: tuple[int, ...], attributes:
     if op == "MatMul":
         signs[:, 0], signs[:, 1] = 1.0, -1.0
     model = _one_layer(op, signs * np.float32(0.5), shape, **attributes)
-    made = quantise(model, {"features": Range(-1.0, 1.0)})
+    made = quantise(model, {"features": QuantRange(-1.0, 1.0)})
     (layer,) = int8_layers(made)
     assert set(np.unique(layer.weight)) == {-127, 127}
     x = np.where(np.random.default_rng(2).random((6, *shape)) < 0.5, -1.0, 1.0).astype(np.float32)
@@ -195,7 +202,7 @@ def test_the_largest_sums_are_exact(op: str, shape: tuple[int, ...], attributes:
 def test_sums_that_float32_could_not_hold_are_refused() -> None:
     weight = np.ones((1, 1 << 10), np.float32)
     with pytest.raises(BundleError, match=r"own\.weight: sums up to 33,162,240 in int8; expected less than 16,777,216"):
-        quantise(_one_layer("Gemm", weight, (1 << 10,), transB=1), {"features": Range(-1, 1)})
+        quantise(_one_layer("Gemm", weight, (1 << 10,), transB=1), {"features": QuantRange(-1, 1)})
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -212,8 +219,8 @@ def test_ranges() -> None:
     assert (whole.low, whole.high, whole.zero_point) == (0.0, 2.0, -128)  # zero belongs to it: padding is zeros
     assert percentile.high == pytest.approx(2.0 - 1.5e-4, abs=1e-6)
     assert float(whole.scale) == pytest.approx(2 / 255)
-    assert Range(-1.0, 1.0).zero_point in (-1, 0)
-    assert Range(-3.0, 0.0).zero_point == 127
+    assert QuantRange(-1.0, 1.0).zero_point in (-1, 0)
+    assert QuantRange(-3.0, 0.0).zero_point == 127
     flat = RULES["whole"](np.zeros(3, np.float32))
     assert flat.scale > 0
     assert flat.zero_point == -128

@@ -24,7 +24,7 @@ from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.device import open_bundle
 from ecgfed.exports.bundles.simplify import with_batch
 from ecgfed.exports.bundles.tflite import Job, tflite_of, tflite_python
-from ecgfed.exports.bundles.tflite_steps import Steps, steps_of
+from ecgfed.exports.bundles.tflite_steps import LayerSteps, steps_of
 from ecgfed.exports.device.activations import activations
 
 PEER = Path(__file__).with_name("tflite_peer.py")
@@ -65,7 +65,7 @@ def _peer(python: Path, *arguments: object) -> str:
     return said.stdout
 
 
-def _steps_by_torch(made: Steps, values: dict[str, torch.Tensor]) -> torch.Tensor:
+def _steps_by_torch(made: LayerSteps, values: dict[str, torch.Tensor]) -> torch.Tensor:
     """The steps as they are described, (B, C, 1, T) and channels first: an implementation beside TensorFlow's."""
     weights = {name: torch.from_numpy(value.copy()) for name, value in made.weights.items()}
     last = torch.empty(0)

@@ -25,7 +25,7 @@ _MAX_CLASSES = 10_000
 
 
 @dataclass(frozen=True)
-class ClassRow:
+class ClassScores:
     """Scores of the global model on one class; a ratio is None if undefined."""
 
     name: str
@@ -99,7 +99,7 @@ class StoredEvaluation:
     scores_truth: dict[str, float]
     variants: dict[str, float]
     local: dict[str, float]
-    classes: tuple[ClassRow, ...]
+    classes: tuple[ClassScores, ...]
     patients: tuple[PatientRow, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
@@ -214,8 +214,8 @@ def _f1(row: dict[str, Any], name: str, file: Path) -> float:
     return f1
 
 
-def _class(row: dict[str, Any], file: Path) -> ClassRow:
-    return ClassRow(
+def _class(row: dict[str, Any], file: Path) -> ClassScores:
+    return ClassScores(
         typed(row, "class", str, file, _AGAIN),
         typed(row, "beats", int, file, _AGAIN),
         typed(row, "predicted", int, file, _AGAIN),

@@ -49,7 +49,7 @@ LARGEST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Layout:
+class CifarLayout:
     """One way the files are published."""
 
     name: str
@@ -59,8 +59,8 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("binary", "cifar-10-batches-bin", ".bin", BINARY_ARCHIVE),
-    Layout("python", "cifar-10-batches-py", "", PYTHON_ARCHIVE),
+    CifarLayout("binary", "cifar-10-batches-bin", ".bin", BINARY_ARCHIVE),
+    CifarLayout("python", "cifar-10-batches-py", "", PYTHON_ARCHIVE),
 )
 
 
@@ -124,7 +124,7 @@ def read_cifar10(source: Path, on_progress: Callable[[str, int, int], None] | No
     return CifarImages(np.concatenate(images), np.concatenate(labels), train, metadata, warning)
 
 
-def _find(source: Path) -> tuple[Layout, Path]:
+def _find(source: Path) -> tuple[CifarLayout, Path]:
     """Return the layout, and the folder of the batches or the archive."""
     if source.is_file():
         return _layout_of_archive(source), source
@@ -145,7 +145,7 @@ def _find(source: Path) -> tuple[Layout, Path]:
     )
 
 
-def _layout_of_archive(file: Path) -> Layout:
+def _layout_of_archive(file: Path) -> CifarLayout:
     with _archive(file) as archive:
         for member in archive:
             for layout in LAYOUTS:
@@ -163,7 +163,7 @@ def _archive(file: Path) -> Iterator[tarfile.TarFile]:
         raise CohortError(file, f"cannot be read as an archive ({problem})", action="fetch it again") from problem
 
 
-def _contents(layout: Layout, where: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str, bytes]]:
+def _contents(layout: CifarLayout, where: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str, bytes]]:
     """Yield each file's name, what to call it in an error, and its bytes."""
     if where.is_dir():
         for name in names:
@@ -305,7 +305,7 @@ class _NumbersOnly(pickle.Unpickler):
         return _ALLOWED[key]
 
 
-def _provenance(layout: Layout, where: Path, digests: dict[str, str]) -> tuple[dict[str, Any], str]:
+def _provenance(layout: CifarLayout, where: Path, digests: dict[str, str]) -> tuple[dict[str, Any], str]:
     """Compare with the published MD5: what to write into ``cohort.json``, and what to warn of."""
     if where.is_file():
         digest, official = md5(where), ARCHIVE_MD5[layout.archive]

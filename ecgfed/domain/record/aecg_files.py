@@ -20,8 +20,8 @@ from ecgfed.domain.record.checks import MILLIVOLT
 from ecgfed.domain.record.groups import (
     MAX_CHANNELS,
     Channel,
-    Group,
     LeadSelection,
+    SignalGroup,
     age,
     comment_lines,
     day,
@@ -71,7 +71,7 @@ def _number(text: str, path: Path, what: str) -> float:
     return value
 
 
-def _groups(root: Element, path: Path) -> list[Group]:
+def _groups(root: Element, path: Path) -> list[SignalGroup]:
     groups = []
     for series in root.all("component/series"):
         if series.first("code", "code") != "REPRESENTATIVE_BEAT":
@@ -83,7 +83,7 @@ def _groups(root: Element, path: Path) -> list[Group]:
     return groups
 
 
-def _group(sequences: Element, path: Path) -> Group:
+def _group(sequences: Element, path: Path) -> SignalGroup:
     """Return one set of sequences: its time, and its leads; raises RecordError."""
     times, channels, lengths = [], [], []
     sequences_of_set = sequences.all("component/sequence")
@@ -117,7 +117,7 @@ def _group(sequences: Element, path: Path) -> Group:
         raise RecordError(
             path, f"time increment {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "fetch or export it again"
         )
-    return Group(rounded_fs(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
+    return SignalGroup(rounded_fs(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
 
 
 def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:

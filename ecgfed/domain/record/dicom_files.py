@@ -29,8 +29,8 @@ from ecgfed.domain.record.checks import MAX_SAMPLES
 from ecgfed.domain.record.groups import (
     MAX_CHANNELS,
     Channel,
-    Group,
     LeadSelection,
+    SignalGroup,
     age,
     comment_lines,
     day,
@@ -69,7 +69,7 @@ _COMMENT_ATTRIBUTES = {
 }  # fmt: skip
 
 
-def _contents(path: Path) -> tuple[list[Group], tuple[str, ...]]:
+def _contents(path: Path) -> tuple[list[SignalGroup], tuple[str, ...]]:
     """Return a file's groups of channels and its comments, once it has passed the gate; raises RecordError."""
     try:
         stream = open_regular(path)
@@ -149,7 +149,7 @@ def _inflated(deflated: bytes, path: Path) -> bytes:
     return plain
 
 
-def _groups(read: Any, path: Path) -> list[Group]:
+def _groups(read: Any, path: Path) -> list[SignalGroup]:
     """Return the groups of channels as recorded, those that were worked out left aside; raises RecordError."""
     kind = str(read.get("SOPClassUID", ""))
     if kind not in _CLASSES:
@@ -171,7 +171,7 @@ def _groups(read: Any, path: Path) -> list[Group]:
     return [_group(group, path) for group in original]
 
 
-def _group(group: Any, path: Path) -> Group:
+def _group(group: Any, path: Path) -> SignalGroup:
     channels, samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
     kind = (int(group.WaveformBitsAllocated), str(group.WaveformSampleInterpretation))
     if kind not in _TYPES:
@@ -208,7 +208,7 @@ def _group(group: Any, path: Path) -> Group:
     lead_channels = tuple(
         _channel(definition, frames[:, row], gap, fs_hz, path) for row, definition in enumerate(defined)
     )
-    return Group(rounded_fs(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), lead_channels)
+    return SignalGroup(rounded_fs(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), lead_channels)
 
 
 def _padding(value: Any, form: np.dtype[Any], path: Path) -> Any:

@@ -25,7 +25,7 @@ from ecgfed.domain.record.edf_header import (
     ANNOTATIONS,
     FETCH,
     RESTORE,
-    Layout,
+    EdfLayout,
     layout_of,
     number_of,
     starts_of,
@@ -49,7 +49,7 @@ class _Extra(NamedTuple):
     include_non_ecg: bool
 
 
-class Scale(NamedTuple):
+class EdfScale(NamedTuple):
     """How the steps of a lead become millivolt: a line from (``low``, ``physical_min``), ``step`` units a step."""
 
     step: float
@@ -90,12 +90,12 @@ class EdfLeads:
     """
 
     path: Path
-    layout: Layout
+    layout: EdfLayout
     names: tuple[str, ...]
     chosen: int
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    scales: tuple[Scale, ...]
+    scales: tuple[EdfScale, ...]
     fs_hz: float
     per_record: int
     starts: NDArray[np.int64]
@@ -191,7 +191,7 @@ def open_edf(
 
 
 def _rows(
-    layout: Layout, names: Sequence[str], channels: Sequence[int], chosen: int, extra: _Extra
+    layout: EdfLayout, names: Sequence[str], channels: Sequence[int], chosen: int, extra: _Extra
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the leads to read, numbers among ``names``, and the channels left out, each with the reason."""
     if not extra.every_lead:
@@ -211,7 +211,7 @@ def _rows(
     return tuple(rows), tuple(skipped)
 
 
-def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions) -> Scale:
+def _scale(layout: EdfLayout, channel: int, name: str, path: Path, how: ReadOptions) -> EdfScale:
     """Return how the steps of a lead become millivolt; raises RecordError where its ranges or unit do not say it."""
     physical_min, physical_max, digital_min, digital_max = (
         number_of(text, path, f"{field} of lead {name}", -math.inf, integer=field.startswith("digital"))
@@ -228,7 +228,7 @@ def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions
     else:
         action = "correct the header's units" if unit else "say them with --units mV, uV or V"
         raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
-    return Scale((physical_max - physical_min) / (digital_max - digital_min), digital_min, physical_min, per_mv)
+    return EdfScale((physical_max - physical_min) / (digital_max - digital_min), digital_min, physical_min, per_mv)
 
 
 def read_edf(

@@ -27,7 +27,7 @@ _ONSET = re.compile(rb"([+-]\d{1,15}(?:\.\d{0,15})?)[\x14\x15]")
 
 
 @dataclass(frozen=True)
-class Layout:
+class EdfLayout:
     """Where the samples lie, from the fixed fields of the header.
 
     Attributes:
@@ -94,7 +94,7 @@ def number_of(text: str, path: Path, field: str, low: float, *, integer: bool = 
     raise RecordError(path, f"{field} {text!r}", "a whole number" if integer else "a valid number", RESTORE)
 
 
-def layout_of(path: Path, *, repair: bool = False) -> Layout:
+def layout_of(path: Path, *, repair: bool = False) -> EdfLayout:
     """Read the fixed fields of the header and weigh them against the file's size.
 
     Args:
@@ -133,7 +133,7 @@ def layout_of(path: Path, *, repair: bool = False) -> Layout:
     )
     sample_bytes = 3 if main[:8] == BDF_VERSION else 2
     records, notes = _records(path, text_of(main[236:244]), size - header_bytes, sample_bytes * sum(samples), repair)
-    return Layout(
+    return EdfLayout(
         header_bytes,
         records,
         number_of(text_of(main[244:252]), path, "length of a data record", 0),
@@ -180,7 +180,7 @@ def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool
     )
 
 
-def onsets_s(path: Path, layout: Layout) -> NDArray[np.float64]:
+def onsets_s(path: Path, layout: EdfLayout) -> NDArray[np.float64]:
     """Return when each data record begins, in seconds after the first (EDF+, "Time keeping of data records").
 
     The first annotation of a data record's first annotation channel is empty and says it.
@@ -204,7 +204,7 @@ def onsets_s(path: Path, layout: Layout) -> NDArray[np.float64]:
     return after_first
 
 
-def starts_of(path: Path, layout: Layout, fs_hz: float, samples: int) -> NDArray[np.int64]:
+def starts_of(path: Path, layout: EdfLayout, fs_hz: float, samples: int) -> NDArray[np.int64]:
     """Return the sample at which each data record begins; later than the one before ends where there is a gap.
 
     A beginning within one sample of that end is no gap: recorders round their times.

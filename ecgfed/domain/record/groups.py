@@ -41,7 +41,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Group:
+class SignalGroup:
     """Channels that were sampled together.
 
     Attributes:
@@ -75,7 +75,9 @@ def rounded_fs(fs_hz: float) -> float:
     return float(round(fs_hz)) if math.isclose(fs_hz, round(fs_hz), rel_tol=1e-6) else fs_hz
 
 
-def recording_of(path: Path, groups: Sequence[Group], selection: LeadSelection, comments: tuple[str, ...]) -> Recording:
+def recording_of(
+    path: Path, groups: Sequence[SignalGroup], selection: LeadSelection, comments: tuple[str, ...]
+) -> Recording:
     """Return the recording of a file's groups; of two leads of one name the longer part's.
 
     Args:
@@ -121,11 +123,11 @@ def recording_of(path: Path, groups: Sequence[Group], selection: LeadSelection, 
     )
 
 
-def _rows(groups: Sequence[Group]) -> tuple[list[tuple[Group, Channel]], tuple[str, ...]]:
+def _rows(groups: Sequence[SignalGroup]) -> tuple[list[tuple[SignalGroup, Channel]], tuple[str, ...]]:
     """Return the channels in the file's order, each name once, and what is said of those that are there again."""
     order = sorted(range(len(groups)), key=lambda number: -groups[number].samples / groups[number].fs_hz)
     taken: set[str] = set()
-    by_group: dict[int, list[tuple[Group, Channel]]] = {}
+    by_group: dict[int, list[tuple[SignalGroup, Channel]]] = {}
     again = []
     for number in order:
         group = groups[number]
@@ -137,11 +139,11 @@ def _rows(groups: Sequence[Group]) -> tuple[list[tuple[Group, Channel]], tuple[s
     return [row for number in sorted(by_group) for row in by_group[number]], tuple(again)
 
 
-def _length(group: Group) -> str:
+def _length(group: SignalGroup) -> str:
     return f"{group.samples / group.fs_hz:g} s"
 
 
-def _reason(group: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
+def _reason(group: SignalGroup, chosen: SignalGroup, channel: Channel, welcome: bool) -> str:
     """Say why a channel is not read beside the chosen lead, or ``""``."""
     if group.fs_hz != chosen.fs_hz:
         return f"{group.fs_hz:g} Hz"

@@ -20,7 +20,7 @@ from ecgfed.base.errors import RecordError
 from ecgfed.base.safe_io import open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MAX_SAMPLES
-from ecgfed.domain.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of
+from ecgfed.domain.record.groups import Channel, LeadSelection, SignalGroup, age, comment_lines, day, recording_of
 from ecgfed.domain.record.kinds import ISHNE_MAGIC
 from ecgfed.domain.record.recording import Recording
 
@@ -180,7 +180,7 @@ def read_ishne(path: Path, selection: LeadSelection) -> Recording:
         return steps * float(header.resolutions_nv[lead])
 
     channels = tuple(Channel(name, "nV", lambda lead=lead: signal(lead)) for lead, name in enumerate(header.names))  # type: ignore[misc]
-    return recording_of(path, [Group(header.fs_hz, header.samples, 0, channels)], selection, header.comments)
+    return recording_of(path, [SignalGroup(header.fs_hz, header.samples, 0, channels)], selection, header.comments)
 
 
 def ishne_comments(path: Path) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.record.groups import (
     MAX_CHANNELS,
     Channel,
-    Group,
     LeadSelection,
+    SignalGroup,
     age,
     comment_lines,
     day,
@@ -75,7 +75,7 @@ def _number(element: Element, name: str, path: Path, default: str = "") -> float
     return float(text)
 
 
-def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
+def _groups(root: Element, path: Path) -> tuple[list[SignalGroup], list[str]]:
     """Return the leads of the rhythm waveforms, in groups that begin together, and what to note of them."""
     rhythm = [lead_i for lead_i in root.all("Waveform") if lead_i.first("WaveformType").strip().casefold() == "rhythm"]
     if not rhythm:
@@ -98,7 +98,7 @@ def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
             start = _number(lead, "LeadTimeOffset", path, "0") + _number(lead, "LeadOffsetFirstSample", path, "0")
             together.setdefault((start, samples), []).append(channel)
         for (start, samples), channels in together.items():
-            groups.append(Group(rounded_fs(fs_hz), samples, start, (*channels, *_derived(channels))))
+            groups.append(SignalGroup(rounded_fs(fs_hz), samples, start, (*channels, *_derived(channels))))
     return groups, notes
 
 

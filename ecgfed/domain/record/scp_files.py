@@ -22,7 +22,16 @@ from ecgfed.base.errors import RecordError
 from ecgfed.base.safe_io import read_bounded
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MAX_SAMPLES
-from ecgfed.domain.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of, rounded_fs
+from ecgfed.domain.record.groups import (
+    Channel,
+    LeadSelection,
+    SignalGroup,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.domain.record.lead_names import SCP_LEADS
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.scp_huffman import Code, decode, table_of
@@ -109,7 +118,7 @@ def _leads(body: bytes, path: Path) -> list[_Lead]:
     return leads
 
 
-def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
+def _groups(sections: dict[int, bytes], path: Path) -> list[SignalGroup]:
     """Return the leads, those that have the same first and last sample in one group; raises RecordError."""
     if 6 not in sections or 3 not in sections:
         missing = "no section 3 (leads)" if 6 in sections else "no section 6 (rhythm)"
@@ -128,7 +137,7 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
         part = _Part(rhythm, number, lead, beat)
         together.setdefault((lead.start, lead.samples), []).append(Channel(lead.name, "nV", part.read))
     fs_hz = rounded_fs(1e6 / rhythm.step_us)
-    return [Group(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
+    return [SignalGroup(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
 
 
 class _Coded(NamedTuple):

@@ -25,7 +25,7 @@ from ecgfed.domain.record.wfdb_header import (
     record_base,
     units_of,
 )
-from ecgfed.domain.record.wfdb_signal import Steps, check_stated_sum, settle, signal_file, signal_files
+from ecgfed.domain.record.wfdb_signal import LeadSteps, check_stated_sum, settle, signal_file, signal_files
 
 #: Frames that are read at once when a whole file is checked.
 _CHECKED = 1 << 18
@@ -94,7 +94,7 @@ class _Channels:
     files: tuple[SignalFile, ...]
     file: tuple[int, ...]
     columns: tuple[slice, ...]
-    steps: tuple[Steps, ...]
+    steps: tuple[LeadSteps, ...]
     frames: int
 
     def digital(self, start: int, stop: int, rows: Sequence[int]) -> list[NDArray[Any]]:
@@ -135,7 +135,7 @@ def _channels(header: Any, base: Path, channels: list[int]) -> _Channels | None:
         files,
         tuple(files.index(file) for file, _ in present),
         tuple(columns for _, columns in present),
-        tuple(Steps.of(header, base, channel) for channel in channels),
+        tuple(LeadSteps.of(header, base, channel) for channel in channels),
         int(header.sig_len),
     )
 

@@ -173,7 +173,7 @@ def check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Steps:
+class LeadSteps:
     """How the steps of one lead become millivolt.
 
     Attributes:
@@ -193,7 +193,7 @@ class Steps:
     skew: int
 
     @classmethod
-    def of(cls, header: Any, base: Path, channel: int) -> "Steps":
+    def of(cls, header: Any, base: Path, channel: int) -> "LeadSteps":
         """Return those of a channel; raises RecordError where its unit is no voltage."""
         millivolt = MILLIVOLT[unit(header, base, channel)]
         gain, baseline = float(header.adc_gain[channel]), float(header.baseline[channel])
@@ -214,7 +214,7 @@ class Steps:
 
 def millivolt_of(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
     """Return one lead in millivolt, its skew removed."""
-    steps = Steps.of(header, base, channel)
+    steps = LeadSteps.of(header, base, channel)
     signal_mv = steps.to_mv(digital)
     if skew := steps.skew:
         signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])

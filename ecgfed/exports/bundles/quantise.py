@@ -144,7 +144,7 @@ _LAYERS = ("Conv", "Gemm", "MatMul")
 
 
 @dataclass(frozen=True)
-class Range:
+class QuantRange:
     """Quantisation range of an activation; includes 0, which is used for padding.
 
     Attributes:
@@ -258,7 +258,7 @@ def read_by_layers(model: onnx.ModelProto) -> list[str]:
     return list(dict.fromkeys(layer.node.input[0] for layer in _layers_in(*folded(model))))
 
 
-def quantise(model: onnx.ModelProto, ranges: Mapping[str, Range], max_weight: int = MAX_WEIGHT) -> onnx.ModelProto:
+def quantise(model: onnx.ModelProto, ranges: Mapping[str, QuantRange], max_weight: int = MAX_WEIGHT) -> onnx.ModelProto:
     """Return the int8 variant of a float graph.
 
     Args:
@@ -300,7 +300,7 @@ def _float_of(name: str) -> str:
     return f"{name}.float"
 
 
-def _activation(name: str, between: Range, tensors: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
+def _activation(name: str, between: QuantRange, tensors: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
     """Return the nodes that quantise and dequantise a value, once for all its consumers."""
     scale, zero = f"{name}.scale", f"{name}.zero"
     if scale in tensors:

@@ -31,7 +31,7 @@ from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogi
 from ecgfed.exports.bundles.graph_writer import GraphWriter
 from ecgfed.exports.bundles.int8_variants import BEATS, BEATS_OF_ALL, NO_TRAINING, Int8Rule, calibration_rows, judgement
 from ecgfed.exports.bundles.simplify import with_batch
-from ecgfed.exports.bundles.tflite_steps import Steps, steps_of
+from ecgfed.exports.bundles.tflite_steps import LayerSteps, steps_of
 from ecgfed.exports.device.activations import activations
 
 #: Environment variable with the Python interpreter that has TensorFlow.
@@ -130,7 +130,9 @@ def _write(folder: Path, job: Job) -> None:
     (folder / "job.json").write_text(json.dumps({"inputs": steps.inputs, "steps": steps.steps}))
 
 
-def _fronts(model: onnx.ModelProto, steps: Steps, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+def _fronts(
+    model: onnx.ModelProto, steps: LayerSteps, feeds: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[np.float32]]:
     """Return the net's scaled inputs for some beats."""
     opened = with_batch(model, None)
     existing = {entry.name for entry in opened.graph.input}

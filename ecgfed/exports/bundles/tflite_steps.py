@@ -21,7 +21,7 @@ _ELSE = "export with --personal method, or without --tflite"
 
 
 @dataclass
-class Steps:
+class LayerSteps:
     """A net without its input scaling.
 
     Attributes:
@@ -37,7 +37,7 @@ class Steps:
     weights: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
-def steps_of(models: Sequence[onnx.ModelProto], where: str) -> Steps:
+def steps_of(models: Sequence[onnx.ModelProto], where: str) -> LayerSteps:
     """Return the steps of a chain of graphs.
 
     Args:
@@ -47,7 +47,7 @@ def steps_of(models: Sequence[onnx.ModelProto], where: str) -> Steps:
     Raises:
         BundleError: unsupported operations (a kernel machine, an ensemble).
     """
-    steps, names = Steps(), dict[str, str]()
+    steps, names = LayerSteps(), dict[str, str]()
     for index, model in enumerate(models):
         names = _Reader(model, where, steps, f"part{index}/", names).read(first=not index)
     return steps
@@ -56,7 +56,9 @@ def steps_of(models: Sequence[onnx.ModelProto], where: str) -> Steps:
 class _Reader:
     """Reads one graph of a chain."""
 
-    def __init__(self, model: onnx.ModelProto, where: str, steps: Steps, prefix: str, names: dict[str, str]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, where: str, steps: LayerSteps, prefix: str, names: dict[str, str]
+    ) -> None:
         self.graph, self.where, self.steps, self.prefix = model.graph, where, steps, prefix
         self.constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         #: value of the graph -> its name among the steps

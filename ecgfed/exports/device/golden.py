@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Stage:
+class GoldenStage:
     """Result of one stage of a check.
 
     Attributes:
@@ -73,10 +73,10 @@ class Stage:
 class GoldenCheck:
     """Result of a check: all stages in order."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[GoldenStage, ...]
 
     @property
-    def first(self) -> Stage | None:
+    def first(self) -> GoldenStage | None:
         """The first stage that differs; None if all agree."""
         return next((stage for stage in self.stages if not stage.agrees), None)
 
@@ -239,7 +239,7 @@ def check_golden(bundle: Bundle) -> GoldenCheck:
         raise BundleError(path, f"is not of its form ({problem!r:.100})", action="export it again") from problem
 
 
-def _stages(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[Stage]:
+def _stages(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[GoldenStage]:
     for entry in golden["recordings"]:
         recording = GoldenRecording(entry)
         of = f"of {entry['name']!s:.40}"
@@ -267,7 +267,7 @@ def _stages(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[Stage]:
     yield from _model_stages(bundle, golden, window_mv, rr)
 
 
-def _images(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[Stage]:
+def _images(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[GoldenStage]:
     pixels = np.asarray(golden["images"])
     if pixels.dtype.kind not in "iu" or not ((pixels >= 0) & (pixels <= 255)).all():
         raise ValueError("pixels from 0 to 255")
@@ -276,7 +276,7 @@ def _images(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[Stage]:
 
 def _model_stages(
     bundle: Bundle, golden: Mapping[str, Any], examples: NDArray[Any], rr: NDArray[np.float32] | None
-) -> Iterator[Stage]:
+) -> Iterator[GoldenStage]:
     for client, variant, _ in models_in(bundle.manifest):
         recorded = golden["global"] if client is None else golden["patients"][client]
         some = np.asarray(golden["answered"]["global" if client is None else "patients"], np.int64)
@@ -302,10 +302,10 @@ def _compared(
     tolerance: float,
     unit: str,
     scaled: Callable[[Floats, Floats], Floats] = lambda difference, _: difference,
-) -> Stage:
+) -> GoldenStage:
     values, expected = np.asarray(computed, np.float64), np.asarray(recorded, np.float64)
     if values.shape != expected.shape and not values.size == expected.size == 0:
-        return Stage(name, float("inf"), tolerance, unit)
+        return GoldenStage(name, float("inf"), tolerance, unit)
     differences = scaled(np.abs(values - expected), expected) if values.size else np.zeros(1)
     worst = float(differences.max())
-    return Stage(name, worst if worst == worst else float("inf"), tolerance, unit)
+    return GoldenStage(name, worst if worst == worst else float("inf"), tolerance, unit)

@@ -296,6 +296,8 @@ class _ExportChoice:
 _MAX_GROUP_LOSS = 0.1
 #: Limits for warnings: share of labels on which the global model agrees at most; share of beats labelled as no beat.
 _MAX_AGREED, _MAX_NO_BEAT = 1 / 3, 0.2
+#: Labels of one class are not propagated where the global model predicts others for so many beats, and this share.
+_MIN_OTHER, _MIN_OTHER_SHARE = 3, 0.01
 
 
 def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _ExportChoice) -> list[str]:
@@ -313,6 +315,22 @@ def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _
     if no_beats > _MAX_NO_BEAT * grouped.grouped:
         warnings.append(f"{no_beats:,} of {grouped.grouped:,} beats would be no beats by these labels ({NO_BEAT})")
     return warnings
+
+
+def _unlabelled_classes(grouped: GroupedBeats, labelled: str) -> str:
+    """Return why labels of a single class are not propagated; "" if the global model predicts hardly any other class.
+
+    Cross-validation holds back beats of that class alone: it cannot show that the other classes would disappear.
+    """
+    predicted = grouped.predictions.label
+    other = int((predicted != grouped.bundle.classes.index(labelled)).sum())
+    if other < max(_MIN_OTHER, _MIN_OTHER_SHARE * len(predicted)):
+        return ""
+    beats = f"{other:,} of {count_of(len(predicted), 'beat')}"
+    return (
+        f"only {labelled} was labelled, and the global model predicts another class for {beats}: label some of these; "
+        "until then the global model stands in"
+    )
 
 
 def _choose_model(
@@ -333,6 +351,8 @@ def _choose_model(
         )
         return _ExportChoice("global", learner.start.chain, None, reason)
     unchecked = ""
+    if len(classes) == 1 and (reason := _unlabelled_classes(grouped, min(classes))):
+        return _ExportChoice("global", learner.start.chain, None, reason)
     if len(classes) == 1:
         unchecked = f"only {min(classes)} was labelled: how well the model tells other classes could not be checked"
     patient_beats = learner.patient_beats(user_labels.label)

@@ -13,7 +13,6 @@ from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import AnyRecording
-from ecgfed.domain.signal.filters import bridge_samples
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
@@ -26,6 +25,8 @@ _MOST_BINS, _MOST_BYTES = 300, 6_500_000
 _WIDTHS_S = (10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 #: Strips of disagreement at most.
 _APART = 4
+#: Missing samples of up to so many seconds hide no QRS complex, the narrowest of which last 0.06 s.
+GAP_S = 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +87,17 @@ def reading_of(
 
 
 def unusable_parts(recording: AnyRecording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
-    """Return the stretches without counts.
+    """Return the segments in which nothing is counted and across which no interval is measured.
 
-    Gaps that the filter bridges are counted, since they hide no beat, and so is noise in which the waves of every beat
-    are clear: a fast rhythm without a rest between beats.
+    Missing samples are counted only where they are too few to hide a QRS complex (``GAP_S``), noise only where the
+    waves of every beat in it are clear: a fast rhythm without a rest between beats.
     """
-    fs_hz, min_samples = recording.fs_hz, bridge_samples(recording.fs_hz)
+    fs_hz = recording.fs_hz
     clear = [(segment.start_s, segment.stop_s) for segment in labelled.lead_segments if recording.lead in segment.leads]
 
     def counts(part: Stretch) -> bool:
         if part.reason == Reason.GAP:
-            return part.stop - part.start <= min_samples
+            return part.stop - part.start <= GAP_S * fs_hz
         return part.reason == Reason.NOISE and any(
             start <= part.start / fs_hz and part.stop / fs_hz <= stop for start, stop in clear
         )

@@ -139,7 +139,7 @@ def test_what_is_no_file_of_labels_or_no_folder_is_said_before_the_work(
         assert_refused(said, name.name, found, "a file of labels", "name one with --labels")
     for folder in (labels, labels / "below"):
         said = ecgfed("personalize", record, "--labels", labels, *out, "--beats", folder)
-        assert_refused(said, "--beats", "rec-labels.csv is a file", "name another")
+        assert_refused(said, "--beats", "rec-labels.csv is a file", "choose another")
     assert snapshot(tmp_path) == before
 
 

@@ -574,5 +574,5 @@ def test_choosing_predictions_uses_no_deprecated_name(grouped: GroupedBeats) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("error", EcgfedDeprecation)
         chosen = grouped.all_predictions.chosen(beats)
-    for name in ("label", "sample", "low_confidence", "out_of_distribution", "override"):
+    for name in ("label", "low_confidence", "out_of_distribution"):  # of a grouping the others are empty
         assert getattr(chosen, name).tolist() == getattr(grouped.all_predictions, name)[beats].tolist(), name

@@ -268,7 +268,7 @@ def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     with_one = {name for name, some in objects.items() if hasattr(some[0], "to_dict")}
     assert with_one == {
         *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
-        *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization"),
+        *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization", "EventRules"),
     }
     for name in with_one:
         for one in objects[name]:

@@ -185,7 +185,9 @@ def test_ec57_refuses(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
     assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--start", "soon"), "--start", "'soon'")
     assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--start", "9:00"), "--start", "540 s")
     assert_refused(ecgfed("ec57", tmp_path, "--test", "atr"), "holds no record")
-    assert_refused(ecgfed("ec57", tmp_path / "r1.edf", "--test", "qrs"), "r1.edf", "is not a WFDB record", "ecgfed convert")
+    assert_refused(
+        ecgfed("ec57", tmp_path / "r1.edf", "--test", "qrs"), "r1.edf", "is not a WFDB record", "ecgfed convert"
+    )
 
 
 def test_detect_refuses_and_leaves_what_was_there(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_prepare_server_and_site(ecgfed: Callable[..., Any], parts: list[Path], 
     ("options", "parts_of_line"),
     [
         (["--method", "nobody"], ["--method", "'nobody'"]),
-        (["--method", "mine.py:Method"], ["--method", "nobody's code"]),
+        (["--method", "mine.py:Method"], ["--method", "only code that is installed there"]),
         (["--sites", 0], ["--sites", "1 to 10,000"]),
         (["--rounds", 0], ["--rounds", "1 or more"]),
         (["--rounds", 2, "--passes", 3], ["--rounds and --passes"]),
@@ -144,7 +144,7 @@ def test_a_cohort_that_is_none(ecgfed: Callable[..., Any], tmp_path: Path) -> No
     refused(ecgfed("federate", "site", tmp_path / "site", "--cohort", tmp_path, "--prepare"), "cohort.json")
     refused(ecgfed("federate", "try", tmp_path / "nowhere", "--out", tmp_path / "out"), "nowhere")
     assert not (tmp_path / "out").exists()
-    refused(ecgfed("federate", "status", tmp_path), "no server's and no site's folder")
+    refused(ecgfed("federate", "status", tmp_path), "is neither a server's nor a site's folder")
 
 
 def test_more_sites_than_patients(ecgfed: Callable[..., Any], whole: Cohort, tmp_path: Path) -> None:

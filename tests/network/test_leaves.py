@@ -71,7 +71,7 @@ def test_a_loss_without_a_name_on_the_card_does_not_leave(
         return state, {**losses, "rare": losses["loss"]}
 
     monkeypatch.setattr(FedAvg, "step", telling)
-    with pytest.raises(NetworkError, match="card"):
+    with pytest.raises(NetworkError, match="communication spec does not declare"):
         made.serve()
 
 
@@ -83,7 +83,7 @@ def test_a_server_s_leaf_without_a_name_is_refused(
     monkeypatch.setattr(
         FedAvg, "server_message", lambda self, server, client: {**shared(self, server, client), "probe": torch.ones(3)}
     )
-    with pytest.raises(NetworkError, match="card"):
+    with pytest.raises(NetworkError, match="communication spec does not declare"):
         made.serve()
 
 

@@ -159,7 +159,7 @@ def test_a_site_whose_key_is_gone_is_left_out(federation: Callable[..., Any], wi
     assert "site 2 no longer has a key in the folder" in made.said
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]
     assert any("No result yet at 2" in line for line in status_of(made.server).sentences())
-    with pytest.raises(NetworkError, match="name stranger"):
+    with pytest.raises(NetworkError, match="include stranger"):
         serve(made.server, made.grid, {11: "1", 13: "3", 14: "stranger"})
 
 

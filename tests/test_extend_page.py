@@ -61,7 +61,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]
 def test_the_page_is_followed_to_its_end(followed: tuple[Path, list[str]]) -> None:
     folder, said = followed
     text = "".join(said)
-    assert "trimmed-mean keeps " in text
+    assert "trimmed-mean passes " in text
     assert "envelope passes 9 checks:" in text
     assert len((folder / "trimmed" / "history.jsonl").read_text().splitlines()) == 2
     assert (folder / "my-run" / "evaluation-test" / "scores.json").is_file()
@@ -79,7 +79,7 @@ def test_the_detector_finds_the_beats_of_the_demo_patient(followed: tuple[Path, 
 
 
 def test_the_detector_keeps_the_promises_of_one() -> None:
-    assert len(check_detector(f"{ROOT / 'examples' / 'energy_envelope.py'}:ENVELOPE").kept) == 9
+    assert len(check_detector(f"{ROOT / 'examples' / 'energy_envelope.py'}:ENVELOPE").passed) == 9
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def assert_bars(compared: list[BeatComparison], f1: float) -> None:
 @pytest.mark.mitdb
 def test_all_48_records_and_ds2_alone(mitdb: Path) -> None:
     compared = {record: scored(mitdb, record) for record in record_names()}
-    assert sum(one.scores["qrs_se"].whole for one in compared.values()) == 91_285
+    assert sum(one.scores["qrs_se"].total for one in compared.values()) == 91_285
     assert_bars(list(compared.values()), 99.75)
     assert_bars([compared[record] for record in DS2], 99.70)
 

@@ -279,13 +279,14 @@ class _ExportChoice:
     chain: Pipeline
     checked: CrossValidation | None
     unchecked: str
+    single_class: bool = False
 
     @property
     def groups_trusted(self) -> bool:
         """Whether labels are propagated in groups: only after a cross-validation in which the groups are not clearly
         worse than the global model. Otherwise a label is used for its own beat only.
         """
-        if self.checked is None:
+        if self.checked is None or self.single_class:
             return False
         right = self.checked.right
         return right["global"] - right["groups"] <= _MAX_GROUP_LOSS * self.checked.labels
@@ -306,7 +307,7 @@ def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _
     if checked is not None and checked.right["global"] <= _MAX_AGREED * checked.labels:
         agreed = f"the global model says the same of {checked.right['global']} of {count_of(checked.labels, 'label')}"
         warnings.append(f"{agreed}: check that the labels are correct and belong to this recording")
-    if checked is not None and not choice.groups_trusted:
+    if checked is not None and not choice.groups_trusted and not choice.single_class:
         warnings.append(
             "the groups predicted fewer of the labels held back than the global model, so beats without a label keep "
             "the model's: check that the labels are correct and at beats that 'ecgfed label' chose"
@@ -352,7 +353,7 @@ def _choose_model(
         return _ExportChoice("global", learner.start.chain, None, reason)
     unchecked = ""
     if len(classes) == 1 and (reason := _unlabelled_classes(grouped, min(classes))):
-        return _ExportChoice("global", learner.start.chain, None, reason)
+        return _ExportChoice("global", learner.start.chain, checked, reason, single_class=True)
     if len(classes) == 1:
         unchecked = f"only {min(classes)} was labelled: how well the model tells other classes could not be checked"
     patient_beats = learner.patient_beats(user_labels.label)

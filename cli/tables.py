@@ -68,12 +68,12 @@ def _laid_out(
 
 
 def _as_table(heads: list[str], cells: list[list[str]], widths: list[int], numeric: list[bool]) -> Table:
-    table_ = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+    rich_table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
     for head, room, right in zip(heads, widths, numeric, strict=True):
-        table_.add_column(_broken(head, room), width=room, no_wrap=True, justify="right" if right else "left")
+        rich_table.add_column(_broken(head, room), width=room, no_wrap=True, justify="right" if right else "left")
     for row in cells:
-        table_.add_row(*(_broken(cell, room) for cell, room in zip(row, widths, strict=True)))
-    return table_
+        rich_table.add_row(*(_broken(cell, room) for cell, room in zip(row, widths, strict=True)))
+    return rich_table
 
 
 def key_values(pairs: Iterable[tuple[str, Cell]], *, width: int) -> Table:

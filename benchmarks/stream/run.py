@@ -26,7 +26,7 @@ import ecgfed
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
 from ecgfed.domain.beats.stream import BeatStream
 from ecgfed.domain.record.reader import read_recording
-from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.quality import RAIL_FROM_REST_MV
 from ecgfed.exports.device.shipped import shipped_model
 from ecgfed.testing.ecg import synthetic_ecg

@@ -1,6 +1,6 @@
-"""Import paths of before: modules that moved are still imported by their old names, and are the same objects.
+"""Deprecated import paths: a module that moved is still imported under its old path, as the same module object.
 
-``ecgfed.device`` is public and stays; of any other old path one DeprecationWarning names the new one.
+``ecgfed.device`` is public and stays; any other old path gives a DeprecationWarning that names the new one.
 """
 
 import sys
@@ -11,8 +11,8 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
 #: The version that no longer has the old paths.
-REMOVED = "0.4"
-#: What lay in ``ecgfed`` -> where it lies now.
+REMOVED = "0.5"
+#: Old path below ``ecgfed`` -> new path.
 PLACE_OF = {
     "deprecation": "base.deprecation",
     "durable": "base.fsync",

@@ -104,6 +104,7 @@ def renamed_parameters(since: str, removed: str, **renamed: str) -> Callable[[Ca
     """
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:
+        """Return the function with its old keyword arguments."""
         name = f"{function.__module__}.{function.__qualname__}"
         aliases = {old: _registered(f"{name}({old}=)", since, removed, new) for old, new in renamed.items()}
 
@@ -152,6 +153,7 @@ def renamed_fields(since: str, removed: str, **renamed: str) -> Callable[[ClassT
     """
 
     def mark(kind: ClassT) -> ClassT:
+        """Add the old names to the class and return it."""
         name = f"{kind.__module__}.{kind.__qualname__}"
         aliases = {old: _registered(f"{name}.{old}", since, removed, new) for old, new in renamed.items()}
         init = kind.__init__  # type: ignore[misc]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ecgfed.base.text import count_of
 from ecgfed.reports.charts import Panel, line_chart
-from ecgfed.reports.markup import Cell, details, paragraph, section, table
+from ecgfed.reports.markup import Cell, key_values, paragraph, section, table
 from ecgfed.reports.patient_charts import Bar, bar_chart
 from ecgfed.reports.run_page import NOT_EVALUATED, SCRIPTS, STYLES, drawing, notes_section
 from ecgfed.reports.run_tables import curves_table, folded, score
@@ -64,7 +64,7 @@ def comparison_page(parts: ComparisonParts) -> str:
         [
             '<a class="skip" href="#scores">To the scores</a>',
             f"<header>\n<h1>{escaped(count_of(len(parts.runs), 'run'))} compared</h1>\n"
-            f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.runs)}\n</header>',
+            f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{key_values(parts.runs)}\n</header>',
             "<main>",
             notes_section(parts.notes),
             _scores(parts),

@@ -46,7 +46,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], *, 
     )
 
 
-def details(pairs: Iterable[tuple[str, Cell]]) -> str:
+def key_values(pairs: Iterable[tuple[str, Cell]]) -> str:
     """Return names and values as a list."""
     return (
         '<dl class="facts">'

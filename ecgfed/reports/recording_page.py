@@ -10,8 +10,8 @@ from ecgfed.reports.markup import (
     NOT_ASSESSED,
     Cell,
     clock,
-    details,
     joined,
+    key_values,
     moment,
     paragraph,
     per_cent,
@@ -90,7 +90,7 @@ def recording_page(parts: RecordingParts) -> str:
 def _header(parts: RecordingParts) -> str:
     return (
         f"<header>\n<h1>ECG report: record {escaped(parts.record)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.header)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{key_values(parts.header)}\n</header>'
     )
 
 
@@ -129,7 +129,7 @@ def _short(parts: RecordingParts) -> str:
     for rate_at in events.pauses.ends:
         pauses = joined(pauses, f"; no beat for {rate_at.value:.1f} s from ", moment(rate_at.start_s))
     (lead,) = (rate_at for rate_at in parts.leads if rate_at.name == parts.lead)
-    rows = details(
+    rows = key_values(
         [
             ("Beats", _beats(events)),
             ("Heart rate", rates_text(events.rates)),

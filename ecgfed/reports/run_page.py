@@ -5,7 +5,7 @@ import numpy as np
 from ecgfed.base.text import count_of
 from ecgfed.reports.charts import line_chart
 from ecgfed.reports.class_map import class_map
-from ecgfed.reports.markup import NOT_ASSESSED, details, paragraph, section
+from ecgfed.reports.markup import NOT_ASSESSED, key_values, paragraph, section
 from ecgfed.reports.patient_charts import Bar, bar_chart, map_chart
 from ecgfed.reports.run_parts import Mixes, RunParts
 from ecgfed.reports.run_tables import (
@@ -48,7 +48,7 @@ def run_page(parts: RunParts) -> str:
             _clients(parts),
             _cost(parts),
             section(
-                "settings", "Settings", *(f"<h3>{escaped(title)}</h3>{details(of)}" for title, of in parts.settings)
+                "settings", "Settings", *(f"<h3>{escaped(title)}</h3>{key_values(of)}" for title, of in parts.settings)
             ),
             _limits(),
             "</main>",
@@ -60,7 +60,7 @@ def run_page(parts: RunParts) -> str:
 def _header(parts: RunParts) -> str:
     return (
         f"<header>\n<h1>Run report: {escaped(parts.run)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.header)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{key_values(parts.header)}\n</header>'
     )
 
 
@@ -88,7 +88,7 @@ def _scores(parts: RunParts) -> str:
     return section(
         "scores",
         "Scores",
-        f'<div class="short">{details(pairs)}</div>',
+        f'<div class="short">{key_values(pairs)}</div>',
         paragraph(f"{first.title}, after round {first.round:,}. {asks}."),
         scenario_table(parts.scored),
         paragraph(conventions),
@@ -210,7 +210,7 @@ def _cost(parts: RunParts) -> str:
             "Measured: rounds of this method with this net and these settings are run on empty examples, and what goes "
             "to and comes from the client with most is counted; losses and counts beside it are not."
         )
-    return section("cost", "What it cost", sent_table(parts), paragraph(how), details(parts.seconds))
+    return section("cost", "What it cost", sent_table(parts), paragraph(how), key_values(parts.seconds))
 
 
 def _limits() -> str:

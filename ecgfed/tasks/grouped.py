@@ -23,7 +23,7 @@ from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.domain.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.recording import AnyRecording, spans
-from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.predictions import Predictions
 from ecgfed.tasks.predict import beats_excluded, opened_bundle

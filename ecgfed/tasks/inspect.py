@@ -20,7 +20,7 @@ from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.opening import open_every_lead, open_recording
 from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
 from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
-from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, record_findings
 from ecgfed.domain.signal.heartbeats import end_noise

@@ -7,7 +7,7 @@ import numpy as np
 from ecgfed.domain.labels.choose import Rule, shipped_rule
 from ecgfed.domain.labels.page import LabelPage
 from ecgfed.domain.labels.pictures import group_pictures
-from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.tasks.grouped import GroupedBeats, displayed_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.report_signal import DrawnLeads

@@ -352,10 +352,11 @@ def _choose_model(
         )
         return _ExportChoice("global", learner.start.chain, None, reason)
     unchecked = ""
-    if len(classes) == 1 and (reason := _unlabelled_classes(grouped, min(classes))):
-        return _ExportChoice("global", learner.start.chain, checked, reason, single_class=True)
     if len(classes) == 1:
-        unchecked = f"only {min(classes)} was labelled: how well the model tells other classes could not be checked"
+        (labelled,) = classes
+        if reason := _unlabelled_classes(grouped, labelled):
+            return _ExportChoice("global", learner.start.chain, checked, reason, single_class=True)
+        unchecked = f"only {labelled} was labelled: how well the model tells other classes could not be checked"
     patient_beats = learner.patient_beats(user_labels.label)
     assert patient_beats is not None  # at least one label has a class
     chain = learner.start.chain

@@ -18,7 +18,7 @@ from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
-from ecgfed.domain.signal.block_quality import gaps_of
+from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.domain.signal.long_filter import BandPassed, Bridged

@@ -22,7 +22,7 @@ from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.opening import open_every_lead
 from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
-from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.confirm import second_look
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.domain.signal.flutter import flutter_text

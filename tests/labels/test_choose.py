@@ -9,7 +9,7 @@ from ecgfed.domain.labels.choose import (
     LabelledTree,
     Rule,
     differ_features,
-    expected_errors_of_groups,
+    group_errors,
     next_group,
     shipped_rule,
 )
@@ -79,7 +79,7 @@ def test_the_first_question_is_of_the_whole_and_the_next_where_most_are_expected
     rule = Rule(np.eye(len(FEATURES))[FEATURES.index("shape")], 0.0)  # only distance counts
     asked = LabelledTree.of(groups, {3: "N"})
     near, far = (size * 1 / (1 + np.exp(-np.log(distance + NEAR))) for size, distance in ((3, 9.0), (1, 47.0 - 7.0)))
-    np.testing.assert_allclose(expected_errors_of_groups(asked, rule, np.array([3, 2])), [near, far])
+    np.testing.assert_allclose(group_errors(asked, rule, np.array([3, 2])), [near, far])
     assert near > far
     assert next_group(groups, {3: "N"}, rule=rule) == 3  # 1, 0 and 4 hold the answered beat
     assert next_group(groups, {3: "N", 1: "N"}, rule=rule) == 2

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.domain.signal import around_gaps
 from ecgfed.domain.signal.around_gaps import detect_around_gaps, usable_pieces
-from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.detectors import detect_r_peaks
 
 FS = 360.0

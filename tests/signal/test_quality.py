@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from ecgfed.domain.record.wfdb_files import read_recording
-from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
 
 FS = 360

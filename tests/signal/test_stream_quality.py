@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spoiled_signals import rails_by_median
 
 from ecgfed.domain.record.reader import read_recording
-from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import LONGEST_BRIDGE_S
 from ecgfed.domain.signal.quality import Reason, runs
 from ecgfed.domain.signal.stream_quality import DECIDED_S, QualityStream, Samples

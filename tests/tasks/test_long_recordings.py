@@ -22,7 +22,7 @@ from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
 from ecgfed.domain.record import opening
 from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
-from ecgfed.domain.signal import block_quality, findings, long_peaks
+from ecgfed.domain.signal import chunked_quality, findings, long_peaks
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.domain.signal.long_filter import BandPassed, Bridged
 from ecgfed.tasks import predict as predicting
@@ -42,8 +42,8 @@ def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)
     monkeypatch.setattr(long_windows, "_IN_CONTEXT", 29)
-    for function in (block_quality.quality_of, block_quality.spikes_of):
-        monkeypatch.setitem(function.__kwdefaults__, "block_s", 12.0)
+    for function in (chunked_quality.quality_of, chunked_quality.spikes_of):
+        monkeypatch.setitem(function.__kwdefaults__, "chunk_s", 12.0)
     monkeypatch.setitem(windows_by_blocks.__kwdefaults__, "chunk_s", 9.1)
     return monkeypatch
 
@@ -87,7 +87,7 @@ def test_beats_are_cut_as_from_the_whole(
     some = list(long.blocks(keep))
     for name in ("window_mv", "rr_s", "flags"):
         assert np.array_equal(np.concatenate([getattr(one, name) for one in some]), getattr(whole.windows, name)[keep])
-    filtered = BandPassed(Bridged(opened, "MLII", block_quality.gaps_of(opened, "MLII")))
+    filtered = BandPassed(Bridged(opened, "MLII", chunked_quality.gaps_of(opened, "MLII")))
     assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)[500:900])
 
 

@@ -12,7 +12,7 @@ from ecgfed.domain.beats.rr import RR_LATEST, beats_in_time
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.domain.record.checks import check_fs, check_millivolt
 from ecgfed.domain.record.recording import Annotation
-from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason
 from ecgfed.domain.signal.spans import Spans

@@ -32,7 +32,7 @@ from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.domain.record.opening import open_recording
 from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
-from ecgfed.domain.signal.block_quality import quality_of
+from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
 from ecgfed.domain.signal.heartbeats import end_noise

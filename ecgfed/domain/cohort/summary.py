@@ -140,14 +140,14 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
         for kind, entry in record.get("excluded", _before_0_3(record)).items():
             symbols = record.get("left_out", {}) if kind == "beats" else {}
             by_kind.setdefault(kind, []).append(Exclusions(kind, entry["read"], entry["excluded"], symbols))
-    by_kind_summed = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
+    summed = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
     skipped = meta.get("unusable")
     unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
     no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))
     no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
     total = len(records) + unusable + no_lead
     excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
-    return {**by_kind_summed, "recordings": Exclusions("recording", total, excluded)}
+    return {**summed, "recordings": Exclusions("recording", total, excluded)}
 
 
 def _before_0_3(record: dict[str, Any]) -> dict[str, Counted]:

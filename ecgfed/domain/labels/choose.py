@@ -146,7 +146,7 @@ class LabelledTree:
         return around, int(labelled[np.square(at[labelled] - at[self.groups.beat[group]]).sum(1).argmin()])
 
 
-def expected_errors_of_groups(tree: LabelledTree, rule: Rule, candidates: NDArray[np.int64]) -> Floats:
+def group_errors(tree: LabelledTree, rule: Rule, candidates: NDArray[np.int64]) -> Floats:
     """Return for groups without an answered beat how many of their beats would get a label that is not theirs."""
     rows = []
     for group in candidates.tolist():
@@ -189,4 +189,4 @@ def next_group(
     )
     if not len(candidates):
         return None
-    return int(candidates[expected_errors_of_groups(tree, rule or shipped_rule(), candidates).argmax()])
+    return int(candidates[group_errors(tree, rule or shipped_rule(), candidates).argmax()])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ecgfed.domain.labels.choose import LabelledTree, Rule, expected_errors_of_groups, next_group, shipped_rule
+from ecgfed.domain.labels.choose import LabelledTree, Rule, group_errors, next_group, shipped_rule
 from ecgfed.domain.labels.groups import Groups
 from ecgfed.domain.labels.label_errors import ErrorModel, ExpectedErrors, expected_errors
 
@@ -82,7 +82,7 @@ def _suggestions(groups: Groups, label: Mapping[int, str], rule: Rule) -> tuple[
         if group is None:
             break
         tree = LabelledTree.of(groups, labels)
-        wrong = float(expected_errors_of_groups(tree, rule, np.array([group]))[0])
+        wrong = float(group_errors(tree, rule, np.array([group]))[0])
         beat = int(groups.beat[group])
         suggestions.append(LabelSuggestion(beat, int(groups.size[group]), wrong))
         labels[beat] = labels[tree.nearest(group)[1]]

@@ -154,14 +154,12 @@ def _scp_leads() -> dict[int, str]:
     """
     first = ["", "I", "II", *(f"V{number}" for number in range(1, 8)), *(f"V{number}R" for number in range(2, 8))]
     first += ["X", "Y", "Z", "CC5", "CM5", "LA", "RA", "LL", *(f"f{electrode}" for electrode in "IECAMFH")]
-    codes_from_61 = ["III", "aVR", "aVL", "aVF", "-aVR", "V8", "V9", "V8R", "V9R", "D", "A", "J", "Defib", "Extern"]
-    codes_from_61 += [f"A{number}" for number in range(1, 5)]
+    later_codes = ["III", "aVR", "aVL", "aVF", "-aVR", "V8", "V9", "V8R", "V9R", "D", "A", "J", "Defib", "Extern"]
+    later_codes += [f"A{number}" for number in range(1, 5)]
     # between them the calibrations of the first ones, behind them those of the later ones
     calibrations = {number + 30: f"{name}-cal" for number, name in enumerate(first) if number}
     return (
-        {number: name for number, name in enumerate(first) if number}
-        | calibrations
-        | dict(enumerate(codes_from_61, 61))
+        {number: name for number, name in enumerate(first) if number} | calibrations | dict(enumerate(later_codes, 61))
     )
 
 

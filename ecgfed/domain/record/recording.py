@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.deprecation import deprecated
+from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of, shortened
 
@@ -47,27 +47,9 @@ def read_options(how: ReadOptions | None) -> ReadOptions:
     return how
 
 
-class _OldNames:
-    """Names that were renamed in 0.3."""
-
-    skipped: tuple[str, ...]
-    requested_as: str
-
-    @property
-    @deprecated("0.3", "0.5", "skipped")
-    def left_out(self) -> tuple[str, ...]:
-        """Channels that were not read."""
-        return self.skipped
-
-    @property
-    @deprecated("0.3", "0.5", "requested_as")
-    def stands_for(self) -> str:
-        """The name by which the lead was requested."""
-        return self.requested_as
-
-
+@renamed_fields("0.3", "0.5", left_out="skipped", stands_for="requested_as")
 @dataclass(frozen=True, repr=False, eq=False)
-class Recording(_OldNames):
+class Recording:
     """The leads of one recording.
 
     Attributes:
@@ -138,8 +120,9 @@ class ReadBlock(Protocol):
         ...
 
 
+@renamed_fields("0.3", "0.5", left_out="skipped", stands_for="requested_as")
 @dataclass(frozen=True, repr=False, eq=False)
-class LongRecording(_OldNames):
+class LongRecording:
     """A recording that stays on the disk: its samples are read a block at a time, when they are asked for.
 
     Attributes:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.signal.block_quality import lead_quality
+from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.detectors import MIN_DURATION_S, OURS, Detector, detect_r_peaks, detector_by_name
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason, runs
 

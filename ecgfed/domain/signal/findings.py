@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.record.leads import best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, spans
-from ecgfed.domain.signal.block_quality import gaps_of
+from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.domain.signal.long_filter import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing, detect_pacing

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.record.recording import AnyRecording, LongRecording, spans
 from ecgfed.domain.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
-from ecgfed.domain.signal.block_quality import quality_of, spikes_of
+from ecgfed.domain.signal.chunked_quality import quality_of, spikes_of
 from ecgfed.domain.signal.detectors import (
     OURS,
     Detector,

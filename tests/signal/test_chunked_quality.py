@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spoiled_signals import rails_by_median
 
 from ecgfed.domain.record.recording import Recording
-from ecgfed.domain.signal.block_quality import gaps_of, lead_quality, quality_of, spikes_of
+from ecgfed.domain.signal.chunked_quality import gaps_of, lead_quality, quality_of, spikes_of
 from ecgfed.domain.signal.filters import band_pass_taps, convolved, reach_of
 from ecgfed.domain.signal.quality import Reason, Stretch, runs
 from ecgfed.domain.signal.spans import Spans
@@ -30,11 +30,11 @@ def beats(count: int = 320, fs_hz: float = FS, seed: int = 0) -> NDArray[np.floa
 def check(signal: NDArray[np.float64], fs_hz: float = FS) -> set[Reason]:
     whole = lead_quality(signal, fs_hz)
     for chunk_s in CHUNKS:
-        found = quality_of(lead(signal, fs_hz), "a", block_s=chunk_s)
+        found = quality_of(lead(signal, fs_hz), "a", chunk_s=chunk_s)
         assert found.stretches == whole.stretches, chunk_s
         spikes = tuple((part.start, part.stop) for part in whole.stretches if part.reason is Reason.SPIKE)
-        assert spikes_of(lead(signal, fs_hz), "a", block_s=chunk_s) == spikes
-        gaps = gaps_of(lead(signal, fs_hz), "a", block_s=chunk_s)
+        assert spikes_of(lead(signal, fs_hz), "a", chunk_s=chunk_s) == spikes
+        gaps = gaps_of(lead(signal, fs_hz), "a", chunk_s=chunk_s)
         assert list(gaps) == list(runs(~np.isfinite(signal)))
     return {part.reason for part in whole.stretches}
 

@@ -1,6 +1,6 @@
-"""The quality of a lead, in memory or on disk: the criteria of ``quality`` applied to overlapping blocks.
+"""The quality of a lead, in memory or on disk: the criteria of ``quality`` applied to overlapping chunks.
 
-Every criterion looks at seconds, so a block is judged together with ``MARGIN_S`` of the lead on both sides, and its
+Every criterion looks at seconds, so a chunk is judged together with ``MARGIN_S`` of the lead on both sides, and its
 inner part is what the whole lead would give, bit for bit. Only a rail depends on the whole lead (its own extreme), so
 the lead is scanned for it first.
 """
@@ -38,45 +38,45 @@ Mask = NDArray[np.bool_]
 #: (start, stop) -> (samples,) one lead in millivolt, NaN where there is no sample.
 ReadLead = Callable[[int, int], Floats]
 
-#: The inner part of a block. A lead of up to two blocks is judged in one.
-BLOCK_S = 1200.0
+#: The inner part of a chunk, in seconds. A lead of up to two chunks is judged as one.
+CHUNK_S = 1200.0
 #: On each side of it: the criteria's own reach, and a gap short enough to be bridged by a straight line, whose far end
 #: must be known. The values that a longer gap is filled with count for nothing outside it.
 MARGIN_S = FIRST_REACH_S + SPIKE_REACH_S + NOISE_REACH_S + LONGEST_BRIDGE_S
 
 
-def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float, *, block_s: float = BLOCK_S) -> LeadQuality:
+def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float, *, chunk_s: float = CHUNK_S) -> LeadQuality:
     """Find the bad stretches of one lead.
 
     Args:
         signal_mv: (samples,) millivolt as recorded, not filtered; NaN or infinite where there is no sample.
         fs_hz: sampling frequency in Hz, above 80.
-        block_s: length of a block in seconds; it does not change the result.
+        chunk_s: length of a chunk in seconds; it does not change the result.
     """
     recorded = np.asarray(signal_mv, dtype=np.float64)
-    return _judge(lambda start, stop: recorded[start:stop], len(recorded), fs_hz, block_s)
+    return _judge(lambda start, stop: recorded[start:stop], len(recorded), fs_hz, chunk_s)
 
 
-def quality_of(recording: AnyRecording, lead: str, *, block_s: float = BLOCK_S) -> LeadQuality:
+def quality_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> LeadQuality:
     """Find the bad stretches of one lead of a recording; see ``lead_quality``."""
-    return _judge(_reader(recording, lead), recording.samples, recording.fs_hz, block_s)
+    return _judge(_reader(recording, lead), recording.samples, recording.fs_hz, chunk_s)
 
 
-def spikes_of(recording: AnyRecording, lead: str, *, block_s: float = BLOCK_S) -> tuple[tuple[int, int], ...]:
+def spikes_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> tuple[tuple[int, int], ...]:
     """Return start and stop of the spikes of one lead, as ``quality_of`` finds them, in less time."""
     read = _reader(recording, lead)
-    quality = _judge(read, recording.samples, recording.fs_hz, block_s, spikes_alone=True)
+    quality = _judge(read, recording.samples, recording.fs_hz, chunk_s, spikes_alone=True)
     return tuple((stretch.start, stretch.stop) for stretch in quality.stretches)
 
 
-def gaps_of(recording: AnyRecording, lead: str, *, block_s: float = BLOCK_S) -> Spans:
+def gaps_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> Spans:
     """Return where a lead of a recording has no valid sample (NaN or infinite), in samples.
 
     Raises:
         ValueError: the recording has no such lead.
     """
     read, gaps = _reader(recording, lead), _Runs()
-    for start, stop in spans(recording.samples, max(1, round(block_s * recording.fs_hz))):
+    for start, stop in spans(recording.samples, max(1, round(chunk_s * recording.fs_hz))):
         gaps.add(start, ~np.isfinite(read(start, stop)))
     return Spans.merged(gaps.edges)
 
@@ -92,7 +92,7 @@ def _reader(recording: AnyRecording, lead: str) -> ReadLead:
 
 
 class _Runs:
-    """Runs of true values, block after block; one that continues in the next block is a single run."""
+    """Runs of true values, chunk after chunk; one that continues in the next chunk is a single run."""
 
     def __init__(self) -> None:
         self.edges: list[tuple[int, int]] = []
@@ -105,22 +105,22 @@ class _Runs:
                 self.edges.append((first + start, first + stop))
 
 
-def _judge(read: ReadLead, samples: int, fs_hz: float, block_s: float, *, spikes_alone: bool = False) -> LeadQuality:
-    unit = unit_samples(fs_hz)  # blocks and margins consist of whole units, as the whole lead does
-    block, margin = (max(1, round(length_s * fs_hz / unit)) * unit for length_s in (block_s, MARGIN_S))
-    if samples <= 2 * block:
-        block = max(samples, 1)
-    blocks = list(spans(samples, block))
-    low, high = _extremes(read, blocks)
+def _judge(read: ReadLead, samples: int, fs_hz: float, chunk_s: float, *, spikes_alone: bool = False) -> LeadQuality:
+    unit = unit_samples(fs_hz)  # chunks and margins consist of whole units, as the whole lead does
+    chunk, margin = (max(1, round(length_s * fs_hz / unit)) * unit for length_s in (chunk_s, MARGIN_S))
+    if samples <= 2 * chunk:
+        chunk = max(samples, 1)
+    chunks = list(spans(samples, chunk))
+    low, high = _extremes(read, chunks)
     if spikes_alone and not high.max(initial=-np.inf) - low.min(initial=np.inf) > SPIKE_MV:
         return LeadQuality(samples, fs_hz, ())  # no sample is that far from any baseline
-    at_rail = _rails(read, samples, fs_hz, blocks, low, high)
+    at_rail = _rails(read, samples, fs_hz, chunks, low, high)
     by_reason = {reason: _Runs() for reason in Reason}
-    for start, stop in blocks:
+    for start, stop in chunks:
         first, last = max(start - margin, 0), min(stop + margin, samples)
         for reason, mask in _masks(read(first, last), fs_hz, at_rail, first, spikes_alone=spikes_alone).items():
             by_reason[reason].add(start, mask[start - first : stop - first])
-    stretches = [Stretch(*edge, reason) for reason, spans_of in by_reason.items() for edge in spans_of.edges]
+    stretches = [Stretch(*edge, reason) for reason, reason_runs in by_reason.items() for edge in reason_runs.edges]
     return LeadQuality(samples, fs_hz, tuple(sorted(stretches, key=lambda part: (part.start, part.stop))))
 
 
@@ -142,13 +142,13 @@ def _masks(
     return masks
 
 
-def _extremes(read: ReadLead, blocks: Iterable[tuple[int, int]]) -> tuple[Floats, Floats]:
-    """Return each block's lowest and highest valid value; infinity and its negative where it has none."""
+def _extremes(read: ReadLead, chunks: Iterable[tuple[int, int]]) -> tuple[Floats, Floats]:
+    """Return each chunk's lowest and highest valid value; infinity and its negative where it has none."""
     low, high = [], []
-    for start, stop in blocks:
+    for start, stop in chunks:
         signal = read(start, stop)
         ends = float(signal.min()), float(signal.max())
-        if not np.isfinite(ends).all():  # of a block without gaps both are numbers
+        if not np.isfinite(ends).all():  # of a chunk without gaps both are numbers
             valid = signal[np.isfinite(signal)]
             ends = (float(valid.min()), float(valid.max())) if len(valid) else (np.inf, -np.inf)
         low.append(ends[0] if ends[0] == np.inf else min(max(ends[0], -LIMIT_MV), LIMIT_MV))
@@ -157,7 +157,7 @@ def _extremes(read: ReadLead, blocks: Iterable[tuple[int, int]]) -> tuple[Floats
 
 
 def _rails(
-    read: ReadLead, samples: int, fs_hz: float, blocks: list[tuple[int, int]], lows: Floats, highs: Floats
+    read: ReadLead, samples: int, fs_hz: float, chunks: list[tuple[int, int]], lows: Floats, highs: Floats
 ) -> tuple[float, ...]:
     """Return which of a lead's extremes it stays at, far from the median of the rest.
 
@@ -165,9 +165,9 @@ def _rails(
         read: the lead.
         samples: its length.
         fs_hz: its sampling frequency in Hz.
-        blocks: its blocks.
-        lows: each block's lowest value.
-        highs: each block's highest value.
+        chunks: its chunks.
+        lows: each chunk's lowest value.
+        highs: each chunk's highest value.
     """
     low, high = float(lows.min(initial=np.inf)), float(highs.max(initial=-np.inf))
     if not high - low >= RAIL_FROM_REST_MV:
@@ -176,7 +176,7 @@ def _rails(
 
     def is_reached(extreme: float, ends: Floats) -> bool:
         for number in np.flatnonzero(ends == extreme).tolist():
-            start, stop = blocks[number]
+            start, stop = chunks[number]
             signal = read(max(start - reach, 0), min(stop + reach, samples))
             signal = np.where(np.isfinite(signal), np.clip(signal, -LIMIT_MV, LIMIT_MV), np.nan)
             if stays_at(signal, extreme, fs_hz).any():
@@ -186,16 +186,16 @@ def _rails(
     sides = ((low, lows, 1), (high, highs, -1))
     reached = [(extreme, sign) for extreme, ends, sign in sides if is_reached(extreme, ends)]
     rests = [_Rest(sign * extreme) for extreme, sign in reached]
-    for values in _valid(read, blocks) if reached else ():
+    for values in _valid(read, chunks) if reached else ():
         rest = values[(values > low) & (values < high)]
         for (_, sign), side in zip(reached, rests, strict=True):
             side.add(sign * rest)
     return tuple(extreme for (extreme, _), rest in zip(reached, rests, strict=True) if rest.median_is_distant)
 
 
-def _valid(read: ReadLead, blocks: Iterable[tuple[int, int]]) -> Iterator[Floats]:
-    """Yield the valid samples of each block, clipped as ``first_look`` does."""
-    for start, stop in blocks:
+def _valid(read: ReadLead, chunks: Iterable[tuple[int, int]]) -> Iterator[Floats]:
+    """Yield the valid samples of each chunk, clipped as ``first_look`` does."""
+    for start, stop in chunks:
         signal = read(start, stop)
         yield np.clip(signal[np.isfinite(signal)], -LIMIT_MV, LIMIT_MV)
 

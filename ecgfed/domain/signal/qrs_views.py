@@ -181,6 +181,10 @@ def views_of(leads: int, lead_in_use: int) -> tuple[View, ...]:
     return (together, *(View([lead], lead_in_use) for lead in alone))
 
 
+#: A 200 Hz sample before any recording.
+_NEVER = -(10**9)
+
+
 @dataclass
 class LeadVote:
     """Decides between views.
@@ -196,7 +200,7 @@ class LeadVote:
     waiting: list[ViewBeat] = field(default_factory=list)
     together: list[int] = field(default_factory=list)
     alone: list[list[int]] = field(default_factory=list)
-    added: int = -(10**9)
+    added: int = _NEVER
     accepted: list[int] = field(default_factory=list)
 
     def state(self) -> bytes:
@@ -226,6 +230,8 @@ class LeadVote:
         oldest = limit - 2 * APART
         self.together = [at for at in self.together if at >= oldest]
         self.alone = [[at for at in candidates if at >= oldest] for candidates in self.alone]
+        if self.added < oldest:  # of no consequence any more, and so no part of the state
+            self.added = _NEVER
         return chosen
 
     def _is_beat(self, beat: ViewBeat, views: Sequence[View], active: "ActiveBlocks") -> bool:

@@ -93,7 +93,8 @@ class LabelPersonalization:
         if self.unchecked:
             sentences.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
         sentences.extend(self._lowered())
-        why = "" if checked is None or self._refused() else EXPORT_REASONS[self.exported]
+        reason_applies = checked is not None and not self._refused() and checked.best == self.exported
+        why = EXPORT_REASONS[self.exported] if reason_applies else ""
         sentences.append(f"In the bundle: {MODEL_NAMES[self.exported]}{why}.")
         sentences.append(f"{self._expected()}.")
         for entry in self.to_confirm():

@@ -14,3 +14,6 @@ def test_labels_of_a_single_class_are_not_propagated_over_the_others(mitdb: Path
     model = ecgfed.personalize_labels(mitdb / "208", tmp_path / "own", labels=tmp_path / "n.csv", minutes=5, force=True)
     assert model.exported == "global"
     assert (model.labels.symbol == "V").sum() > 100
+    told = " ".join(model.sentences())
+    assert "Only N was labelled" in told
+    assert "had more of them right" not in told  # every predictor had: the single class decided

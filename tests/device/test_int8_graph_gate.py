@@ -14,7 +14,7 @@ from ecgfed.core.nets.build import make_net
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.device import Classifier
 from ecgfed.exports.bundles.graphs import GraphTemplate
-from ecgfed.exports.bundles.quantise import Range, quantise, read_by_layers
+from ecgfed.exports.bundles.quantise import QuantRange, quantise, read_by_layers
 from ecgfed.exports.device.graph_shapes import check_operations
 from ecgfed.exports.device.onnx_file import read_model, read_parts
 
@@ -98,7 +98,7 @@ def test_shapes_are_onnxs_own(rr: bool) -> None:
     net = make_net(NetSpec(4, rr=rr, rr_version=2 if rr else 1, width=0.5))
     params = net.initial(0)
     model = GraphTemplate(net, "model", params).fill(params)
-    made = quantise(model, dict.fromkeys(read_by_layers(model), Range(-3.0, 3.0)))
+    made = quantise(model, dict.fromkeys(read_by_layers(model), QuantRange(-3.0, 3.0)))
     ours = check_operations(read_parts(read_model(made.SerializeToString()).graph), 32)
     for entry in (*made.graph.input, *made.graph.output):
         entry.type.tensor_type.shape.dim[0].dim_value = 32

@@ -317,5 +317,5 @@ def test_a_runs_history_is_its_file_up_to_the_checkpoint(fedavg_run: Path, tmp_p
         file.write(json.dumps({**lines[-1], "round": lines[-1]["round"] + 1}) + "\n")
     assert ecgfed.open_run(torn).history() == lines, "a round that no checkpoint stands for"
     (torn / "history.jsonl").write_text("".join(json.dumps({**line, "loss_max": None}) + "\n" for line in lines))
-    with pytest.raises(RunError, match="loss_max"):
+    with pytest.raises(ecgfed.EcgfedError, match="loss_max"):
         ecgfed.open_run(torn).history()

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 
 _FILE_MODULES = "ecgfed_own_file_"
 #: Attribute of such a file's module with the SHA-256 of the executed source.
@@ -49,7 +49,7 @@ def load_code(name: str, option: str, pinned: str | None = None) -> Loaded:
 
     Args:
         name: ``path/to/file.py:NAME`` or ``package.module:NAME``.
-        option: the option it was given with, for messages.
+        option: the parameter it was given with, for messages.
         pinned: the required SHA-256 of its file; None for any.
 
     Raises:
@@ -148,14 +148,14 @@ def _module(where: str, name: str, option: str, pinned: str | None) -> ModuleTyp
             spec = importlib.util.find_spec(where)
             source = Path(spec.origin) if spec is not None and spec.origin else None
             sha256 = hashlib.sha256(source.read_bytes()).hexdigest() if source is not None and source.is_file() else ""
-            check_pin(f"{option} {name}", sha256, pinned)
+            check_pin(f"{param(option)} {name}", sha256, pinned)
         module = importlib.import_module(where)
     except OptionError:
         raise
     except (Exception, SystemExit) as problem:
         description = str(problem) if isinstance(problem, ImportError) else f"{type(problem).__name__}: {problem}"
         raise OptionError(option, f"{name!r} ({description})", "a module that can be imported") from problem
-    check_pin(f"{option} {name}", _digest_of(module), pinned)
+    check_pin(f"{param(option)} {name}", _digest_of(module), pinned)
     return module
 
 

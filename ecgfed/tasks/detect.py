@@ -166,7 +166,7 @@ def detect(
     """
     qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
-        raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
+        raise OptionError("suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     selection = None if leads is None else lead_list(leads)
     requested = _sources(records)
     targets = None if out is None else [Path(out) / f"{_name(source)}.{suffix}" for source in requested]

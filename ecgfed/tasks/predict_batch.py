@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
-from ecgfed.base.errors import EcgfedError, OptionError, RecordError
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of, listed
@@ -222,7 +222,7 @@ def predict_batch(
     """
     out = Path(out)
     if resume and overwrite:
-        raise OptionError("--resume and --overwrite", "both given", "one of them")
+        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
     selection = None if leads is None else lead_list(leads)
@@ -310,7 +310,7 @@ def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[
             requests.setdefault(source, _BatchRequest(source, source.as_posix(), out))
             continue
         if source.resolve() == out.resolve():
-            raise OptionError("--out", f"{out} is the folder of the recordings", "another folder")
+            raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
         for path in recordings_below(source, annotator=annotator):
             if not path.resolve().is_relative_to(out.resolve()):
                 relative = path.relative_to(source)
@@ -336,5 +336,5 @@ def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
         first = taken.setdefault(str(_targets(request, False)[0]).casefold(), request.path)
         if first != request.path:
             problem = f"has the name of {first}, whose predictions it would replace"
-            problems[request.path] = RecordError(request.path, problem, "another name, or another --out")
+            problems[request.path] = RecordError(request.path, problem, f"another name, or another {param('out')}")
     return problems

@@ -155,6 +155,10 @@ class EcgfedError(Exception):
         line = f"{where}: {reason}{f'; expected {expected}' if expected else ''}{f'; {action}' if action else ''}"
         return " ".join(line.split())
 
+    def as_json(self) -> dict[str, str]:
+        """Return the message as ``problem``, with ``code`` and, if there is one, ``parameter``."""
+        return {"problem": str(self), "code": self.code, **({"parameter": self.parameter} if self.parameter else {})}
+
     def __str__(self) -> str:
         """Return the message in one line, with parameters as the user writes them."""
         return spelled(self.marked)

@@ -272,12 +272,16 @@ def check_new_folder(
         raise OptionError(option, f"{path} is the working directory", "a new folder", "name one inside it")
     if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
         raise OptionError(
-            option, f"{path} is not empty", "a new folder", f"choose another, or pass {param('overwrite=True')}"
+            option,
+            f"{path} is not empty",
+            "a new folder",
+            f"choose another, or pass {param('overwrite=True')}",
+            code="exists",
         )
     if overwrite and path.is_dir() and (foreign := _foreign_names(path, markers, contents)):
         reason = f"{path} contains {shortened(', '.join(foreign), 60)}, which ecgfed did not write"
         action = "choose another, or move your own files; nothing was removed"
-        raise OptionError(option, reason, "a new folder, or one to replace", action)
+        raise OptionError(option, reason, "a new folder, or one to replace", action, code="exists")
 
 
 def _foreign_names(path: Path, markers: Sequence[str], contents: Sequence[str]) -> list[str]:
@@ -306,7 +310,9 @@ def check_free(
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         reason = f"{targets[0].parent} already has {', '.join(taken[:3])}"
-        raise OptionError(option, reason, "no such files", f"choose another folder, or pass {param('overwrite=True')}")
+        raise OptionError(
+            option, reason, "no such files", f"choose another folder, or pass {param('overwrite=True')}", code="exists"
+        )
 
 
 def backup_path(path: Path) -> Path:

@@ -83,6 +83,7 @@ def check_pin(where: object, sha256: str, pinned: str | None) -> None:
             f"has SHA-256 {sha256 or 'none, no file'}",
             f"{pinned}, the file used before",
             "restore that file, or start again with this one",
+            code="code-not-loaded",
         )
 
 
@@ -123,6 +124,7 @@ def load_entry(entry: EntryPoint) -> object:
             f"entry point {entry.value}",
             f"fails with {type(problem).__name__}: {problem}",
             action=f"repair or uninstall {_package(entry)}",
+            code="code-not-loaded",
         ) from problem
 
 
@@ -184,6 +186,6 @@ def _file(path: Path, name: str, option: str, pinned: str | None) -> ModuleType:
     except (Exception, SystemExit) as problem:
         del sys.modules[module_name]
         raise OptionError(
-            option, f"{path} fails with {type(problem).__name__}: {problem}", "a file that runs"
+            option, f"{path} fails with {type(problem).__name__}: {problem}", "a file that runs", code="code-not-loaded"
         ) from problem
     return module

@@ -54,7 +54,11 @@ class Policy:
             raise OptionError("wait_s", f"{self.wait_s!r}", f"0 to {_MAX_WAIT_S:.0f} seconds")
         if self.wait_s is not None and self.min_sites is None:
             raise OptionError(
-                "wait_s", f"was given without {param('min_sites')}", "both options", f"add {param('min_sites')}"
+                "wait_s",
+                f"was given without {param('min_sites')}",
+                "both options",
+                f"add {param('min_sites')}",
+                code="missing",
             )
 
     def check(self, sites: int, needs: Requirements) -> None:
@@ -74,6 +78,7 @@ class Policy:
                 f"{self.min_sites} of {sites}",
                 "all sites, because every client takes part in each round of this method",
                 f"omit {param('min_sites')}",
+                code="conflict",
             )
 
     def check_claim(self, registration: Mapping[str, Any]) -> None:

@@ -103,7 +103,7 @@ class FederationConfig:
         if not 1 <= self.sites <= 10_000:
             raise OptionError("sites", f"{self.sites}", "1 to 10,000")
         if self.rounds is not None and self.passes is not None:
-            raise OptionError(f"{param('rounds')} and {param('passes')}", "both given", "one of them")
+            raise OptionError(f"{param('rounds')} and {param('passes')}", "both given", "one of them", code="conflict")
         settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
             raise OptionError(
@@ -158,6 +158,7 @@ def make_server(path: Path, config: FederationConfig) -> FederationConfig:
                     "was left out" if value is None else f"{value}",
                     f"{created_with}, as when {path} was created",
                     f"give the same options every time, {param('prepare')} included, or choose a new folder",
+                    code="contradiction",
                 )
         return existing
     create_folder(path)

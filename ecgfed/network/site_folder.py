@@ -113,15 +113,23 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
     """
     order = options.numbers
     if order is not None and order not in ORDERS:
-        raise OptionError("numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
+        raise OptionError("numbers", f"{order!r}", f"one of {', '.join(ORDERS)}", code="unknown-choice")
     opened = open_cohort(cohort)
     cohort_path = cohort.resolve()
     if (path / FILE_NAME).exists():
         site = open_site(path)
         if site.cohort_path != cohort_path:
-            raise OptionError("cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
+            raise OptionError(
+                "cohort",
+                f"{cohort}",
+                f"{site.cohort_path}, whose site {path} is",
+                "or a new folder",
+                code="contradiction",
+            )
         if None not in (order, site.numbers) and order != site.numbers:
-            raise OptionError("numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder")
+            raise OptionError(
+                "numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder", code="contradiction"
+            )
         epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
         updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
         if updated != site:

@@ -49,11 +49,15 @@ def named(
     """
     if key is not None:
         if not (anonymize or ids_from_headers):
-            raise OptionError("key", f"given without {param('anonymize')}", "new ids to write into it")
+            raise OptionError("key", f"given without {param('anonymize')}", "new ids to write into it", code="missing")
         check_key(key, out)
         if key.exists() and not overwrite:
             raise OptionError(
-                "key", f"{key} exists", "a new file", f"choose another, or pass {param('overwrite=True')}"
+                "key",
+                f"{key} exists",
+                "a new file",
+                f"choose another, or pass {param('overwrite=True')}",
+                code="exists",
             )
         if key.exists():
             read_key(key)  # --overwrite replaces only key files

@@ -100,6 +100,7 @@ class BatchState:
                 "out",
                 problem,
                 action=f"pass {param('resume=True')} to continue it, or {param('overwrite=True')} to start again",
+                code="exists",
             )
 
     def begin(self) -> None:
@@ -124,7 +125,9 @@ class BatchState:
             raise OptionError("resume", f"{self.path} is damaged", "the call of the batch", _BEGIN_AGAIN)
         for name in [*self.call, *stored]:
             if stored.get(name) != self.call.get(name):
-                raise OptionError("resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN)
+                raise OptionError(
+                    "resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN, code="contradiction"
+                )
         self.finished = {str(entry["file"]): entry for entry in entries if self._is_valid(entry)}
 
     def _lines(self) -> list[dict[str, Any]]:

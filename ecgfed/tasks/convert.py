@@ -167,7 +167,7 @@ def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: 
     """Raise OptionError for options without ``--anonymize``, and for a key inside the output folder."""
     for option, used in (("keep", bool(keep)), ("key", key is not None)):
         if used and not anonymize:
-            raise OptionError(option, f"given without {param('anonymize')}", "both, or neither")
+            raise OptionError(option, f"given without {param('anonymize')}", "both, or neither", code="missing")
     if key is not None:
         check_key(key, out)
 

@@ -85,7 +85,8 @@ class Detections:
         detector: name of the detector.
         mains_hz: mains frequency, 50 or 60 Hz; None if not specified.
         excluded: JSON-ready: numbers of beats and channels read, used, and excluded by reason.
-        failed: ``file`` and ``problem`` of each recording that cannot be used, if there are several.
+        failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each recording that cannot be
+            used, if there are several.
     """
 
     records: tuple[RecordPeaks, ...]
@@ -190,7 +191,8 @@ def detect(
         except EcgfedError as problem:
             if len(requested) == 1:
                 raise
-            failed.append({"file": str(source) if isinstance(source, Path) else source.name, "problem": problem.line})
+            name = str(source) if isinstance(source, Path) else source.name
+            failed.append({"file": name, **problem.as_json()})
         else:
             results.append(peaks if targets is None else replace(peaks, file=targets[number]))
             counted.append(exclusions)

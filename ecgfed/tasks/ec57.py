@@ -190,7 +190,7 @@ def score_ec57(
         (100.0, 100.0)
     """
     if mapping not in MAPPINGS:
-        raise OptionError("mapping", f"{mapping!r}", f"one of {', '.join(MAPPINGS)}")
+        raise OptionError("mapping", f"{mapping!r}", f"one of {', '.join(MAPPINGS)}", code="unknown-choice")
     start_s = seconds_of(start, "start", "a time such as 5:00, or seconds")
     paths = [Path(path) for path in ([records] if isinstance(records, Path | str) else records)]
     if not paths:

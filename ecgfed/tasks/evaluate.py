@@ -83,11 +83,11 @@ def evaluate(
         True
     """
     if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
-        raise OptionError("split", f"{split!r}", "test or valid")
+        raise OptionError("split", f"{split!r}", "test or valid", code="unknown-choice")
     if protocol not in PROTOCOLS:
-        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}", code="unknown-choice")
     if leave_out not in LEAVE_OUT:
-        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice")
     if personal is not None:
         personal_by_name(personal)
     runs = all_runs(run, method, progress)

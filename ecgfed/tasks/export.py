@@ -72,11 +72,11 @@ def export(
         Bundle('a-bundle': fedavg, 3 patients, 12 classes)
     """
     if protocol not in PROTOCOLS:
-        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}", code="unknown-choice")
     if personal is not None:
         personal_by_name(personal)
         if global_only:
-            raise OptionError("personal", f"{personal} beside {param('global_only')}", "one of them")
+            raise OptionError("personal", f"{personal} beside {param('global_only')}", "one of them", code="conflict")
     if not 0 < accuracy <= 1:
         raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
     if batch is not None and not 1 <= batch <= BATCH:
@@ -84,7 +84,11 @@ def export(
     if int8_loss is not None:
         if not int8:
             raise OptionError(
-                "int8_loss", f"{int8_loss:g} without {param('int8')}", "both", f"add {param('int8')}, or leave it out"
+                "int8_loss",
+                f"{int8_loss:g} without {param('int8')}",
+                "both",
+                f"add {param('int8')}, or leave it out",
+                code="missing",
             )
         if not 0 <= int8_loss <= 1:
             raise OptionError("int8_loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")

@@ -119,7 +119,13 @@ def _check_options(personal: str | None, patient: str | None, accuracy: float, i
     if personal is not None:
         personal_by_name(personal)
         if patient is None:
-            raise OptionError("personal", f"{personal} for the global model", f"{param('patient=ID')}", "leave it out")
+            raise OptionError(
+                "personal",
+                f"{personal} for the global model",
+                f"{param('patient=ID')}",
+                "leave it out",
+                code="conflict",
+            )
     if not 0 < accuracy <= 1:
         raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
     if int8_loss is not None and not 0 <= int8_loss <= 1:

@@ -152,7 +152,11 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
         where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
         shows = f" whose signal {recording.lead} shows ({count_of(without, 'beat')} without)" if without else ""
         raise RecordError(
-            recording.path, f"no beat{shows} was found {where}", "some to label", f"try another {param('leads')}"
+            recording.path,
+            f"no beat{shows} was found {where}",
+            "some to label",
+            f"try another {param('leads')}",
+            code="no-beats",
         )
     return count
 

@@ -114,7 +114,7 @@ class Inspection:
             MissingExtraError: matplotlib is not installed.
         """
         if form not in FORMATS:
-            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}")
+            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}", code="unknown-choice")
         recording = self.recording
         chosen = self.quality[recording.lead]
         start_s = worst_start(_Bad(chosen), recording.fs_hz) if at is None else _moment(at, recording)
@@ -210,7 +210,9 @@ def _form(target: Path, *, overwrite: bool) -> str:
     if form not in FORMATS:
         raise OptionError("out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
     if target.exists() and not overwrite:
-        raise OptionError("out", f"{target} exists", "a new file", f"choose another, or pass {param('overwrite=True')}")
+        raise OptionError(
+            "out", f"{target} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
+        )
     if not target.parent.is_dir():
         raise OptionError("out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
     return form

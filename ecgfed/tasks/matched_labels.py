@@ -147,7 +147,9 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         where += f" whose signal {recording.lead} shows" if without_signal else ""
-        raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
+        raise RecordError(
+            path, f"says of no beat what it is{where}", "labels of some beats", "label some more", code="no-beats"
+        )
     return MatchedLabels(
         dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
     )

@@ -156,13 +156,17 @@ def personalize(
     if personal is not None:
         personal_by_name(personal)
         if class_mix is not None:
-            raise OptionError(f"{param('personal')} and {param('class_mix')}", "both given", "one of them")
+            raise OptionError(
+                f"{param('personal')} and {param('class_mix')}", "both given", "one of them", code="conflict"
+            )
     check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
     opened = single_run(run, method, progress)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
-        raise OptionError("record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
+        raise OptionError(
+            "record", "a run on images", "a run on ECG beats", "name one with the patient's leads", code="conflict"
+        )
     state, personal_name_used = (
         opened.state(),
         FROM_METHOD if class_mix is not None else personal_name(opened, personal),
@@ -213,13 +217,15 @@ def personalize(
 def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, patient: str | None) -> str:
     """Check the combination of options; return the patient's name."""
     if minutes is not None and mix:
-        raise OptionError(f"{param('minutes')} and {param('class_mix')}", "both given", "one of them")
+        raise OptionError(f"{param('minutes')} and {param('class_mix')}", "both given", "one of them", code="conflict")
     if minutes is not None and not 0 < minutes < float("inf"):
         raise OptionError("minutes", f"{minutes:g}", "more than 0")
     if epochs < 1:
         raise OptionError("epochs", f"{epochs}", "1 or more")
     if record is None and not mix:
-        raise OptionError("record", "is missing", "the new patient's recording", f"or pass {param('class_mix=FILE')}")
+        raise OptionError(
+            "record", "is missing", "the new patient's recording", f"or pass {param('class_mix=FILE')}", code="missing"
+        )
     name = patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
         problem = f"{name!r:.100} {fault}"
@@ -282,6 +288,7 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipelin
             f"a run of {run.method.name}",
             "a method that makes models from class mixes",
             f"train with {param('method')} fed-rod-hyper, or pass {param('minutes')}",
+            code="conflict",
         )
     return chain
 
@@ -335,7 +342,7 @@ def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str,
     mix = np.zeros(len(classes))
     for name, value in pairs:
         if name not in classes:
-            raise OptionError(option, f"class {name!r}", f"one of {', '.join(classes)}")
+            raise OptionError(option, f"class {name!r}", f"one of {', '.join(classes)}", code="unknown-choice")
         if not 0 <= value < float("inf"):
             raise OptionError(option, f"{value:g} for class {name}", "0 or more")
         mix[classes.index(name)] += value

@@ -208,7 +208,11 @@ def _check(personal: str, seed: int) -> Personal:
     method = personal_by_name(personal)
     if method is None:
         raise OptionError(
-            f"{param('personal')} {FROM_METHOD}", "needs a run", "a method that needs labels only", "leave it out"
+            f"{param('personal')} {FROM_METHOD}",
+            "needs a run",
+            "a method that needs labels only",
+            "leave it out",
+            code="conflict",
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("seed", f"{seed!r:.40}", "a whole number, 0 or more")

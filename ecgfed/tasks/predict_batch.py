@@ -46,7 +46,7 @@ class Batch:
         completed: JSON-ready, for each classified recording: its metadata, ``file`` (the recording, relative to its
             folder), ``beats``, ``counts``, ``poor_quality_beats``,
             ``uncertain_beats``, ``far_beats``, ``uncertain_counts``, ``far_counts``, ``grave_warnings``, ``files``.
-        failed: ``file`` and ``problem`` of each other recording.
+        failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each other recording.
         classes: classes of the bundle.
         summary: path of the summary file.
     """
@@ -222,7 +222,7 @@ def predict_batch(
     """
     out = Path(out)
     if resume and overwrite:
-        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them")
+        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
     selection = None if leads is None else lead_list(leads)
@@ -295,7 +295,7 @@ def _predict_all(
                 result = state.add(request.name, request.path, predictions, files)
             completed.append({"file": request.name, **result, "files": [str(file) for file in files]})
         except EcgfedError as problem:
-            failed.append({"file": request.name, "problem": problem.line})
+            failed.append({"file": request.name, **problem.as_json()})
         progress.update("recordings", number + 1, len(requests), request.name)
     if resumed:
         progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were already completed.")

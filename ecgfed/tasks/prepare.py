@@ -228,7 +228,9 @@ def prepare_folder(
         how=how,
     )
     if patients and patient_comment:
-        raise OptionError(f"{param('patients')} and {param('patient_comment')}", "both given", "one of them")
+        raise OptionError(
+            f"{param('patients')} and {param('patient_comment')}", "both given", "one of them", code="conflict"
+        )
     check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
         Path(directory),

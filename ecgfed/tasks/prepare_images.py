@@ -85,5 +85,9 @@ def _check_partition(partition: str, values: dict[str, float | None]) -> None:
         if values[name] is not None:
             expected = next(kind for kind in inapplicable if kind != partition)
             raise OptionError(
-                name, f"given for {partition}", f"{param('partition')} {expected}", f"leave {param(name)} out"
+                name,
+                f"given for {partition}",
+                f"{param('partition')} {expected}",
+                f"leave {param(name)} out",
+                code="conflict",
             )

@@ -103,7 +103,11 @@ def _check_channel(recording: AnyRecording, name: str) -> None:
     what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
     problem = f"channel {channel} {what}"
     raise RecordError(
-        recording.path, problem, f"leads among {', '.join(recording.leads)}", f"leave it out of {param('leads')}"
+        recording.path,
+        problem,
+        f"leads among {', '.join(recording.leads)}",
+        f"leave it out of {param('leads')}",
+        code="unknown-lead",
     )
 
 

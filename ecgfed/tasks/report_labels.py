@@ -238,7 +238,9 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = annotation.beats()
     if not len(beats.sample):
-        raise RecordError(path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's")
+        raise RecordError(
+            path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's", code="no-beats"
+        )
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation

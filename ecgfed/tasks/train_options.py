@@ -127,6 +127,7 @@ def resolve_options(
                 f"its method {named!r:.200} is somebody's own code, which is not run from a file",
                 "a registered name",
                 f"read it, then pass it with {param('method=FILE.py:CLASS')}",
+                code="code-not-loaded",
             )
         for pair in EITHER_OR:
             if any(name in options for name in pair):
@@ -134,7 +135,7 @@ def resolve_options(
         options, method_settings = {**in_file, **options}, {**settings_in_file, **method_settings}
     for first, second in EITHER_OR:
         if first in options and second in options:
-            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them")
+            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
     return cast(TrainOptions, options), method_settings
 
 
@@ -151,7 +152,10 @@ def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]
         name = written.replace("-", "_")
         if name not in _TYPES:
             raise OptionError(
-                f"{param('config')} {path}", f"unknown name {name!r:.100}", f"one of {', '.join(_TYPES)}, [set]"
+                f"{param('config')} {path}",
+                f"unknown name {name!r:.100}",
+                f"one of {', '.join(_TYPES)}, [set]",
+                code="unknown-choice",
             )
         kind = _TYPES[name]
         fits = isinstance(value, kind) or (kind is float and isinstance(value, int))

@@ -72,6 +72,7 @@ def first_beats(
             f"no beat of the run's classes in the first {count_of(minutes, 'minute')}",
             "some to learn from",
             f"pass more with {param('minutes')}",
+            code="no-beats",
         )
     data = TrainingData(
         clients=np.zeros(1, np.int64),

@@ -54,7 +54,10 @@ class TrainPlan:
     def __post_init__(self) -> None:
         if (self.local_epochs is None) == (self.local_steps is None):
             raise OptionError(
-                f"{param('local_epochs')} and {param('local_steps')}", "both or neither given", "one of them"
+                f"{param('local_epochs')} and {param('local_steps')}",
+                "both or neither given",
+                "one of them",
+                code="conflict",
             )
         for option, value in (
             ("rounds", self.rounds),
@@ -70,7 +73,9 @@ class TrainPlan:
             if value is not None and value > MOST_COUNT:
                 raise OptionError(option, f"{value}", f"at most {MOST_COUNT:,}")
         if self.leave_out not in LEAVE_OUT:
-            raise OptionError("leave_out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+            raise OptionError(
+                "leave_out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice"
+            )
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
             raise OptionError("seed", f"{self.seed!r}", "a whole number, 0 or more")
         Aggregation.parse(self.aggregation)
@@ -135,10 +140,20 @@ def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> No
         requested = (
             count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
         )
-        raise OptionError("local_steps", requested, "1 with this method", "see 'ecgfed methods' for its form with more")
+        raise OptionError(
+            "local_steps",
+            requested,
+            "1 with this method",
+            "see 'ecgfed methods' for its form with more",
+            code="conflict",
+        )
     if needs.all_clients and plan.clients_per_round not in (None, clients):
         raise OptionError(
-            "clients_per_round", f"{plan.clients_per_round}", f"all {clients} with this method", "leave it out"
+            "clients_per_round",
+            f"{plan.clients_per_round}",
+            f"all {clients} with this method",
+            "leave it out",
+            code="conflict",
         )
 
 

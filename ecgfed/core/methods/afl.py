@@ -97,7 +97,11 @@ class Afl(AflFedAvg):
         super().__init__(net, settings)
         if settings.momentum:
             raise OptionError(
-                f"{param('settings')} momentum", f"{settings.momentum}", "0 with afl", "or choose afl-fedavg"
+                f"{param('settings')} momentum",
+                f"{settings.momentum}",
+                "0 with afl",
+                "or choose afl-fedavg",
+                code="conflict",
             )
 
     def _average(self, server: Tree) -> Pipeline:

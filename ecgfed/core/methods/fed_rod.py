@@ -67,7 +67,11 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
             if getattr(self, name) != _DEFAULTS[name]:
                 value = f"{getattr(self, name)}, which {self.generic} does not have"
                 raise OptionError(
-                    f"{param('settings')} {name}", value, "nothing", "leave it out, or choose another generic"
+                    f"{param('settings')} {name}",
+                    value,
+                    "nothing",
+                    "leave it out, or choose another generic",
+                    code="conflict",
                 )
 
     def generic_settings(self) -> SgdSettings:

@@ -50,7 +50,7 @@ def method_by_name(name: str, option: str = "method") -> type[Method]:
     known = same_name(name, methods())
     if known is None:
         action = did_you_mean(name, methods()) or "or your own as FILE.py:CLASS"
-        raise OptionError(option, f"{name!r}", f"one of {', '.join(methods())}", action)
+        raise OptionError(option, f"{name!r}", f"one of {', '.join(methods())}", action, code="unknown-choice")
     return methods()[known]
 
 
@@ -79,6 +79,7 @@ def stored_method(
             f"its method {name!r:.200} is somebody's own code, which is not run because a file names it",
             "you to name its file",
             f"read it, then pass it with {param('method=FILE.py:CLASS')}",
+            code="code-not-loaded",
         )
     if passed_name is not None and (
         is_user_code != names_code(passed_name)

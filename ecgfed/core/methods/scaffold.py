@@ -51,6 +51,7 @@ class ScaffoldSettings(FederatedSgdSettings):
                 f"{self.momentum}",
                 "0 with SCAFFOLD's option II, which is exact for plain SGD only",
                 f"leave it out, or add {param('settings')} option=I",
+                code="conflict",
             )
 
 

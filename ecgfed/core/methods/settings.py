@@ -136,7 +136,11 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise OptionError unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise OptionError(
-            f"{param('settings')} {name}", f"{value!r}", f"one of {', '.join(choices)}", did_you_mean(value, choices)
+            f"{param('settings')} {name}",
+            f"{value!r}",
+            f"one of {', '.join(choices)}",
+            did_you_mean(value, choices),
+            code="unknown-choice",
         )
 
 
@@ -247,7 +251,11 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
         if name is None:
             expected = f"one of {', '.join(known)}"
             raise OptionError(
-                f"{param('settings')} {key}", "is no setting of this method", expected, did_you_mean(key, known)
+                f"{param('settings')} {key}",
+                "is no setting of this method",
+                expected,
+                did_you_mean(key, known),
+                code="unknown-choice",
             )
         read[name] = known[name].read(value)
     settings = settings_type(**read)

@@ -43,11 +43,14 @@ class Privacy:
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
                 raise OptionError(option, f"{value!r:.100}", "a number, 0 or more and below 1,000,000")
         if self.at not in PLACES:
-            raise OptionError("dp_at", f"{self.at!r:.100}", f"one of {', '.join(PLACES)}")
+            raise OptionError("dp_at", f"{self.at!r:.100}", f"one of {', '.join(PLACES)}", code="unknown-choice")
         if not self.clip and (self.noise or self.at != SERVER):
             option = "dp_noise" if self.noise else "dp_at"
             raise OptionError(
-                option, f"given without {param('dp_clip')}", f"the longest update, such as {param('dp_clip')} 0.5"
+                option,
+                f"given without {param('dp_clip')}",
+                f"the longest update, such as {param('dp_clip')} 0.5",
+                code="missing",
             )
 
     @property

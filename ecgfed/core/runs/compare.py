@@ -238,9 +238,9 @@ def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
     if twice is not None:
         raise OptionError("RUNS", f"{twice} is named twice", "different runs")
     if split not in SPLITS:
-        raise OptionError("split", f"{split!r}", f"one of {', '.join(SPLITS)}")
+        raise OptionError("split", f"{split!r}", f"one of {', '.join(SPLITS)}", code="unknown-choice")
     if leave_out not in LEFT_OUT:
-        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEFT_OUT)}")
+        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEFT_OUT)}", code="unknown-choice")
 
 
 def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:

@@ -126,7 +126,12 @@ class Run:
     def state(self) -> State:
         """Load the last checkpoint; raises RunError without one."""
         if not self.store.exists():
-            raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
+            raise RunError(
+                self.path,
+                "has no finished round",
+                action="train it with 'ecgfed train ... --resume'",
+                code="unfinished",
+            )
         at_sites = self.meta.get("engine") == "flower"
         return self.store.load(StateCheck(self.method, self.plan, at_sites=at_sites))
 
@@ -152,7 +157,10 @@ class Run:
         lines = self.history()
         if not lines:
             raise RunError(
-                self.path / HISTORY, "holds no finished round", action=f"train it with {param('resume=True')}"
+                self.path / HISTORY,
+                "holds no finished round",
+                action=f"train it with {param('resume=True')}",
+                code="unfinished",
             )
         return {name: value for name, value in lines[-1].items() if name not in ("round", "clients", "losses")}
 
@@ -189,6 +197,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
             "is not empty",
             "a new folder",
             f"choose another {param('out')}, or pass {param('resume=True')} or {param('overwrite=True')}",
+            code="exists",
         )
     spec = method.net.spec
     if spec.rr and spec.rr_version != cohort.rr_version:

@@ -94,7 +94,9 @@ def load_label_map(name_or_file: str) -> LabelMap:
     except OSError:  # a name too long for a file, such as the map itself
         is_file = False
     if not is_file:
-        raise OptionError("classes", f"{name_or_file!r:.200} is no known class map and no file", expected)
+        raise OptionError(
+            "classes", f"{name_or_file!r:.200} is no known class map and no file", expected, code="unknown-choice"
+        )
     try:
         data = read_bounded(path, MAX_TOML_BYTES, OptionError, f"{param('classes')} {path}")
         value = parse_toml(data) if path.suffix.lower() == ".toml" else parse_json(data)

@@ -62,7 +62,7 @@ class PrepareOptions:
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
-            raise OptionError("split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
+            raise OptionError("split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}", code="unknown-choice")
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,9 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
     unknown = sorted(set(options.holdout) - set(ids))
     if unknown:
-        raise OptionError("holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}")
+        raise OptionError(
+            "holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}", code="unknown-choice"
+        )
     if len(set(options.holdout)) == len(ids):
         raise OptionError("holdout", "every client is held out", "at least one client left to train on")
 
@@ -301,6 +303,7 @@ def build_cohort(
                 "hold no beat of any class to train on",
                 f"one of {', '.join(options.labels.symbols)}",
                 f"choose other classes with {param('classes')}",
+                code="no-beats",
             )
         if check:
             check(by_class)

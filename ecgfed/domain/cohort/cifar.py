@@ -63,7 +63,9 @@ class CifarOptions:
 
     def __post_init__(self) -> None:
         if self.partition not in PARTITIONS:
-            raise OptionError("partition", f"{self.partition!r}", f"one of {', '.join(PARTITIONS)}")
+            raise OptionError(
+                "partition", f"{self.partition!r}", f"one of {', '.join(PARTITIONS)}", code="unknown-choice"
+            )
         if self.clients is not None and self.clients < 1:
             raise OptionError("clients", f"{self.clients}", "1 or more")
         if self.limit is not None and self.limit < len(CLASSES):

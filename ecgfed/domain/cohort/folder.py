@@ -96,7 +96,7 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
     """
     unknown = [kind for kind in formats if kind not in FORMATS]
     if unknown:
-        raise OptionError("formats", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
+        raise OptionError("formats", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}", code="unknown-choice")
     kinds = tuple(formats or FORMATS)
     recordings = [*(_records(folder) if "wfdb" in kinds else ()), *_single_files(folder, kinds, f".{annotator}")]
     if not recordings:

@@ -85,7 +85,7 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
         CohortError: no MIT-BIH record in it, or none with the lead.
     """
     if by not in ("record", "patient"):
-        raise OptionError("by", f"{by!r}", "patient or record")
+        raise OptionError("by", f"{by!r}", "patient or record", code="unknown-choice")
     for name in options.holdout if by == "patient" else ():
         if name in SAME_PATIENT:
             patient = SAME_PATIENT[name]
@@ -120,6 +120,7 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
             f"no record has lead {' or '.join(options.beats.leads)}",
             f"one of {', '.join(sorted(leads))}",
             f"name it with {param('leads')}",
+            code="unknown-lead",
         )
     clients = [Source(key, SAME_PATIENT.get(key, key), tuple(paths)) for key, paths in groups.items()]
     return clients, without

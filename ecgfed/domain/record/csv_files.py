@@ -69,13 +69,18 @@ def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     if how.columns and len(how.columns) != table.columns:
         expected = f"{len(how.columns)}, as {param('columns')} names"
         raise RecordError(
-            table.path, f"has {count_of(table.columns, 'column')}", expected, f"correct {param('columns')}"
+            table.path,
+            f"has {count_of(table.columns, 'column')}",
+            expected,
+            f"correct {param('columns')}",
+            code="contradiction",
         )
     if not table.header and not how.columns:
         raise RecordError(
             table.path,
             "has no line with the columns' names",
             action=f"name them in order with {param('columns')} time,MLII",
+            code="not-stated",
         )
     columns = []
     for number, written in enumerate(table.header or how.columns):
@@ -162,13 +167,13 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
         check_fs(table.fs_hz, table.path, f"{table.fs_hz:g}", "correct the line that states it")
         if how.fs_hz is not None and abs(how.fs_hz / table.fs_hz - 1) > 0.01:
             problem, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as {param('fs_hz')} says"
-            raise RecordError(table.path, problem, expected, f"leave {param('fs_hz')} out")
+            raise RecordError(table.path, problem, expected, f"leave {param('fs_hz')} out", code="contradiction")
         return table.fs_hz
     if not times:
         if how.fs_hz is None:
             problem = f"has no column of times; it has {', '.join(table.header or how.columns)}"
             action = f"say the sampling frequency with {param('fs_hz')}, or which column holds times {_NAME_TIMES}"
-            raise RecordError(table.path, problem, action=action)
+            raise RecordError(table.path, problem, action=action, code="not-stated")
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", f"correct {param('fs_hz')}")
         return how.fs_hz
     if len(times) > 1:
@@ -186,6 +191,7 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
             f"its times say {fs_hz:.6g} Hz",
             f"{how.fs_hz:g} as {param('fs_hz')} says",
             f"leave {param('fs_hz')} out",
+            code="contradiction",
         )
     return fs_hz
 
@@ -196,7 +202,11 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
     if not column.unit:
         if stated is None:
             raise RecordError(
-                path, f"units of lead {column.name} are not stated", "mV, uV or V", f"say them with {param('units')}"
+                path,
+                f"units of lead {column.name} are not stated",
+                "mV, uV or V",
+                f"say them with {param('units')}",
+                code="not-stated",
             )
         return stated
     if column.unit not in MILLIVOLT:
@@ -209,6 +219,7 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
             f"lead {column.name} is in {column.unit}",
             f"{how.units} as {param('units')} says",
             f"leave {param('units')} out",
+            code="contradiction",
         )
     return scale
 

@@ -166,12 +166,21 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
             raise _no_lead(present, where, leads, units)
         if len(match.at) > 1:
             problem = f"has {len(match.at)} leads {match.requested}: {listed}"
-            raise RecordError(where, problem, "one", f"choose by its place: {param('leads')} '#{match.at[0] + 1}'")
+            raise RecordError(
+                where,
+                problem,
+                "one",
+                f"choose by its place: {param('leads')} '#{match.at[0] + 1}'",
+                code="unknown-lead",
+            )
         return match.at[0]
     named = are_ecg(present)
     if not any(named):
         raise RecordError(
-            where, f"has no channel that is an ECG; it has {listed}", action=f"name one with {param('leads')}"
+            where,
+            f"has no channel that is an ECG; it has {listed}",
+            action=f"name one with {param('leads')}",
+            code="unknown-lead",
         )
     voltages = are_ecg(present, units)  # without any, the reader says what is wrong with the first one's unit
     return (voltages if any(voltages) else named).index(True)

@@ -185,7 +185,11 @@ def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
         scale = parse_units(contents.units, f"{path}: units")
         if how.units is not None and parse_units(how.units, "units") != scale:
             raise RecordError(
-                path, f"is in {contents.units}", f"{how.units} as {param('units')} says", f"leave {param('units')} out"
+                path,
+                f"is in {contents.units}",
+                f"{how.units} as {param('units')} says",
+                f"leave {param('units')} out",
+                code="contradiction",
             )
         return scale
     if how.units is None:
@@ -195,6 +199,7 @@ def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
             f"holds {kind} without units",
             "mV, uV, V or steps as in 200(1024)/mV",
             f"say them with {param('units')}",
+            code="not-stated",
         )
     return parse_units(how.units, "units")
 
@@ -202,11 +207,17 @@ def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
 def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
     fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
-        raise RecordError(path, "does not say its sampling frequency", action=f"say it with {param('fs_hz')}")
+        raise RecordError(
+            path, "does not say its sampling frequency", action=f"say it with {param('fs_hz')}", code="not-stated"
+        )
     check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
         raise RecordError(
-            path, f"says fs {fs_hz:g} Hz", f"{how.fs_hz:g} as {param('fs_hz')} says", f"leave {param('fs_hz')} out"
+            path,
+            f"says fs {fs_hz:g} Hz",
+            f"{how.fs_hz:g} as {param('fs_hz')} says",
+            f"leave {param('fs_hz')} out",
+            code="contradiction",
         )
     return fs_hz
 
@@ -239,6 +250,7 @@ def _select(
             path,
             f"does not name its {count_of(len(contents.signals), 'lead')}",
             action=f"name them in order with {param('columns=MLII')},V1",
+            code="not-stated",
         )
     if len(names) != len(contents.signals):
         source = f"as {param('columns')} names" if how.columns else "as it names"
@@ -247,7 +259,9 @@ def _select(
     fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
-        raise RecordError(path, "has no lead with a name", action=f"name one with {param('columns=MLII')},V1")
+        raise RecordError(
+            path, "has no lead with a name", action=f"name one with {param('columns=MLII')},V1", code="not-stated"
+        )
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]

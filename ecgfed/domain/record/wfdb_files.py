@@ -221,7 +221,12 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
             files += read.files
         start += length * frame
     if names[chosen] not in leads_present:
-        raise RecordError(base, f"no segment has lead {names[chosen]}", action=f"name another with {param('leads')}")
+        raise RecordError(
+            base,
+            f"no segment has lead {names[chosen]}",
+            action=f"name another with {param('leads')}",
+            code="unknown-lead",
+        )
     keep = [row for row, lead in enumerate(requested) if lead in leads_present]
     skipped = (*(f"{lead}: in no segment" for lead in requested if lead not in leads_present), *skipped)
     unique_files = tuple(dict.fromkeys(files))

@@ -58,7 +58,11 @@ def check_extension(bundle: Bundle, out: Path, patient: str, *, overwrite: bool)
     if patient in bundle.manifest["patients"] and not overwrite:
         problem = f"the bundle {bundle.path} has a patient {patient}"
         raise OptionError(
-            "patient", problem, "a new name", f"name another, or {param('overwrite=True')} to replace that model"
+            "patient",
+            problem,
+            "a new name",
+            f"name another, or {param('overwrite=True')} to replace that model",
+            code="exists",
         )
     if out.resolve() == MODEL:
         raise OptionError("out", f"{out} is the model in the package", "another folder")

@@ -111,7 +111,11 @@ class Bundle:
                 else "none: it holds the global model alone"
             )
             raise BundleError(
-                self.path, f"has no patient {patient!r}", known, f"leave {param('patient')} out for the global model"
+                self.path,
+                f"has no patient {patient!r}",
+                known,
+                f"leave {param('patient')} out for the global model",
+                code="unknown-patient",
             )
         if int8:
             chain = int8_variant(self.path, self.manifest, patient)["chain"]

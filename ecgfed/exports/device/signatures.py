@@ -118,7 +118,7 @@ def trusted_keys(paths: Path | str | Sequence[Path | str]) -> tuple["Ed25519Publ
     require(PACKAGE, "checking a signature")
     files = [paths] if isinstance(paths, str | Path) else list(paths)
     if not files:
-        raise OptionError("trusted", "names no key", "one or more public keys")
+        raise OptionError("trusted", "names no key", "one or more public keys", code="missing")
     keys = []
     for file in files:
         option = f"{param('trusted')} {file}"
@@ -148,7 +148,9 @@ def check_signature(
     folder = files.path
     if not files.holds(SIGNATURE):
         if keys is not None:
-            raise BundleError(folder, "is not signed", f"a bundle signed by a key of {param('trusted')}")
+            raise BundleError(
+                folder, "is not signed", f"a bundle signed by a key of {param('trusted')}", code="untrusted"
+            )
         return None
     signature, pem = files.read(SIGNATURE, SIGNATURE_BYTES), files.read(PUBLIC_KEY, MOST_KEY_BYTES)
     if not is_installed(PACKAGE):  # the base install: say who claims it, and that nobody checked
@@ -164,7 +166,9 @@ def check_signature(
     name = fingerprint(signer)
     known = [fingerprint(key) for key in keys or ()]
     if keys is not None and name not in known:
-        raise BundleError(folder, f"is signed by {name}", f"{' or '.join(known)}, of {param('trusted')}")
+        raise BundleError(
+            folder, f"is signed by {name}", f"{' or '.join(known)}, of {param('trusted')}", code="untrusted"
+        )
     return Signature(name, verified=True, trusted=keys is not None)
 
 

@@ -69,7 +69,9 @@ def detector_by_name(detector: str | Detector) -> Detector:
     if detector in entries(ENTRY_POINTS):
         return _runnable(_offered(detector))
     known = ", ".join(detector_names())
-    raise OptionError(OPTION, f"{detector!r:.100}", f"one of {known}", "or your own as FILE.py:NAME")
+    raise OptionError(
+        OPTION, f"{detector!r:.100}", f"one of {known}", "or your own as FILE.py:NAME", code="unknown-choice"
+    )
 
 
 def detector_option(detector: str | Detector) -> Detector:
@@ -101,7 +103,13 @@ def stored_detector(name: object, where: object, action: str = f"pass it again w
         CohortError: a name that is code of somebody's own, or of no detector that is installed here.
     """
     if isinstance(name, str) and names_code(name):
-        raise CohortError(where, f"its detector {name!r:.100} is somebody's own code", "a registered name", action)
+        raise CohortError(
+            where,
+            f"its detector {name!r:.100} is somebody's own code",
+            "a registered name",
+            action,
+            code="code-not-loaded",
+        )
     if not isinstance(name, str):
         raise CohortError(where, f"its detector is {name!r:.100}", "a name", action)
     try:

@@ -32,6 +32,8 @@ _lock_handles: set[int] = set()
 class LockedError(StorageError):
     """Another process, or another part of this process, is using this folder."""
 
+    default_code = "locked"
+
 
 @contextlib.contextmanager
 def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator[bool]:

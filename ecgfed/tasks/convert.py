@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param, spelled
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.text import shortened
 from ecgfed.domain.beats.exclusions import Counted
@@ -165,9 +165,9 @@ def _in_memory(long: LongRecording) -> Recording:
 
 def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: Path) -> None:
     """Raise OptionError for options without ``--anonymize``, and for a key inside the output folder."""
-    for option, used in (("--keep", bool(keep)), ("--key", key is not None)):
+    for option, used in (("keep", bool(keep)), ("key", key is not None)):
         if used and not anonymize:
-            raise OptionError(option, "given without --anonymize", "both, or neither")
+            raise OptionError(option, f"given without {param('anonymize')}", "both, or neither", code="missing")
     if key is not None:
         check_key(key, out)
 
@@ -192,7 +192,7 @@ def _write_record(
     for channel in recording.skipped:
         progress.warn(f"left out: {channel}")
     if annotation is None:
-        progress.warn("no annotation beside it: name one with --annotator")
+        progress.warn(spelled(f"no annotation beside it: name one with {param('annotator')}"))
     return Conversion(
         name,
         source,

@@ -85,7 +85,8 @@ class Detections:
         detector: name of the detector.
         mains_hz: mains frequency, 50 or 60 Hz; None if not specified.
         excluded: JSON-ready: numbers of beats and channels read, used, and excluded by reason.
-        failed: ``file`` and ``problem`` of each recording that cannot be used, if there are several.
+        failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each recording that cannot be
+            used, if there are several.
     """
 
     records: tuple[RecordPeaks, ...]
@@ -166,7 +167,7 @@ def detect(
     """
     qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
-        raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
+        raise OptionError("suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     selection = None if leads is None else lead_list(leads)
     requested = _sources(records)
     targets = None if out is None else [Path(out) / f"{_name(source)}.{suffix}" for source in requested]
@@ -190,7 +191,8 @@ def detect(
         except EcgfedError as problem:
             if len(requested) == 1:
                 raise
-            failed.append({"file": str(source) if isinstance(source, Path) else source.name, "problem": problem.line})
+            name = str(source) if isinstance(source, Path) else source.name
+            failed.append({"file": name, **problem.as_json()})
         else:
             results.append(peaks if targets is None else replace(peaks, file=targets[number]))
             counted.append(exclusions)

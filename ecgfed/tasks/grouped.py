@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.labels import LabelMap
@@ -144,14 +144,20 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     """Return the number of beats in the first minutes, of all for None; ``without`` is the number without signal."""
     recording = beats.recording
     if minutes is not None and not 0 < minutes < float("inf"):
-        raise OptionError("--minutes", f"{minutes:g}", "more than 0")
+        raise OptionError("minutes", f"{minutes:g}", "more than 0")
     count = len(beats.r_samples)
     if minutes is not None:
         count = int(np.searchsorted(beats.r_samples, minutes * 60 * recording.fs_hz))
     if not count:
         where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
         shows = f" whose signal {recording.lead} shows ({count_of(without, 'beat')} without)" if without else ""
-        raise RecordError(recording.path, f"no beat{shows} was found {where}", "some to label", "try another --lead")
+        raise RecordError(
+            recording.path,
+            f"no beat{shows} was found {where}",
+            "some to label",
+            f"try another {param('leads')}",
+            code="no-beats",
+        )
     return count
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import MissingExtraError, OptionError, RecordError
+from ecgfed.base.errors import MissingExtraError, OptionError, RecordError, param
 from ecgfed.base.files import write_bytes
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Counted
@@ -114,7 +114,7 @@ class Inspection:
             MissingExtraError: matplotlib is not installed.
         """
         if form not in FORMATS:
-            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}")
+            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}", code="unknown-choice")
         recording = self.recording
         chosen = self.quality[recording.lead]
         start_s = worst_start(_Bad(chosen), recording.fs_hz) if at is None else _moment(at, recording)
@@ -208,11 +208,13 @@ def _form(target: Path, *, overwrite: bool) -> str:
     """Return the picture's format from its name; raises OptionError for others and for an existing file."""
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        raise OptionError("--out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
+        raise OptionError("out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
     if target.exists() and not overwrite:
-        raise OptionError("--out", f"{target} exists", "a new file", "choose another, or pass --overwrite")
+        raise OptionError(
+            "out", f"{target} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
+        )
     if not target.parent.is_dir():
-        raise OptionError("--out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
+        raise OptionError("out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
     return form
 
 
@@ -232,9 +234,9 @@ def _read(
 
 def _moment(at: float | str, recording: AnyRecording) -> float:
     """Return a time in the recording in seconds; raises OptionError if invalid or beyond the end."""
-    moment = seconds_of(at, "--at", "a time in the record, such as 5:00")
+    moment = seconds_of(at, "at", "a time in the record, such as 5:00")
     if moment >= recording.duration_s:
-        raise OptionError("--at", f"{at}", f"less than {clock(recording.duration_s)}, the record's length")
+        raise OptionError("at", f"{at}", f"less than {clock(recording.duration_s)}, the record's length")
     return moment
 
 

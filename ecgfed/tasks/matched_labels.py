@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.extract import MATCH_S, match_peaks
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
@@ -23,7 +23,7 @@ from ecgfed.tasks.report_labels import read_labels
 MAX_UNMATCHED = 0.1
 #: Extensions of spreadsheet files.
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
-_OTHER = "check the recording, --lead and --detector"
+_OTHER = f"check the recording, {param('leads')} and {param('detector')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,9 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         where += f" whose signal {recording.lead} shows" if without_signal else ""
-        raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
+        raise RecordError(
+            path, f"says of no beat what it is{where}", "labels of some beats", "label some more", code="no-beats"
+        )
     return MatchedLabels(
         dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
     )

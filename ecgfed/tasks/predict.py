@@ -188,7 +188,7 @@ class RecordingPredictions(Predictions):
         recording, names = self.recording, list(self.names)
         if at_s is not None and not 0 <= at_s < recording.duration_s:
             expected = f"0 to less than {recording.duration_s:.1f} s, the record's length"
-            raise OptionError("--strip-at", f"{at_s:g}", expected)
+            raise OptionError("strip_at_s", f"{at_s:g}", expected)
         usual = max(set(names), key=names.count) if names else ""
         filtered = _filtered(recording)
         drawn = Strip(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ecgfed.base.errors import BundleError, OptionError, RecordError
+from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import WARN_SHARE
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
@@ -37,7 +37,7 @@ def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) ->
             bundle.path,
             f"was trained on synthetic patients alone, and {recording.name} is not one of them",
             "a model trained on recordings of people",
-            "pass --force to predict anyway",
+            f"pass {param('force=True')} to predict anyway",
         )
 
 
@@ -125,8 +125,8 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         yield ModelWarning("paced", paced, severe=True)
     if empty := int((predictions.override == UNCLASSIFIED).sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        advice = f"they are unclassified ({UNCLASSIFIED}); choose another --lead, or see 'ecgfed inspect'"
-        yield ModelWarning("no-signal", f"{what}: {advice}.", severe=empty > WARN_SHARE * count)
+        advice = f"they are unclassified ({UNCLASSIFIED}); choose another {param('leads')}, or see 'ecgfed inspect'"
+        yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)
     if bad := quality.seconds():
         reasons = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
         poor, lost_s = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import sha256
 from ecgfed.domain.record.leads import (
     LeadGroup,
@@ -66,7 +66,7 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
     if positions and recording.files and (recording.skipped or len(recording.leads) == 1):
         read = f"{positions[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
-        raise OptionError("--lead", read, names, "or pass its file: numbers count the channels of the file")
+        raise OptionError("leads", read, names, "or pass its file: numbers count the channels of the file")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
     return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 
@@ -102,7 +102,13 @@ def _check_channel(recording: AnyRecording, name: str) -> None:
     reason = channels[channel]
     what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
     problem = f"channel {channel} {what}"
-    raise RecordError(recording.path, problem, f"leads among {', '.join(recording.leads)}", "leave it out of --leads")
+    raise RecordError(
+        recording.path,
+        problem,
+        f"leads among {', '.join(recording.leads)}",
+        f"leave it out of {param('leads')}",
+        code="unknown-lead",
+    )
 
 
 def open_for_model(

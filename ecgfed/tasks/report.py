@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
@@ -255,7 +255,9 @@ def _opened(
 ) -> Bundle | None:
     """Return the bundle; None for a report on a file's labels alone."""
     if bundle is None and patient is not None:
-        raise OptionError("--patient", "without --bundle", "the bundle that holds this patient's model")
+        raise OptionError(
+            "patient", f"without {param('bundle')}", "the bundle that holds this patient's model", code="missing"
+        )
     if bundle is None and labels is not None:
         return None
     opened = opened_bundle(bundle, trusted)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.domain.beats.intervals import unmarked_spans
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
@@ -229,7 +229,7 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
     """
     if not path.is_file():
         problem = "is no file" if path.exists() else "does not exist"
-        raise RecordError(path, problem, "a file of labels", "name one with --labels")
+        raise RecordError(path, problem, "a file of labels", f"name one with {param('labels')}")
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
             _refuse_partial_labels(path)
@@ -238,7 +238,9 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = annotation.beats()
     if not len(beats.sample):
-        raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")
+        raise RecordError(
+            path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's", code="no-beats"
+        )
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation

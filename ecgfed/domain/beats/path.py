@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import (
@@ -71,7 +71,7 @@ class BeatOptions:
 
     def __post_init__(self) -> None:
         if self.peaks not in PEAKS:
-            raise OptionError("--peaks", f"{self.peaks!r}", " or ".join(PEAKS))
+            raise OptionError("peaks", f"{self.peaks!r}", " or ".join(PEAKS), code="unknown-choice")
         check_annotator(self.annotator)
         check_mains(self.mains_hz)
         check_rr_version(self.rr_version)
@@ -287,4 +287,6 @@ def require_marks(beats: RecordingBeats, options: BeatOptions) -> None:
     """Raise RecordError where an annotation that was to give the R peaks marks no beat."""
     if not beats.detected and not len(beats.r_samples):
         marks = annotation_file(beats.recording.path, options.annotator)
-        raise RecordError(marks, "marks no beat", "beat annotations", "or use --peaks detected")
+        raise RecordError(
+            marks, "marks no beat", "beat annotations", f"or use {param('peaks')} detected", code="no-beats"
+        )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ecgfed import __version__
 from ecgfed.base import platform
-from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.base.errors import CohortError, OptionError, param
 from ecgfed.base.files import replacing_folder, sha256
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
@@ -62,7 +62,7 @@ class PrepareOptions:
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
-            raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
+            raise OptionError("split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}", code="unknown-choice")
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _read_all(
         raise CohortError(
             "the recordings",
             "a worker process was killed while it read them",
-            action="free memory or pass a smaller --workers, then run the same command again",
+            action=f"free memory or pass a smaller {param('workers')}, then run the same command again",
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -239,9 +239,11 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
     unknown = sorted(set(options.holdout) - set(ids))
     if unknown:
-        raise OptionError("--holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}")
+        raise OptionError(
+            "holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}", code="unknown-choice"
+        )
     if len(set(options.holdout)) == len(ids):
-        raise OptionError("--holdout", "every client is held out", "at least one client left to train on")
+        raise OptionError("holdout", "every client is held out", "at least one client left to train on")
 
 
 def _client_seed(seed: int, client_id: str) -> int:
@@ -300,7 +302,8 @@ def build_cohort(
                 "the recordings",
                 "hold no beat of any class to train on",
                 f"one of {', '.join(options.labels.symbols)}",
-                "choose other classes with --classes",
+                f"choose other classes with {param('classes')}",
+                code="no-beats",
             )
         if check:
             check(by_class)

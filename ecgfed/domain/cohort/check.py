@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ecgfed.base.errors import CohortError, EcgfedError, OptionError, RecordError
+from ecgfed.base.errors import CohortError, EcgfedError, OptionError, RecordError, param
 from ecgfed.domain.beats.extract import window_spans
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, read_beats
 from ecgfed.domain.cohort.build import Source
@@ -73,7 +73,8 @@ def _poor(cut: RecordingBeats) -> EcgfedError | None:
         return None
     why = ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in quality.seconds().items())
     expected = f"less than {TOO_POOR:.0%} of the beats there"
-    action = "look at it with 'ecgfed inspect', choose another --lead, or leave it out with --skip-unusable"
+    action = f"look at it with 'ecgfed inspect', choose another {param('leads')}, or leave it out with "
+    action += param("skip_unusable=True")
     return RecordError(recording.path, f"{problem} ({why} of {recording.duration_s:.1f} s)", expected, action)
 
 
@@ -85,7 +86,7 @@ def _twice(
     if first == client:
         return None
     problem = f"holds the same samples as {problems.name_of(duplicate)}: one person twice would leak between patients"
-    action = "leave one of them out, or give both to one patient with --patients"
+    action = f"leave one of them out, or give both to one patient with {param('patients')}"
     return CohortError(path, problem, "a recording of its own for each patient", action)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 
 #: Millivolt per unit, by the unit's spelling in a file.
 MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
@@ -92,11 +92,14 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
         spread = float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
         if spread > MAX_SPREAD_MV:
             raise RecordError(
-                path, f"half of lead {lead} is more than {spread:.3g} mV from its median", "millivolts", "check --units"
+                path,
+                f"half of lead {lead} is more than {spread:.3g} mV from its median",
+                "millivolts",
+                f"check {param('units')}",
             )
         if len(values) >= _FEW and np.ptp(values) >= STEPS_MV and (values == np.rint(values)).all():
             problem = f"lead {lead} holds whole numbers from {values.min():g} to {values.max():g}"
-            action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
+            action = f"they look like an amplifier's steps: say gain and zero as in {param('units')} '200(1024)/mV'"
             raise RecordError(path, problem, "millivolts", action)
 
 

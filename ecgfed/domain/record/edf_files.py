@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.extras import require
 from ecgfed.base.safe_io import check_expansion
 from ecgfed.domain.record.annotations import OTHER_SYMBOLS, make_annotation
@@ -224,9 +224,9 @@ def _scale(layout: EdfLayout, channel: int, name: str, path: Path, how: ReadOpti
     if unit in MILLIVOLT:
         per_mv = MILLIVOLT[unit]
     elif not unit and how.units in MILLIVOLT:
-        per_mv = parse_units(how.units, "--units").mv
+        per_mv = parse_units(how.units, "units").mv
     else:
-        action = "correct the header's units" if unit else "say them with --units mV, uV or V"
+        action = "correct the header's units" if unit else f"say them with {param('units')} mV, uV or V"
         raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
     return EdfScale((physical_max - physical_min) / (digital_max - digital_min), digital_min, physical_min, per_mv)
 
@@ -337,7 +337,9 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     """
     annotations = _annotations(path)
     if not annotations:
-        raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
+        raise RecordError(
+            path, "holds no annotations", "EDF+ annotations, or a file beside it", f"see {param('annotator')}"
+        )
     for annotation in annotations:
         if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
             problem = f"has an annotation at {annotation.onset:.3g} s"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.safe_io import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import (
@@ -183,24 +183,42 @@ def _read_npz(path: Path) -> _Contents:
 def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
     if contents.units is not None:
         scale = parse_units(contents.units, f"{path}: units")
-        if how.units is not None and parse_units(how.units, "--units") != scale:
-            raise RecordError(path, f"is in {contents.units}", f"{how.units} as --units says", "leave --units out")
+        if how.units is not None and parse_units(how.units, "units") != scale:
+            raise RecordError(
+                path,
+                f"is in {contents.units}",
+                f"{how.units} as {param('units')} says",
+                f"leave {param('units')} out",
+                code="contradiction",
+            )
         return scale
     if how.units is None:
         kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
         raise RecordError(
-            path, f"holds {kind} without units", "mV, uV, V or steps as in 200(1024)/mV", "say them with --units"
+            path,
+            f"holds {kind} without units",
+            "mV, uV, V or steps as in 200(1024)/mV",
+            f"say them with {param('units')}",
+            code="not-stated",
         )
-    return parse_units(how.units, "--units")
+    return parse_units(how.units, "units")
 
 
 def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
     fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
-        raise RecordError(path, "does not say its sampling frequency", action="say it with --fs")
-    check_fs(fs_hz, path, f"{fs_hz:g}", "correct --fs" if contents.fs_hz is None else "correct fs in it")
+        raise RecordError(
+            path, "does not say its sampling frequency", action=f"say it with {param('fs_hz')}", code="not-stated"
+        )
+    check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
-        raise RecordError(path, f"says fs {fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
+        raise RecordError(
+            path,
+            f"says fs {fs_hz:g} Hz",
+            f"{how.fs_hz:g} as {param('fs_hz')} says",
+            f"leave {param('fs_hz')} out",
+            code="contradiction",
+        )
     return fs_hz
 
 
@@ -231,16 +249,19 @@ def _select(
         raise RecordError(
             path,
             f"does not name its {count_of(len(contents.signals), 'lead')}",
-            action="name them in order with --columns MLII,V1",
+            action=f"name them in order with {param('columns=MLII')},V1",
+            code="not-stated",
         )
     if len(names) != len(contents.signals):
-        source = "as --columns names" if how.columns else "as it names"
-        action = "correct --columns" if how.columns else "name them in order with --columns MLII,V1"
+        source = f"as {param('columns')} names" if how.columns else "as it names"
+        action = f"correct {param('columns')}" if how.columns else f"name them in order with {param('columns=MLII')},V1"
         raise RecordError(path, f"holds {count_of(len(contents.signals), 'lead')}", f"{len(names)}, {source}", action)
     fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
-        raise RecordError(path, "has no lead with a name", action="name one with --columns MLII,V1")
+        raise RecordError(
+            path, "has no lead with a name", action=f"name one with {param('columns=MLII')},V1", code="not-stated"
+        )
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]

@@ -164,7 +164,7 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
 def check_annotator(annotator: str) -> None:
     """Refuse an annotator that is no suffix of a file; raises OptionError."""
     if not annotator or name_problem(f"record.{annotator}") or annotator.startswith("."):
-        raise OptionError("--annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
+        raise OptionError("annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
 
 
 def annotation_file(path: Path | str, annotator: str = "atr") -> Path:

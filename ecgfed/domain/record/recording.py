@@ -43,7 +43,7 @@ def read_options(how: ReadOptions | None) -> ReadOptions:
     if not isinstance(how, ReadOptions):
         raise OptionError("how", f"{how!r:.100}", "ReadOptions, such as ReadOptions(fs_hz=360, units='mV')")
     if isinstance(how.fs_hz, str | bool):
-        raise OptionError("--fs", f"{how.fs_hz!r:.100}", "a number in Hz")
+        raise OptionError("fs_hz", f"{how.fs_hz!r:.100}", "a number in Hz")
     return how
 
 

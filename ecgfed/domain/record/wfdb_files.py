@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.extras import require
 from ecgfed.base.safe_io import check_expansion, read_bounded
 from ecgfed.base.text import count_of
@@ -221,7 +221,12 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
             files += read.files
         start += length * frame
     if names[chosen] not in leads_present:
-        raise RecordError(base, f"no segment has lead {names[chosen]}", action="name another with --lead")
+        raise RecordError(
+            base,
+            f"no segment has lead {names[chosen]}",
+            action=f"name another with {param('leads')}",
+            code="unknown-lead",
+        )
     keep = [row for row, lead in enumerate(requested) if lead in leads_present]
     skipped = (*(f"{lead}: in no segment" for lead in requested if lead not in leads_present), *skipped)
     unique_files = tuple(dict.fromkeys(files))
@@ -281,7 +286,7 @@ def read_annotation_file(
     fs_hz: float | None = None,
     counted_hz: float | None = None,
     samples: int | None = None,
-    named_by: str = "--annotator",
+    named_by: str = param("annotator"),
 ) -> Annotation:
     """Read a WFDB annotation file; its name is a record's and the annotator's suffix.
 
@@ -291,7 +296,7 @@ def read_annotation_file(
             recording's samples. None leaves the marks as they are counted in the file.
         counted_hz: what a file counts a second that does not say it: frames, where a lead has several samples in each.
         samples: length of the recording; an annotation past it is refused.
-        named_by: the option that names its suffix, for the error where there is no such file.
+        named_by: the marked parameter with its suffix, for the error where there is no such file.
 
     Raises:
         RecordError: no such file, a file without its end mark (truncated), a time resolution that is no number, marks
@@ -336,7 +341,7 @@ def read_annotation(
     *,
     fs_hz: float | None = None,
     samples: int | None = None,
-    named_by: str = "--annotator",
+    named_by: str = param("annotator"),
 ) -> Annotation:
     """Read the annotation of a WFDB record, a path with or without ``.hea``; see ``read_annotation_file``.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param, spelled
 from ecgfed.base.safe_io import check_expansion
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MILLIVOLT, check_samples, parse_units
@@ -70,7 +70,9 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
         return None
     if fmt not in FORMATS:
         problem = f"lead {header.sig_name[channel]} has format {fmt}"
-        raise RecordError(header_path(base), problem, "a format that holds samples", "name another lead with --lead")
+        raise RecordError(
+            header_path(base), problem, "a format that holds samples", f"name another lead with {param('leads')}"
+        )
     width = sum(frame_of(header, i) for i in together)
     start = sum(frame_of(header, i) for i in together if i < channel)
     return SignalFile(path, fmt, offset, width), slice(start, start + frame_of(header, channel))
@@ -124,7 +126,7 @@ def _against(path: Path, frames: int, header: Any, base: Path, how: ReadOptions)
         raise RecordError(
             path,
             f"is cut short at {frames} of {stated} samples",
-            action="fetch or copy the record again, or read what is there with --repair",
+            action=f"fetch or copy the record again, or read what is there with {param('repair=True')}",
         )
     header.sig_len, header.checksum = frames, [None] * header.n_sig
     missing = (stated - frames) / header.fs
@@ -144,14 +146,16 @@ def _calibrate(header: Any, base: Path, channels: Sequence[int], how: ReadOption
         return [
             f"{names} not calibrated (gain 0 or none in {base.name}.hea): {header.adc_gain[bare[0]]:g} steps a "
             f"{unit(header, base, bare[0])} assumed, as WFDB does; amplitudes may be wrong; say the gain with "
-            "--units, as in '200(0)/mV'"
+            f"{spelled(param('units'))}, as in '200(0)/mV'"
         ]
-    scale = parse_units(how.units, "--units")
+    scale = parse_units(how.units, "units")
     for c in bare:
         header.adc_gain[c] = MILLIVOLT[unit(header, base, c)] / scale.mv
         if "(" in how.units:
             header.baseline[c] = scale.zero
-    return [f"{names} not calibrated (gain 0 or none in {base.name}.hea): {how.units} taken from --units"]
+    return [
+        f"{names} not calibrated (gain 0 or none in {base.name}.hea): {how.units} taken from {spelled(param('units'))}"
+    ]
 
 
 def check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None:

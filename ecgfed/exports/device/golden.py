@@ -234,7 +234,7 @@ def check_golden(bundle: Bundle) -> GoldenCheck:
     except EcgfedError as problem:
         if isinstance(problem, BundleError):
             raise
-        raise BundleError(path, f"is not of its form ({problem.line})", action="export it again") from problem
+        raise BundleError(path, f"is not of its form ({problem.marked})", action="export it again") from problem
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as problem:
         raise BundleError(path, f"is not of its form ({problem!r:.100})", action="export it again") from problem
 

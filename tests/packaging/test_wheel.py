@@ -145,6 +145,7 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
         "onnxruntime",
         "typer",
         "rich",
+        "rfc8785",
     }
     assert {"records", "train", "report", "detectors", "sign", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
 
@@ -247,7 +248,7 @@ def predicted(file: Path) -> list[tuple[str, str]]:
 
 def test_the_base_is_light(base: Environment) -> None:
     packages = base.packages
-    assert {"ecgfed", "numpy", "scipy", "onnxruntime", "typer", "rich"} <= set(packages)
+    assert {"ecgfed", "numpy", "scipy", "onnxruntime", "typer", "rich", "rfc8785"} <= set(packages)
     assert not HEAVY & set(packages)
     print(f"base: {base.megabytes:.0f} MB, {', '.join(f'{n} {v}' for n, v in sorted(packages.items()))}")
     assert base.megabytes < 350

@@ -146,6 +146,7 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
         "typer",
         "rich",
         "rfc8785",
+        "defusedxml",
     }
     assert {"records", "train", "report", "detectors", "sign", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
 
@@ -248,7 +249,7 @@ def predicted(file: Path) -> list[tuple[str, str]]:
 
 def test_the_base_is_light(base: Environment) -> None:
     packages = base.packages
-    assert {"ecgfed", "numpy", "scipy", "onnxruntime", "typer", "rich", "rfc8785"} <= set(packages)
+    assert {"ecgfed", "numpy", "scipy", "onnxruntime", "typer", "rich", "rfc8785", "defusedxml"} <= set(packages)
     assert not HEAVY & set(packages)
     print(f"base: {base.megabytes:.0f} MB, {', '.join(f'{n} {v}' for n, v in sorted(packages.items()))}")
     assert base.megabytes < 350

@@ -260,6 +260,7 @@ RUNS = {
     "predict": ("predict", "demo01.csv", "--out", "out"),  # the model in the package
     "predict csv": ("predict", OLD / "bundle", "demo01.csv", "--force", "--patient", "demo01", "--out", "out"),
     "predict npz": ("predict", OLD / "bundle", "arrays.npz", "--force", "--patient", "demo01", "--out", "out"),
+    "predict wfdb": ("predict", OLD / "bundle", "wfdb/demo01", "--force", "--out", "out"),
     "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
     "report": ("report", "demo01.csv", "--out", "page.html"),
     "label": ("label", "demo01.csv", "--count", "3", "--out", "asked"),
@@ -315,7 +316,6 @@ def test_the_base_predicts_what_the_full_install_did(
 
 #: Commands that need more than the base, and the extra that each names.
 NEEDS = {
-    "predict wfdb": ("records", "predict", OLD / "bundle", "wfdb/demo01", "--force", "--out", "out"),
     "predict --strip": ("report", "predict", OLD / "bundle", "demo01.csv", "--force", "--strip", "--out", "out"),
     "detect xqrs": ("records", "detect", "demo01.csv", "--detector", "xqrs", "--out", "out"),
     "detect neurokit": ("detectors", "detect", "demo01.csv", "--detector", "neurokit", "--out", "out"),

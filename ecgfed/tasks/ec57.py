@@ -241,7 +241,7 @@ def _compare(
     if format_of(path) != "wfdb":
         raise RecordError(path, "is not a WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
-    samples = int(header.sig_len) or None
+    samples = header.sig_len or None
     if samples is not None and start_s * header.fs >= samples:
         raise RecordError(
             path,

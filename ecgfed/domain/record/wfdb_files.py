@@ -134,10 +134,10 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
         raise RecordError(
             header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
         )
-    if segment.fs != header.fs or segment.sig_len not in (None, 0, samples):
+    if segment.fs != header.fs or segment.sig_len not in (0, samples):
         raise RecordError(
             header_path(path),
-            f"{count_of(segment.sig_len or 0, 'sample')} at {segment.fs:g} Hz",
+            f"{count_of(segment.sig_len, 'sample')} at {segment.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
@@ -180,7 +180,7 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     """Read a multi-segment record: NaN where a segment is missing (``~``) or has not got the lead (header(5))."""
     total = sum(header.seg_len)
     check_samples(total, header_path(base))
-    if header.sig_len not in (None, total):
+    if header.sig_len not in (0, total):
         raise RecordError(
             header_path(base),
             f"its segments have {count_of(total, 'sample')}",

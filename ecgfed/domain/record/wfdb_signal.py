@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param, spelled
+from ecgfed.base.extras import require
 from ecgfed.base.safe_io import check_expansion
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MILLIVOLT, check_samples, parse_units
@@ -250,10 +251,18 @@ def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
 
 def _read_flac(header: Any, base: Path, channel: int) -> Any:
     """Return the samples of a lead in a FLAC file, through wfdb and soundfile."""
+    require("wfdb", f"reading FLAC of the record {base.name}")
     import wfdb
 
     path = signal_path(header, base, channel)
     try:
+        parsed = wfdb.rdheader(str(base))
+        if (parsed.file_name, parsed.fmt, parsed.byte_offset) != (
+            header.file_name,
+            header.fmt,
+            [offset or None for offset in header.byte_offset],
+        ):
+            raise ValueError("the wfdb package reads other files or formats in its header")
         # The samples as they are stored, because the header's checksum is the sum of those.
         read = wfdb.rdrecord(str(base), channels=[channel], physical=False, smooth_frames=False, ignore_skew=True)
     except Exception as error:  # wfdb raises ValueError, IndexError and others for broken files

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,15 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
     with ThreadEngine(data, plan, 2) as engine:
         train(made, data, plan, engine, initial_state(made, plan), [WriteHistory(out), SaveCheckpoint(run.store)])
     return out
+
+
+@pytest.fixture
+def quick_finetuning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Personal models are trained on for a few steps: what is tested holds after any number of them."""
+    from ecgfed.core.personal import finetune, partway
+
+    monkeypatch.setattr(finetune, "Stopping", partial(finetune.Stopping, steps=10, every=5))
+    monkeypatch.setattr(partway, "STEPS", 10)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.rhythm import At
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import band_pass_taps
 from ecgfed.domain.signal.long_filter import Bridged
 from ecgfed.domain.signal.quality import LeadQuality, Reason
@@ -41,13 +41,13 @@ class DrawnLeads:
         step: decimation factor.
     """
 
-    recording: AnyRecording
+    recording: Recording
     names: tuple[str, ...]
     quality: Mapping[str, LeadQuality]
     step: int
 
     @classmethod
-    def of(cls, recording: AnyRecording, quality: Mapping[str, LeadQuality]) -> "DrawnLeads":
+    def of(cls, recording: Recording, quality: Mapping[str, LeadQuality]) -> "DrawnLeads":
         """Return the lead in use and as many others as fit on a strip."""
         remaining_leads = [name for name in recording.leads if name != recording.lead]
         names = (recording.lead, *remaining_leads)[:MOST_LEADS]

@@ -10,8 +10,7 @@ from conftest import write_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.reader import open_recording, read_recording
 from ecgfed.domain.record.wfdb_grammar import read_lines
 from ecgfed.domain.record.wfdb_header import read_header
 from ecgfed.domain.record.wfdb_plain import PlainHeader, plain_header

@@ -20,7 +20,7 @@ from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides
 from ecgfed.domain.beats.intervals import Edges, intervals_s
 from ecgfed.domain.beats.rr import RR_LATEST
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.fir import REACH
 from ecgfed.domain.signal.long_filter import BandPassed, Bridged
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason
@@ -36,7 +36,7 @@ _Block = TypeVar("_Block")
 
 
 def windows_by_blocks(
-    recording: AnyRecording,
+    recording: Recording,
     quality: LeadQuality,
     r_samples: NDArray[np.int64],
     keep: NDArray[np.int64] | None = None,
@@ -91,9 +91,7 @@ class _Part(NamedTuple):
     no_signal: NDArray[np.bool_]
 
 
-def _cut(
-    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], chunk_s: float
-) -> Iterator[_Part]:
+def _cut(recording: Recording, quality: LeadQuality, r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
     fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
     cut, unrecorded, rail = _Windows(recording, quality), quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
@@ -108,7 +106,7 @@ def _cut(
 
 
 def _in_context(
-    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
+    recording: Recording, quality: LeadQuality, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
 ) -> Iterator[tuple[int, Windows]]:
     """Yield the number of the first of some consecutive beats and the beats, of all beats, once they are decided."""
     stream = ContextStream()
@@ -146,7 +144,7 @@ def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:
 class _Windows:
     """A recording's lead in use through the band-pass, at the windows' sampling frequency."""
 
-    def __init__(self, recording: AnyRecording, quality: LeadQuality) -> None:
+    def __init__(self, recording: Recording, quality: LeadQuality) -> None:
         self.fs_hz, self.samples = recording.fs_hz, recording.samples
         self.filtered = BandPassed(Bridged(recording, recording.lead, quality.spans([Reason.GAP])))
         ratio = resampling(self.fs_hz)

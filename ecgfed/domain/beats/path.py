@@ -29,9 +29,8 @@ from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.long_windows import prefetched, windows_by_blocks
 from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
-from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
+from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
@@ -42,7 +41,7 @@ from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 
 #: Returns a recording's progress callback, or None for none.
-OnSamplesFactory = Callable[[AnyRecording], OnSamples | None] | None
+OnSamplesFactory = Callable[[Recording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -103,7 +102,7 @@ class RecordingBeats:
         end_noise: how many detected peaks are none of these, since they are noise at an end (``heartbeats.end_noise``).
     """
 
-    recording: AnyRecording
+    recording: Recording
     quality: LeadQuality
     annotation: Annotation | None
     r_samples: NDArray[np.int64]
@@ -181,7 +180,7 @@ class RecordingBeats:
         Args:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
-        if isinstance(self.recording, LongRecording):
+        if self.recording.is_lazy:
             rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
             blocks = windows_by_blocks(
                 self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
@@ -251,7 +250,7 @@ def read_beats(
 
 
 def cut_beats(
-    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
+    recording: Recording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
 ) -> RecordingBeats:
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
     from_marks, noise = options.peaks == "annotated", 0
@@ -261,7 +260,7 @@ def cut_beats(
         if from_marks and annotation is not None:
             r_samples = annotation.beats().sample
         else:
-            known = None if isinstance(recording, LongRecording) else quality.result()
+            known = None if recording.is_lazy else quality.result()
             r_samples = find_peaks(
                 ecg_alone(recording),
                 known,

@@ -30,7 +30,7 @@ from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.domain.record.reader import annotation_file, record_path
-from ecgfed.domain.record.recording import LongRecording, is_synthetic, spans
+from ecgfed.domain.record.recording import is_synthetic, spans
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.domain.signal.size import too_large
@@ -178,7 +178,7 @@ def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> 
     parts = [Windows(nothing, np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), np.empty(0, np.uint8))]
     used, spool = [np.empty(0, np.bool_)], None
     with contextlib.ExitStack() as stack:
-        if isinstance(recording, LongRecording):
+        if recording.is_lazy:
             handle, name = tempfile.mkstemp(".windows", ".", folder)
             spool, out = Path(name), stack.enter_context(os.fdopen(handle, "wb"))
         for block in cut.blocks(keep):

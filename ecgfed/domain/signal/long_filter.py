@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import band_pass_taps, bridge_samples, bridged, convolved, reach_of
 from ecgfed.domain.signal.spans import Spans
 
@@ -24,7 +24,7 @@ class Bridged:
         gaps: where it has no valid sample.
     """
 
-    recording: AnyRecording
+    recording: Recording
     name: str
     gaps: Spans
 
@@ -55,9 +55,7 @@ class Bridged:
         return position, float(self._recorded(position, position + 1)[0])
 
     def _recorded(self, start: int, stop: int) -> NDArray[np.float64]:
-        row = self.recording.leads.index(self.name)
-        signal: NDArray[np.float64] = self.recording.read(start, stop, [row])[0]
-        return signal
+        return self.recording.lead_mv(self.name, start, stop)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.recording import AnyRecording, LongRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
 from ecgfed.domain.signal.chunked_quality import quality_of, spikes_of
 from ecgfed.domain.signal.detectors import (
@@ -32,7 +32,7 @@ OnSamples = Callable[[int], None]
 
 
 def find_peaks(
-    recording: AnyRecording,
+    recording: Recording,
     quality: LeadQuality | None = None,
     *,
     detector: str | Detector = OURS,
@@ -62,7 +62,7 @@ def find_peaks(
         RecordError: no beat, or nothing that is long enough to find one in.
     """
     chosen, name = detector_by_name(detector), f"{recording.path} lead {recording.lead}"
-    if not isinstance(recording, LongRecording) or chosen.stream is None or not chosen.copes_with_gaps:
+    if not recording.is_lazy or chosen.stream is None or not chosen.copes_with_gaps:
         lead = recording.leads.index(recording.lead)
         return detect_around_gaps(
             recording.signals_mv, recording.fs_hz, quality, lead=lead, detector=chosen, mains_hz=mains_hz, name=name
@@ -86,9 +86,7 @@ def find_peaks(
         return peaks[~spike_spans.inside(peaks)]
 
 
-def _streamed(
-    recording: LongRecording, detector: Detector, name: str, on_samples: OnSamples | None
-) -> NDArray[np.int64]:
+def _streamed(recording: Recording, detector: Detector, name: str, on_samples: OnSamples | None) -> NDArray[np.int64]:
     check_input(detector, recording.samples, recording.fs_hz, name)
     lead = recording.leads.index(recording.lead)
     rows = range(len(recording.leads)) if detector.every_lead else [lead]

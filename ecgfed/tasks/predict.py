@@ -20,7 +20,7 @@ from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.detectors import OURS, Detector
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.domain.signal.quality import Reason
 from ecgfed.exports.device.bundle import Bundle, open_bundle

@@ -15,16 +15,14 @@ from record_files import edf_bytes
 import ecgfed
 from ecgfed.base.errors import RecordError
 from ecgfed.device import classifier, predictions
-from ecgfed.domain.beats import context, long_windows, path
-from ecgfed.domain.beats.extract import windows_around
-from ecgfed.domain.beats.long_windows import windows_by_blocks
+from ecgfed.domain.beats import blocks, context, path
+from ecgfed.domain.beats.blocks import windows_around, windows_by_blocks
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
 from ecgfed.domain.record import reader
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.domain.signal import chunked_quality, findings, long_peaks
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.filters import BandPassed, Bridged, band_pass, bridge_samples, fill_gaps
 from ecgfed.tasks import predict as predicting
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
 
@@ -41,7 +39,7 @@ def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(predicting, "_AT_ONCE", 17)
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)
-    monkeypatch.setattr(long_windows, "_IN_CONTEXT", 29)
+    monkeypatch.setattr(blocks, "_IN_CONTEXT", 29)
     for function in (chunked_quality.quality_of, chunked_quality.spikes_of):
         monkeypatch.setitem(function.__kwdefaults__, "chunk_s", 12.0)
     monkeypatch.setitem(windows_by_blocks.__kwdefaults__, "chunk_s", 9.1)

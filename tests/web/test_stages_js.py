@@ -9,8 +9,8 @@ from conftest import synthetic_signal
 from node_runtime import in_node, of, own
 from spoiled_signals import beats_and_none, spoiled
 
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.context import FEATURES, ContextStream
-from ecgfed.domain.beats.extract import windows_around
 from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.beats.windows import resample, rr_features
 from ecgfed.domain.signal import filters, fir

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ecgfed
-from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, window_spans, windows_around
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, window_spans
 from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
 

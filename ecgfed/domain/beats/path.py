@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.text import count_of
+from ecgfed.domain.beats.blocks import prefetched, windows_by_blocks
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import (
     NOT_RECORDED,
@@ -22,12 +23,11 @@ from ecgfed.domain.beats.extract import (
     Windows,
     assign_labels,
     empty_windows,
-    windows_around,
+    no_windows,
     without_qrs,
 )
 from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.long_windows import prefetched, windows_by_blocks
 from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
@@ -123,11 +123,7 @@ class RecordingBeats:
     @cached_property
     def windows(self) -> Windows:
         """The windows, RR features and flags of all beats, kept: a kilobyte a beat."""
-        recording = self.recording
-        windows = windows_around(
-            recording.signal_mv, recording.fs_hz, self._every, self.quality, rr_version=self.rr_version, void=self._void
-        )
-        return self._with_qrs_checked(windows if self.every_r_sample is None else windows.chosen(self._rows()))
+        return Windows.joined([no_windows(self.rr_version), *self._blocks(None)])
 
     @cached_property
     def min_qrs_mv(self) -> float:
@@ -181,13 +177,16 @@ class RecordingBeats:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
         if self.recording.is_lazy:
-            rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
-            blocks = windows_by_blocks(
-                self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
-            )
-            yield from prefetched(map(self._with_qrs_checked, blocks))
+            yield from self._blocks(keep)
         else:
             yield self.windows if keep is None else self.windows.chosen(keep)
+
+    def _blocks(self, keep: NDArray[np.int64] | None) -> Iterator[Windows]:
+        rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
+        blocks = windows_by_blocks(
+            self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
+        )
+        return prefetched(map(self._with_qrs_checked, blocks))
 
     def labels(self, labels: LabelMap) -> Labels:
         """Label the beats by the annotation, without cutting a window."""

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.record.leads import best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing, detect_pacing
 from ecgfed.domain.signal.quality import runs
 from ecgfed.domain.signal.size import lead_size, size_text, too_large
@@ -127,7 +126,7 @@ def record_findings(
     fs_hz = recording.fs_hz
     bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
     signals: _Signals = {
-        lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
+        lead: (_band_passed(bridged[lead]), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
     }
     lost = signals[recording.lead][1]
     names = _usual_names(recording.leads)
@@ -156,16 +155,14 @@ def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
     return bad if isinstance(bad, Spans) else Spans.merged(runs(bad))
 
 
-def _bridged(recording: Recording, lead: str) -> _Signal:
-    """Return a lead without gaps, of a long recording what of it is asked for."""
-    row = recording.leads.index(lead)
-    if recording.is_lazy:
-        return Bridged(recording, lead, gaps_of(recording, lead))
-    return fill_gaps(recording.signals_mv[row], bridge_samples(recording.fs_hz))[0]
+def _bridged(recording: Recording, lead: str) -> Bridged:
+    return Bridged(recording, lead, gaps_of(recording, lead))
 
 
-def _band_passed(signal: _Signal, fs_hz: float) -> _Signal:
-    return BandPassed(signal) if isinstance(signal, Bridged) else band_pass(signal[:], fs_hz)
+def _band_passed(lead: Bridged) -> _Signal:
+    """Return a lead through the band-pass; of a recording in memory it is computed once."""
+    filtered = BandPassed(lead)
+    return filtered if lead.recording.is_lazy else filtered[:]
 
 
 @dataclass(frozen=True)
@@ -340,10 +337,8 @@ def _einthoven(signals: _Signals, recording: Recording) -> list[Finding]:
         return []
     three = [signals[lead][0] for lead in ("I", "II", "III")]
     bad = Spans.merged(edges for lead in ("I", "II", "III") for edges in signals[lead][1])
-    long = recording.is_lazy
-    size = round(_CHUNK_S * recording.fs_hz) if long else recording.samples
     squares, count = np.zeros(3), 0
-    for start, stop in spans(recording.samples, size):
+    for start, stop in spans(recording.samples, round(_CHUNK_S * recording.fs_hz)):
         good = ~bad.mask(start, stop)
         lead_i, lead_ii, third = (signal[start:stop][good] for signal in three)
         squares += np.array([np.sum(lead_i**2), np.sum(lead_ii**2), np.sum((lead_i + third - lead_ii) ** 2)])

@@ -13,8 +13,8 @@ from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.extract import match_peaks
 from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_lead, read_annotation
 from ecgfed.domain.record.recording import Annotation, Recording
-from ecgfed.domain.signal.long_peaks import find_peaks
 from ecgfed.domain.signal.pacing_features import margins, resampling_matrix, window_features
+from ecgfed.domain.signal.peaks import find_peaks
 
 #: Samples up and down from 360 Hz.
 RATES = {250: (25, 36), 128: (16, 45)}

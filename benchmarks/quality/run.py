@@ -40,10 +40,10 @@ from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, match_peaks
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.record.reader import read_every_lead
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass
 from ecgfed.domain.signal.findings import record_findings
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.quality import NOISE_SHARE, LeadQuality, Reason
 
 Signal = NDArray[np.float64]

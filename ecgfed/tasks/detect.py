@@ -20,7 +20,7 @@ from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, r
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import no_ecg, record_paths, with_beat_leads, with_lead

@@ -23,7 +23,7 @@ from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, record_findings
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import LeadQuality, Stretch
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
@@ -245,16 +245,8 @@ def _peaks(
     on_samples: OnSamples | None,
 ) -> NDArray[np.int64]:
     """Return the R peaks of the lead in use; empty if the detector finds none."""
-    known = None if recording.is_lazy else quality.result()
     with contextlib.suppress(RecordError):  # no beats: reported as a finding
-        peaks = find_peaks(
-            ecg_alone(recording),
-            known,
-            detector=detector,
-            mains_hz=mains_hz,
-            on_samples=on_samples,
-            pending_quality=quality,
-        )
+        peaks = find_peaks(ecg_alone(recording), quality, detector=detector, mains_hz=mains_hz, on_samples=on_samples)
         return peaks[~end_noise(recording, peaks, detector)]
     return np.empty(0, np.int64)
 

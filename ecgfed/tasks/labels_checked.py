@@ -17,7 +17,7 @@ from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.tables import read_text
 from ecgfed.domain.signal.confirm import INSIDE_S
 from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
-from ecgfed.domain.signal.long_peaks import find_peaks
+from ecgfed.domain.signal.peaks import find_peaks
 from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.reports.markup import clock

@@ -11,7 +11,6 @@ from scipy.signal import resample_poly
 
 from ecgfed import read_annotation, read_recording
 from ecgfed.domain.record.recording import LazySignals, Recording
-from ecgfed.domain.signal.long_peaks import find_peaks
 from ecgfed.domain.signal.pacing import (
     CLEAR_SCORE,
     EPISODE_CLEAR,
@@ -23,6 +22,7 @@ from ecgfed.domain.signal.pacing import (
     pacing_of,
 )
 from ecgfed.domain.signal.pacing_features import GRID_HZ, GRID_SAMPLES, NAMES, resampling_matrix, window_features
+from ecgfed.domain.signal.peaks import find_peaks
 from ecgfed.testing.ecg import synthetic_ecg
 
 Floats = NDArray[np.float64]

@@ -21,7 +21,8 @@ from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
 from ecgfed.domain.record import reader
 from ecgfed.domain.record.recording import ReadOptions
-from ecgfed.domain.signal import chunked_quality, findings, long_peaks
+from ecgfed.domain.signal import chunked_quality, findings
+from ecgfed.domain.signal import peaks as peaks_module
 from ecgfed.domain.signal.filters import BandPassed, Bridged, band_pass, bridge_samples, fill_gaps
 from ecgfed.tasks import predict as predicting
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
@@ -34,7 +35,7 @@ LEADS = ("MLII", "V1")
 def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Every recording of a thousand samples and more stays on the disk, and is looked at in small, odd chunks."""
     monkeypatch.setattr(reader, "LONG", 1000)
-    monkeypatch.setattr(long_peaks, "PUSH_S", 7.3)
+    monkeypatch.setattr(peaks_module, "PUSH_S", 7.3)
     monkeypatch.setattr(findings, "_CHUNK_S", 13.7)
     monkeypatch.setattr(predicting, "_AT_ONCE", 17)
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
@@ -204,7 +205,7 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
         assert np.array_equal(more_probability, probability)
         assert more == others
     assert ecgfed.detect(opened, leads="MLII").records[0].sample.tolist() == peaks.tolist()
-    assert long_peaks.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
+    assert peaks_module.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
 
 
 @pytest.mark.parametrize("value", [0.3, np.nan])

@@ -14,8 +14,8 @@ from ecgfed.domain.beats.context import FEATURES, ContextStream
 from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.beats.windows import resample, rr_features
 from ecgfed.domain.signal import filters, fir
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.qrs import detect_qrs
 
 pytestmark = pytest.mark.browser

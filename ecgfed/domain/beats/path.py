@@ -35,8 +35,8 @@ from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.pacing import Pacing, detect_pacing
+from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 
@@ -259,14 +259,12 @@ def cut_beats(
         if from_marks and annotation is not None:
             r_samples = annotation.beats().sample
         else:
-            known = None if recording.is_lazy else quality.result()
             r_samples = find_peaks(
                 ecg_alone(recording),
-                known,
+                quality,
                 detector=options.detector,
                 mains_hz=options.mains_hz,
                 on_samples=on_samples,
-                pending_quality=quality,
             )
             at_an_end = end_noise(recording, r_samples, options.qrs_detector)
             r_samples, noise = r_samples[~at_an_end], int(at_an_end.sum())

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
@@ -15,7 +15,7 @@ from ecgfed.domain.record.anonymous import anonymised, check_keep
 from ecgfed.domain.record.key_table import check_key, writing_key
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.reader import has_annotation, named_errors, read_annotation, read_recording
-from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, Recording, read_options
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
@@ -97,7 +97,7 @@ class Conversion:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def convert(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str,
     *,
     leads: str | Sequence[str] = (),
@@ -138,10 +138,11 @@ def convert(
     """
     keep, key = check_keep(keep), None if key is None else Path(key)
     _check_privacy(anonymize, keep, key, Path(out))
-    source = recording.path if isinstance(recording, AnyRecording) else Path(recording)
-    if isinstance(recording, LongRecording):
-        recording = _in_memory(recording)
-    elif not isinstance(recording, Recording):
+    source = recording.path if isinstance(recording, Recording) else Path(recording)
+    if isinstance(recording, Recording):
+        with named_errors(source):
+            recording = recording.in_memory()
+    else:
         recording = read_recording(
             source, lead_list(leads), every_lead=True, include_non_ecg=True, how=read_options(how)
         )
@@ -154,13 +155,6 @@ def convert(
         clean = anonymised(recording, annotation, name, keep=keep, leads=lead_list(leads))
         conversion = _write_record(clean.recording, clean.annotation, name, source, Path(out), overwrite, progress)
     return replace(conversion, removed=clean.removed)
-
-
-def _in_memory(long: LongRecording) -> Recording:
-    """Read a long recording into memory; raises RecordError."""
-    with named_errors(long.path):
-        metadata = {field.name: getattr(long, field.name) for field in fields(Recording) if field.name != "signals_mv"}
-        return Recording(signals_mv=long.signals_mv, **metadata)
 
 
 def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: Path) -> None:

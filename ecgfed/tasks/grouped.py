@@ -22,7 +22,7 @@ from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.domain.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.domain.record.leads import are_ecg
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.predictions import Predictions
@@ -38,7 +38,7 @@ _BLOCK_SAMPLES = 1 << 20
 _COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
 
 
-def recording_id(recording: AnyRecording) -> str:
+def recording_id(recording: Recording) -> str:
     """Return an id of the recording, 16 hexadecimal digits, which is stored with its labels.
 
     It is the beginning of the SHA-256 over the digests of its files, or over the leads, the sampling frequency and the
@@ -98,7 +98,7 @@ class GroupedBeats:
 
 
 def grouped_beats(
-    recording: AnyRecording,
+    recording: Recording,
     options: BeatOptions,
     bundle: Bundle | str | None = None,
     *,
@@ -161,7 +161,7 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     return count
 
 
-def displayed_leads(recording: AnyRecording) -> list[str]:
+def displayed_leads(recording: Recording) -> list[str]:
     """Return the leads used for grouping and display, beginning with the lead in use."""
     ecg_leads = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
     return [recording.lead, *ecg_leads][:MOST_LEADS]

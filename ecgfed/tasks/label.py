@@ -19,7 +19,7 @@ from ecgfed.domain.labels.page import LabelPage, label_page, labels_name, page_d
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
 from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
@@ -164,7 +164,7 @@ class Labelling:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def label(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str | None = None,
     *,
     bundle: Bundle | Path | str | None = None,

@@ -25,7 +25,7 @@ from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
 from ecgfed.domain.record.leads import NameMatch, best_match, lead_list
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.bundles.export import PatientModel
 from ecgfed.exports.bundles.extend import check_extension, extended_bundle
@@ -51,7 +51,7 @@ DEFAULT_PERSONAL = "partway"
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def personalize_labels(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str,
     *,
     labels: Path | str,
@@ -170,7 +170,7 @@ def personalize_labels(
 class PersonalizeRequest:
     """Inputs and outputs, checked before any work is done."""
 
-    recording: AnyRecording
+    recording: Recording
     out: Path
     labels: Path
     bundle: Bundle
@@ -181,7 +181,7 @@ class PersonalizeRequest:
 
 
 def _opened_request(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path,
     labels: Path,
     bundle: Bundle,

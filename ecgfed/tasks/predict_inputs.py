@@ -5,13 +5,13 @@ from pathlib import Path
 
 from ecgfed.base.errors import OptionError, param
 from ecgfed.domain.record.reader import FORMATS, format_of
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.wfdb_header import record_base
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import CARD, MODEL, SHIPPED, is_bundle
 
 #: A bundle, a recording, or the path of either.
-PredictInput = Bundle | AnyRecording | Path | str
+PredictInput = Bundle | Recording | Path | str
 
 
 def bundle_and_records(paths: Sequence[Path], bundle: Path | None) -> tuple[Path | None, list[Path]]:
@@ -66,8 +66,8 @@ def _is_readable(path: Path) -> bool:
 
 
 def bundle_and_recording(
-    args: Sequence[PredictInput], bundle: Bundle | Path | str | None, recording: AnyRecording | Path | str | None
-) -> tuple[Bundle | Path | str | None, AnyRecording | Path | str]:
+    args: Sequence[PredictInput], bundle: Bundle | Path | str | None, recording: Recording | Path | str | None
+) -> tuple[Bundle | Path | str | None, Recording | Path | str]:
     """Return the bundle and the recording of a call ``predict([bundle], recording)``.
 
     Args:
@@ -81,7 +81,7 @@ def bundle_and_recording(
     remaining = list(args)
     if recording is None and remaining:
         last = remaining.pop()
-        if not isinstance(last, AnyRecording | Path | str):
+        if not isinstance(last, Recording | Path | str):
             raise _wrong_type("recording", last)
         recording = last
     if bundle is None and remaining:

@@ -11,7 +11,7 @@ from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import NameMatch, best_match, position_in
 from ecgfed.domain.record.reader import has_annotation, read_annotation
-from ecgfed.domain.record.recording import AnyRecording, is_synthetic
+from ecgfed.domain.record.recording import Recording, is_synthetic
 from ecgfed.domain.signal.findings import paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.size import size_text, too_large
@@ -30,7 +30,7 @@ _MAX_NAMED = 6
 _UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal"}
 
 
-def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) -> None:
+def refuse_synthetic(bundle: Bundle, recording: Recording, *, force: bool) -> None:
     """Refuse a model of synthetic patients for a real recording, unless forced; raises BundleError."""
     if bundle.trained_on.synthetic and not force and not is_synthetic(recording) and not took_part(bundle, recording):
         raise BundleError(
@@ -73,7 +73,7 @@ def report_severe(warnings: tuple[ModelWarning, ...], progress: ProgressReporter
             progress.warn(f"{warning.text[0].lower()}{warning.text[1:].removesuffix('.')}")
 
 
-def same_lead(recording: AnyRecording, bundle: Bundle) -> str:
+def same_lead(recording: Recording, bundle: Bundle) -> str:
     """Return a note if the lead is the model's under another name (no warning), else ``""``."""
     name, how = best_match(bundle.leads, recording.lead)
     return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
@@ -95,7 +95,7 @@ def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
         yield ModelWarning("file", f"{note[0].upper()}{note[1:]}.", severe=note.startswith("repaired"))
 
 
-def _lead_warnings(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
+def _lead_warnings(recording: Recording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
     """Warn of leads that the model was not trained on."""
     lead, (name, how) = recording.lead, best_match(trained, recording.lead)
     positions = [trained_name for trained_name in trained if position_in(trained_name)]
@@ -173,7 +173,7 @@ def _trained_on_paced(bundle: Bundle) -> str:
     return f"Few patients' paced beats were in the model's training: {advice}"
 
 
-def took_part(bundle: Bundle, recording: AnyRecording, patient: str | None = None) -> bool:
+def took_part(bundle: Bundle, recording: Recording, patient: str | None = None) -> bool:
     """Whether the model, or the patient's personal model, was trained on one of these files, whatever their names."""
     metadata = bundle.trained_on
     known = (metadata.recordings or frozenset()) | metadata.patient_recordings.get(patient or "", frozenset())
@@ -216,7 +216,7 @@ def _uses_global_calibration(bundle: Bundle, patient: str | None) -> bool:
     return bool((entry.get("certainty") or {}).get("beats") == 0)
 
 
-def _patient_warnings(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[ModelWarning]:
+def _patient_warnings(bundle: Bundle, recording: Recording, patient: str | None) -> Iterator[ModelWarning]:
     if took_part(bundle, recording, patient):
         text = "The model was trained on beats of this very recording: performance on a new patient would be lower."
     elif patient is not None:

@@ -20,8 +20,8 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.events.rules import EventRules
-from ecgfed.domain.record.opening import open_every_lead
-from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.reader import open_every_lead
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.confirm import second_look
 from ecgfed.domain.signal.detectors import OURS, Detector
@@ -63,7 +63,7 @@ class RecordingReport:
         excluded: the beats, annotations and channels that were read, used and excluded, by reason.
     """
 
-    recording: AnyRecording
+    recording: Recording
     parts: RecordingParts
     files: tuple[Path, ...] = ()
     excluded: tuple[Exclusions, ...] = ()
@@ -152,7 +152,7 @@ def _withheld_hours(events: Events) -> list[str]:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def report(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     bundle: Bundle | Path | str | None = None,
     *,
     out: Path | str | None = None,
@@ -266,16 +266,16 @@ def _opened(
 
 
 def _open(
-    recording: AnyRecording | Path | str, bundle: Bundle | None, leads: str | Sequence[str] | None, how: ReadOptions
-) -> AnyRecording:
+    recording: Recording | Path | str, bundle: Bundle | None, leads: str | Sequence[str] | None, how: ReadOptions
+) -> Recording:
     """Return the recording with every lead; the lead in use is chosen as in ``predict``."""
     if bundle is None and leads is None:
-        return recording if isinstance(recording, AnyRecording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
+        return recording if isinstance(recording, Recording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
     return open_for_model(recording, () if bundle is None else bundle.leads, leads, how=how)
 
 
 def _by_model(
-    read: Callable[[], RecordingPredictions], bundle: Bundle, recording: AnyRecording, patient: str | None
+    read: Callable[[], RecordingPredictions], bundle: Bundle, recording: Recording, patient: str | None
 ) -> tuple[Labelled, LeadQuality, Second | None]:
     """Return the model's labels, the lead's quality, and for a personal model the global model as second reader.
 
@@ -301,7 +301,7 @@ def _by_model(
     return labelled, predictions.cut.quality, second
 
 
-def _without_beats(bundle: Bundle, recording: AnyRecording, patient: str | None, error: RecordError) -> Labelled:
+def _without_beats(bundle: Bundle, recording: Recording, patient: str | None, error: RecordError) -> Labelled:
     """Return empty labels, with the reason as a warning."""
     classifier = bundle.classifier(patient)
     nothing = np.empty(0, np.int64)
@@ -329,7 +329,7 @@ def _without_beats(bundle: Bundle, recording: AnyRecording, patient: str | None,
 def _by_file(
     path: Path,
     marks: Annotation,
-    recording: AnyRecording,
+    recording: Recording,
     quality: LeadQuality,
     bundle: Bundle | None,
     patient: str | None,

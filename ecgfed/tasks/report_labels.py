@@ -16,7 +16,7 @@ from ecgfed.domain.labels.user_labels import column_names
 from ecgfed.domain.record.annotations import end_note, read_csv_annotation
 from ecgfed.domain.record.checks import check_heart_rate
 from ecgfed.domain.record.reader import FORMATS, named_errors
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_files import read_annotation_file
 from ecgfed.domain.signal.flutter import FLUTTER
 from ecgfed.domain.signal.pacing import Pacing
@@ -216,7 +216,7 @@ def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
     return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
 
 
-def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -> Annotation:
+def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> Annotation:
     """Read a file of labels: a WFDB annotation, or a table with ``sample`` or ``time_s``, and ``symbol``.
 
     Args:
@@ -255,7 +255,7 @@ def _refuse_partial_labels(path: Path) -> None:
         raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
 
 
-def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
+def by_file(path: Path, marks: Annotation, recording: Recording) -> Labelled:
     """Return the beats with a file's labels; of several labels at one sample the first counts.
 
     A file that ``predict`` wrote holds a model's labels: they stay provisional, with their low-confidence beats.
@@ -295,7 +295,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     )
 
 
-def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[RhythmEpisodes, ...] | None:
+def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, ...] | None:
     """Return the marked rhythms (``+`` with ``(AFIB``), the longest first; None without any."""
     if not marks.note:
         return None

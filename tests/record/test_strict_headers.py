@@ -10,7 +10,7 @@ import wfdb
 from record_files import edit, write_212
 
 from ecgfed.base.errors import EcgfedError, RecordError
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.domain.record.wfdb_grammar import read_lines

@@ -18,7 +18,7 @@ import ecgfed
 from ecgfed.base.errors import BundleError
 from ecgfed.base.text import safe_text
 from ecgfed.device import open_bundle, preprocessing
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.exports.device.canonical import digest_of
 from ecgfed.exports.device.container import container_of
 from ecgfed.exports.device.manifest import read_manifest

@@ -8,7 +8,7 @@ import pytest
 from node_runtime import in_node, own
 
 import ecgfed
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.domain.signal.filters import band_pass
 
 pytestmark = [pytest.mark.browser, pytest.mark.mitdb]

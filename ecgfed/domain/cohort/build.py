@@ -19,7 +19,7 @@ from ecgfed.base.errors import CohortError, OptionError, param
 from ecgfed.base.files import replacing_folder, sha256
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
-from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows, no_windows
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
 from ecgfed.domain.beats.path import BeatOptions, OnSamplesFactory, RecordingBeats, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
@@ -30,7 +30,7 @@ from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.domain.record.reader import annotation_file, record_path
-from ecgfed.domain.record.recording import LongRecording, is_synthetic, spans
+from ecgfed.domain.record.recording import is_synthetic, spans
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.domain.signal.size import too_large
@@ -174,11 +174,11 @@ class _Spooled(NamedTuple):
 def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> tuple[_Spooled, NDArray[np.bool_]]:
     """Cut the windows of some beats; return those that hold a signal, and which of the beats these are."""
     recording = cut.recording
-    nothing = np.empty((0, 1, WINDOW_SAMPLES), np.float32)
-    parts = [Windows(nothing, np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), np.empty(0, np.uint8))]
+    nothing = no_windows(cut.rr_version)
+    parts = [nothing]
     used, spool = [np.empty(0, np.bool_)], None
     with contextlib.ExitStack() as stack:
-        if isinstance(recording, LongRecording):
+        if recording.is_lazy:
             handle, name = tempfile.mkstemp(".windows", ".", folder)
             spool, out = Path(name), stack.enter_context(os.fdopen(handle, "wb"))
         for block in cut.blocks(keep):
@@ -188,7 +188,7 @@ def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> 
             some = block.chosen(np.flatnonzero(holds))
             if spool is not None:
                 some.window_mv.tofile(out)
-                some = replace(some, window_mv=nothing)
+                some = replace(some, window_mv=nothing.window_mv)
             parts.append(some)
     if spool is None:
         windows = Windows.joined(parts)

@@ -15,7 +15,7 @@ from ecgfed.domain.beats.extract import window_spans
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, read_beats
 from ecgfed.domain.cohort.build import Source
 from ecgfed.domain.cohort.problems import Problems
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 
 #: A recording of which such a share of the beats lies in stretches of poor quality is not to be trained on. Of MIT-BIH
 #: no recording comes near: at most a fifth on MLII, three tenths on V1.
@@ -79,7 +79,7 @@ def _poor(cut: RecordingBeats) -> EcgfedError | None:
 
 
 def _twice(
-    recording: AnyRecording, path: Path, client: str, first_by_digest: dict[bytes, tuple[str, Path]], problems: Problems
+    recording: Recording, path: Path, client: str, first_by_digest: dict[bytes, tuple[str, Path]], problems: Problems
 ) -> EcgfedError | None:
     """Return what is wrong with a recording that another patient has too; else note that it was seen."""
     first, duplicate = first_by_digest.setdefault(_digest(recording), (client, path))
@@ -90,7 +90,7 @@ def _twice(
     return CohortError(path, problem, "a recording of its own for each patient", action)
 
 
-def _digest(recording: AnyRecording) -> bytes:
+def _digest(recording: Recording) -> bytes:
     """Return a digest of the lead in use, in whole microvolts: the same for a copy in a file of another format."""
     digest, row = hashlib.sha256(), [recording.leads.index(recording.lead)]
     for start, stop in spans(recording.samples, _AT_ONCE):

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,12 @@ class Scale(NamedTuple):
 
     mv: float
     zero: float = 0.0
+
+    def to_mv(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
+        """Return numbers in millivolt; those out of range become infinite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            signals: NDArray[np.float64] = (numbers.astype(np.float64) - self.zero) * self.mv
+        return signals
 
 
 def is_number(value: object) -> bool:

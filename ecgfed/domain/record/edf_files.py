@@ -33,7 +33,7 @@ from ecgfed.domain.record.edf_header import (
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
-from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, LongRecording, ReadOptions, Recording
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, LazySignals, ReadOptions, Recording
 
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)
@@ -234,7 +234,7 @@ def _scale(layout: EdfLayout, channel: int, name: str, path: Path, how: ReadOpti
 def read_edf(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
-    """Read a recording from EDF, EDF+, BDF or BDF+, the gaps of EDF+D as NaN.
+    """Open a recording of EDF, EDF+, BDF or BDF+, the gaps of EDF+D as NaN; it is lazy.
 
     Args:
         path: the file.
@@ -255,34 +255,7 @@ def read_edf(
         edf.names[edf.chosen],
         tuple(edf.names[row] for row in edf.rows),
         edf.fs_hz,
-        edf(0, edf.samples, range(len(edf.rows))),
-        edf_comments(path),
-        files=(path,),
-        skipped=edf.skipped,
-        requested_as=edf.requested_as,
-        notes=edf.layout.notes,
-    )
-
-
-def open_long_edf(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
-) -> LongRecording | None:
-    """Open a file of at least ``min_samples`` samples a lead; None for a shorter one, which is read whole.
-
-    Raises:
-        RecordError: as ``read_edf``.
-    """
-    edf = open_edf(path, leads, every_lead=every_lead, how=how)
-    if edf.samples < min_samples:
-        return None
-    return LongRecording(
-        name_without_suffix(path),
-        path,
-        edf.names[edf.chosen],
-        tuple(edf.names[row] for row in edf.rows),
-        edf.fs_hz,
-        edf.samples,
-        edf,
+        LazySignals(edf.samples, edf, tuple(range(len(edf.rows)))),
         edf_comments(path),
         files=(path,),
         skipped=edf.skipped,

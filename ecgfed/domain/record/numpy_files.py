@@ -27,7 +27,7 @@ from ecgfed.domain.record.checks import (
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
-from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording, spans
+from ecgfed.domain.record.recording import LazySignals, ReadOptions, Recording, spans
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.
 MAX_LEADS = 64
@@ -126,10 +126,32 @@ def is_npz(path: Path) -> bool:
         return stream.read(2) == b"PK"
 
 
-def _read_npy(path: Path) -> _Contents:
+class _Npy(NamedTuple):
+    """What the header of a ``.npy`` file says.
+
+    Attributes:
+        contents: of the file; its signals have the array's shape and type, and none of its numbers.
+        offset: where the numbers begin, in bytes.
+        width: numbers beside one another that are of one sample: the leads, or 1 where each lead lies by itself.
+    """
+
+    contents: _Contents
+    offset: int
+    width: int
+
+    @property
+    def samples(self) -> int:
+        """Length of a lead."""
+        return int(self.contents.signals.shape[1])
+
+
+def _open_npy(path: Path) -> _Npy:
     with open_regular(path) as stream:
-        array = _read_array(stream, path.stat().st_size, str(path), MAX_NUMBERS)
-    return _Contents(_leads_by_samples(array, path))
+        shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
+        offset = stream.tell()
+    signals = _leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path)
+    by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
+    return _Npy(_Contents(signals), offset, signals.shape[0] if by_sample else 1)
 
 
 def _scalar(array: NDArray[Any], where: str) -> Any:
@@ -277,90 +299,44 @@ def _select(
     )
 
 
-def open_npy(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
-) -> LongRecording | None:
-    """Open a ``.npy`` file of at least ``min_samples`` samples a lead, to be read by blocks.
-
-    Returns:
-        None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
-
-    Raises:
-        RecordError: as ``read_numpy``.
-    """
-    with open_regular(path) as stream:
-        shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
-        offset = stream.tell()
-    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < min_samples:
-        return None
-    # nothing is read of it: it stands for the array's shape and type
-    contents = _Contents(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
-    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
-    by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
-    width, samples = (contents.signals.shape[0] if by_sample else 1), contents.signals.shape[1]
-    block = _Numbers(path, offset, dtype, samples, width, tuple(selection.rows), selection.scale)
-    names = tuple(selection.names[row] for row in selection.rows)
-    if not _plausible(block, len(names)):
-        return None
-    return LongRecording(
-        name_without_suffix(path),
-        path,
-        selection.names[selection.chosen],
-        names,
-        selection.fs_hz,
-        samples,
-        block,
-        (),
-        files=(path,),
-        skipped=selection.skipped,
-        requested_as=selection.requested_as,
-    )
-
-
 @dataclass(frozen=True)
 class _Numbers:
-    """The numbers of a file.
+    """Reads leads of a ``.npy`` file.
 
     Attributes:
         path: the file.
-        offset: where they begin, in bytes.
-        dtype: their type.
-        samples: of a lead.
-        width: numbers beside one another that are of one sample: the leads, or 1 where each lead lies by itself.
+        npy: what its header says.
         rows: the leads that are read.
         scale: how a number becomes millivolt.
     """
 
     path: Path
-    offset: int
-    dtype: np.dtype[Any]
-    samples: int
-    width: int
+    npy: _Npy
     rows: tuple[int, ...]
     scale: Scale
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``."""
-        if self.width > 1:
-            numbers = self._segment(start * self.width, (stop - start) * self.width).reshape(-1, self.width).T
+        width = self.npy.width
+        if width > 1:
+            numbers = self._segment(start * width, (stop - start) * width).reshape(-1, width).T
             raw = numbers[[self.rows[row] for row in rows]]
         else:
-            raw = np.stack([self._segment(self.rows[row] * self.samples + start, stop - start) for row in rows])
-        with np.errstate(over="ignore", invalid="ignore"):
-            signals: NDArray[np.float64] = (raw.astype(np.float64) - self.scale.zero) * self.scale.mv
-        return signals
+            raw = np.stack([self._segment(self.rows[row] * self.npy.samples + start, stop - start) for row in rows])
+        return self.scale.to_mv(raw)
 
     def _segment(self, first: int, count: int) -> NDArray[Any]:
-        numbers = np.fromfile(self.path, self.dtype, count, offset=self.offset + first * self.dtype.itemsize)
+        dtype = self.npy.contents.signals.dtype
+        numbers = np.fromfile(self.path, dtype, count, offset=self.npy.offset + first * dtype.itemsize)
         if len(numbers) != count:
             raise RecordError(self.path, "has become shorter", "the file as it was opened", "copy it again")
         return numbers
 
 
-def _plausible(block: _Numbers, leads: int) -> bool:
+def _plausible(block: _Numbers, samples: int, leads: int) -> bool:
     """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
     low, high, integers = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
-    for start, stop in spans(block.samples, _CHECKED):
+    for start, stop in spans(samples, _CHECKED):
         signals = block(start, stop, range(leads))
         if np.isinf(signals).any():
             return False
@@ -375,7 +351,7 @@ def _plausible(block: _Numbers, leads: int) -> bool:
 def read_numpy(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
-    """Read a recording from ``.npy`` or ``.npz``.
+    """Read a recording from ``.npz``, or open one of ``.npy``, which is lazy.
 
     Args:
         path: ``.npy`` of (samples,), (samples, leads) or (leads, samples), the longer axis being time; ``.npz`` with
@@ -391,20 +367,26 @@ def read_numpy(
     """
     if not path.is_file():
         raise RecordError(path, "does not exist", "a NumPy array", "check the path")
-    contents = _read_npz(path) if is_npz(path) else _read_npy(path)
+    npy = None if is_npz(path) else _open_npy(path)
+    contents = _read_npz(path) if npy is None else npy.contents
     selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
-    scale = selection.scale
-    with np.errstate(over="ignore", invalid="ignore"):
-        signals = (contents.signals[selection.rows].astype(np.float64) - scale.zero) * scale.mv
-    names = tuple(selection.names[row] for row in selection.rows)
-    check_size(signals, names, path)
+    names, rows = tuple(selection.names[row] for row in selection.rows), tuple(range(len(selection.rows)))
+    source: NDArray[np.float64] | LazySignals
+    if npy is None:
+        source = selection.scale.to_mv(contents.signals[selection.rows])
+        check_size(source, names, path)
+    else:
+        block = _Numbers(path, npy, tuple(selection.rows), selection.scale)
+        if not _plausible(block, npy.samples, len(names)):
+            check_size(block(0, npy.samples, rows), names, path)
+        source = LazySignals(npy.samples, block, rows)
     return Recording(
         name_without_suffix(path),
         path,
         selection.names[selection.chosen],
         names,
         selection.fs_hz,
-        signals,
+        source,
         (),
         files=(path,),
         skipped=selection.skipped,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.qrs import MIN_FS_HZ, qrs_odds
 from ecgfed.domain.signal.qrs_views import MOST_ALONE
 from ecgfed.domain.signal.quiet import quiet_part
@@ -91,7 +91,7 @@ class SecondLook:
     segments: tuple[LeadSegment, ...] = ()
 
 
-def second_look(recording: AnyRecording, peaks: Ints, paced: Mask | None = None) -> SecondLook:
+def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) -> SecondLook:
     """Confirm the intervals between R peaks, and say which leads had a say where.
 
     Args:
@@ -140,7 +140,7 @@ def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment
     )
 
 
-def _odds_of(recording: AnyRecording, row: int) -> _Odds:
+def _odds_of(recording: Recording, row: int) -> _Odds:
     def blocks() -> Iterator[Floats]:
         for start, stop in spans(recording.samples, round(_BLOCK_S * recording.fs_hz)):
             yield recording.read(start, stop, [row])[0]
@@ -195,7 +195,7 @@ def _usual(rr: Ints, of: int) -> Floats:
     return np.asarray(np.median(around, axis=1))
 
 
-def _is_quiet(recording: AnyRecording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
+def _is_quiet(recording: Recording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
     """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
 
     Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Nor may a

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.pacing_features import NAMES, margins, resampling_matrix, window_features
 
 Floats = NDArray[np.float64]
@@ -141,7 +141,7 @@ def band_of(fs_hz: float) -> Band | None:
     return next((band for band in bands() if fs_hz >= band.fs_hz), None)
 
 
-def detect_pacing(recording: AnyRecording, r_samples: Ints) -> Pacing:
+def detect_pacing(recording: Recording, r_samples: Ints) -> Pacing:
     """Score the beats of a recording and find its paced episodes.
 
     Every ECG lead of the recording takes part where it has all samples around a beat and changes by ``LEAST_MV``. The
@@ -154,7 +154,7 @@ def detect_pacing(recording: AnyRecording, r_samples: Ints) -> Pacing:
     return pacing_of(beat_scores(ecg_alone(recording), r_samples), np.asarray(r_samples) / recording.fs_hz)
 
 
-def beat_scores(recording: AnyRecording, r_samples: Ints) -> Floats:
+def beat_scores(recording: Recording, r_samples: Ints) -> Floats:
     """Return the probability that each beat follows a pacing spike, (beats,) float64; NaN where it was not assessed."""
     score = np.full(len(r_samples), np.nan)
     band = band_of(recording.fs_hz)
@@ -175,7 +175,7 @@ def mean_score(odds: Floats) -> Floats:
         return np.asarray(1 / (1 + np.exp(-mean)))
 
 
-def _windows(recording: AnyRecording, r_samples: Ints) -> Iterator[tuple[Ints, Floats]]:
+def _windows(recording: Recording, r_samples: Ints) -> Iterator[tuple[Ints, Floats]]:
     """Yield beats' numbers and their (leads, beats, samples) millivolt, of a few minutes at once.
 
     Beats too near an end are left out.

@@ -78,6 +78,8 @@ BREAKS = [
     ("verbs", "ecgfed_cli/federate.py", LAZY.format("ecgfed.core.federation.train")),
     ("folders", "ecgfed/tasks/train.py", LAZY.format("ecgfed.network.federate")),
     ("matplotlib", "ecgfed/core/evaluation/scores.py", LAZY.format("matplotlib.pyplot")),
+    ("templates", "ecgfed/tasks/report.py", LAZY.format("jinja2")),
+    ("device", "ecgfed/exports/device/bundle.py", LAZY.format("jinja2")),
     ("record", "ecgfed/domain/record/checks.py", "import ecgfed.domain.record.tables"),
     ("record", "ecgfed/domain/record/csv_files.py", "import ecgfed.domain.record.edf_files"),
     ("methods", "ecgfed/core/methods/base.py", "import ecgfed.core.methods.fedavg"),

@@ -166,7 +166,7 @@ def _loaded_by(statement: str) -> set[str]:
             "import ecgfed, ecgfed.base.errors, ecgfed.base.files, ecgfed.base.extras",
             {"torch", "numpy", "typer", "rich"},
         ),
-        ("import ecgfed.device", {"torch", "wfdb", "neurokit2", "onnx", "pandas", "scipy"}),
+        ("import ecgfed.device", {"torch", "wfdb", "neurokit2", "onnx", "pandas", "scipy", "jinja2"}),
         ("import ecgfed.domain.cohort.build", {"torch", "onnx", "onnxruntime", "neurokit2"}),
         ("import ecgfed.domain.record.reader", {"torch", "wfdb", "edfio", "pydicom", "pandas", "neurokit2", "scipy"}),
         ("import ecgfed_cli.main", {"torch", "wfdb", "neurokit2", "onnx", "onnxruntime", "matplotlib"}),

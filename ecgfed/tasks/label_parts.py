@@ -10,9 +10,9 @@ from ecgfed.domain.labels.page import LabelPage, page_data
 from ecgfed.domain.labels.pictures import group_pictures
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.reports import label_page as html
+from ecgfed.reports.signals import DrawnLeads
 from ecgfed.tasks.grouped import GroupedBeats, displayed_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
-from ecgfed.tasks.report_signal import DrawnLeads
 
 
 def label_page_of(

@@ -12,7 +12,7 @@ from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import NameMatch, best_match, position_in
 from ecgfed.domain.record.reader import has_annotation, read_annotation
 from ecgfed.domain.record.recording import AnyRecording, is_synthetic
-from ecgfed.domain.signal.findings import paced_rhythm
+from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
@@ -20,7 +20,7 @@ from ecgfed.exports.device.calibration import calibration_in
 from ecgfed.exports.device.model_warnings import ModelWarning
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.tasks.progress import ProgressReporter
-from ecgfed.tasks.records import no_ecg, recording_digests
+from ecgfed.tasks.records import recording_digests
 
 #: Share of out-of-distribution or low-confidence beats without a warning; 1% of training beats are out of distribution.
 RARE = 0.05

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,18 +55,9 @@ class OnThePage(ProgressReporter):
     def __init__(self, reporter: ProgressReporter) -> None:
         self.reporter = reporter
 
-    def update(
-        self,
-        what: str,
-        completed: int,
-        total: int | None,
-        item: str = "",
-        *,
-        rate: str = "",
-        remaining_s: float | None = None,
-    ) -> None:
+    def update(self, *values: Any, **more: Any) -> None:
         """Forward the progress."""
-        self.reporter.update(what, completed, total, item, rate=rate, remaining_s=remaining_s)
+        self.reporter.update(*values, **more)
 
     def note(self, text: str) -> None:
         """Forward the note."""

@@ -145,6 +145,8 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
         "onnxruntime",
         "typer",
         "rich",
+        "jinja2",
+        "markupsafe",
     }
     assert {"records", "train", "report", "detectors", "sign", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
 

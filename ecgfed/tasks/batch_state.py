@@ -22,9 +22,9 @@ from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.record.reader import annotation_file
 from ecgfed.domain.signal.detectors import Detector
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.predict import RecordingPredictions
+from ecgfed.tasks.prediction_warnings import CODES
 
 #: Name of the state file; removed when the batch is complete.
 STATE = "predictions.unfinished.jsonl"

@@ -19,11 +19,12 @@ from ecgfed.domain.record.reader import ecg_alone, open_every_lead, open_recordi
 from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.domain.signal.findings import no_ecg
 from ecgfed.domain.signal.heartbeats import end_noise
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
-from ecgfed.tasks.records import no_ecg, record_paths, with_beat_leads, with_lead
+from ecgfed.tasks.records import record_paths, with_beat_leads, with_lead
 
 #: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")

@@ -21,7 +21,7 @@ from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_le
 from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, record_findings
+from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, no_ecg, record_findings
 from ecgfed.domain.signal.heartbeats import end_noise
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import LeadQuality, Stretch
@@ -30,7 +30,7 @@ from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, wors
 from ecgfed.reports.strip import clock
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
-from ecgfed.tasks.records import no_ecg, seconds_of, with_beat_leads, with_lead
+from ecgfed.tasks.records import seconds_of, with_beat_leads, with_lead
 
 #: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")

@@ -15,7 +15,7 @@ from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.labels.choose import next_group
-from ecgfed.domain.labels.page import LabelPage, label_page, labels_name, page_data
+from ecgfed.domain.labels.page import LabelPage, labels_name, page_data
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
 from ecgfed.domain.record.leads import lead_list
@@ -25,7 +25,7 @@ from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
-from ecgfed.tasks.label_parts import label_page_of
+from ecgfed.tasks.label_parts import label_page, label_page_of
 from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic

@@ -24,7 +24,6 @@ from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.domain.signal.quality import Reason
 from ecgfed.exports.device.bundle import Bundle, open_bundle
-from ecgfed.exports.device.model_warnings import ModelWarning
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.exports.device.shipped import name_of, shipped_model
 from ecgfed.reports.picture import Picture
@@ -32,7 +31,7 @@ from ecgfed.reports.strip import Stretches
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
-from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic, report_severe, same_lead
+from ecgfed.tasks.prediction_warnings import ModelWarning, model_warnings, refuse_synthetic, report_severe, same_lead
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
 
@@ -56,7 +55,7 @@ class RecordingPredictions(Predictions):
         poor: (beats,) reasons of poor quality within the beat's window, such as ``gap+noise``, or "".
         pacing: detected pacing: paced beats have the symbol ``/``, and the label map's class of ``/`` if it has one;
             None if not analysed.
-        warnings: warnings, each with a ``code`` of ``ecgfed.exports.device.model_warnings.CODES`` and a ``text``.
+        warnings: warnings, each with a ``code`` of ``ecgfed.tasks.prediction_warnings.CODES`` and a ``text``.
         cut: the beats with the quality of their lead.
         metadata: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
             classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.

@@ -19,9 +19,9 @@ from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.prediction_warnings import CODES
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 #: Name of the summary file.

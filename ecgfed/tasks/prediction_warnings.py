@@ -1,6 +1,11 @@
-"""Warnings about predictions: computed once, stored with the result; severe ones are reported at once."""
+"""Warnings about predictions: computed once, stored with the result; severe ones are reported at once.
+
+A warning is not an error. Some depend on a bundle's training metadata (``trained_on`` of the manifest); if an older
+bundle lacks it, that is a warning too.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
 from ecgfed.base.text import count_of, listed
@@ -12,22 +17,58 @@ from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import NameMatch, best_match, position_in
 from ecgfed.domain.record.reader import has_annotation, read_annotation
 from ecgfed.domain.record.recording import Recording, is_synthetic
-from ecgfed.domain.signal.findings import paced_rhythm
+from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
-from ecgfed.exports.device.model_warnings import ModelWarning
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.tasks.progress import ProgressReporter
-from ecgfed.tasks.records import no_ecg, recording_digests
+from ecgfed.tasks.records import recording_digests
 
+#: All codes and their meanings; they are stable.
+CODES: dict[str, str] = {
+    "synthetic-model": "the model was trained on made-up patients; refused on other recordings unless forced",
+    "no-ecg": "the lead is no ECG by its name",
+    "other-lead": "another lead than those the model was trained on",
+    "modified-lead": "the trained lead with its electrodes elsewhere: II where MLII is wanted",
+    "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
+    "units": "the QRS is higher than any electrode gives",
+    "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
+    "no-signal": "beats have no signal around them and are unclassified",
+    "unusable-seconds": "stretches that cannot be used, with their seconds",
+    "resampled": "another sampling frequency than the model's",
+    "took-part": "the patient, or this very recording, took part in training",
+    "never-seen-classes": "classes the model was never shown, or this patient never had",
+    "far-beats": "beats that look like none the model was trained on",
+    "uncertain-beats": "beats whose class is not as sure as was asked for",
+    "unknown-training": "what the bundle does not say of its training, and nothing is warned of",
+}
 #: Share of out-of-distribution or low-confidence beats without a warning; 1% of training beats are out of distribution.
 RARE = 0.05
 #: Largest number of classes named in a sentence.
 _MAX_NAMED = 6
 #: Warnings of recordings for which the accuracy of high-confidence beats is unknown.
 _UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal"}
+
+
+@dataclass(frozen=True)
+class ModelWarning:
+    """A warning about predictions.
+
+    Attributes:
+        code: one of ``CODES``.
+        text: one sentence.
+        severe: reported at once; other warnings are stored with the result only.
+    """
+
+    code: str
+    text: str
+    severe: bool = False
+
+    def as_json(self) -> dict[str, str]:
+        """Return ``code`` and ``text``."""
+        return {"code": self.code, "text": self.text}
 
 
 def refuse_synthetic(bundle: Bundle, recording: Recording, *, force: bool) -> None:

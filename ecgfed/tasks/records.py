@@ -11,7 +11,6 @@ from ecgfed.base.files import sha256
 from ecgfed.domain.record.leads import (
     LeadGroup,
     NoLeadError,
-    are_ecg,
     choose_lead,
     find_lead,
     lead_list,
@@ -154,12 +153,6 @@ def recording_digests(recording: Recording) -> list[str]:
     """Return sorted SHA-256 digests of a recording's files without the header: they identify it under any name."""
     files = [file for file in recording.files if file.suffix.casefold() != ".hea" and file.is_file()]
     return sorted(map(sha256, files))
-
-
-def no_ecg(recording: Recording) -> str:
-    """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
-    at = recording.leads.index(recording.lead)
-    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
 
 
 def seconds_of(moment: float | str, option: str, expected: str) -> float:

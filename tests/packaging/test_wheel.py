@@ -147,6 +147,8 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
         "rich",
         "rfc8785",
         "defusedxml",
+        "jinja2",
+        "markupsafe",
     }
     assert {"records", "train", "report", "detectors", "sign", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.record.leads import best_match, position_in, usual_name
+from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged
@@ -185,6 +185,12 @@ def _with_avr(signals: _Signals) -> _Signals:
         return signals
     (lead_i, lost_i), (lead_ii, lost_ii) = signals["I"], signals["II"]
     return {**signals, "aVR": (_MinusMean(lead_i, lead_ii), Spans.merged([*lost_i, *lost_ii]))}
+
+
+def no_ecg(recording: Recording) -> str:
+    """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
+    at = recording.leads.index(recording.lead)
+    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
 
 
 def missing_lead(recording: Recording, leads: tuple[str, ...]) -> list[Finding]:

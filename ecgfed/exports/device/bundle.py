@@ -19,8 +19,8 @@ from ecgfed.exports.device.graph import MAX_FILE_BYTES, Graph, check_graph, grap
 from ecgfed.exports.device.graph_metadata import metadata_of
 from ecgfed.exports.device.int8 import int8_variant
 from ecgfed.exports.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
-from ecgfed.exports.device.model_warnings import TrainingMetadata, read_training_metadata
 from ecgfed.exports.device.signatures import Signature, check_signature
+from ecgfed.exports.device.training_metadata import TrainingMetadata, read_training_metadata
 
 #: Suffix of graph files in a bundle.
 GRAPH = ".onnx"

@@ -1,50 +1,8 @@
-"""Warnings about predictions, each with a stable code and one sentence; and metadata about a model's training.
-
-A warning is not an error. Some depend on a bundle's training metadata (``trained_on`` of the manifest); if an older
-bundle lacks it, that is a warning too.
-"""
+"""Metadata about a model's training in the manifest of a bundle (``trained_on``); older bundles lack it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-#: All codes and their meanings; they are stable.
-CODES: dict[str, str] = {
-    "synthetic-model": "the model was trained on made-up patients; refused on other recordings unless forced",
-    "no-ecg": "the lead is no ECG by its name",
-    "other-lead": "another lead than those the model was trained on",
-    "modified-lead": "the trained lead with its electrodes elsewhere: II where MLII is wanted",
-    "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
-    "units": "the QRS is higher than any electrode gives",
-    "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
-    "no-signal": "beats have no signal around them and are unclassified",
-    "unusable-seconds": "stretches that cannot be used, with their seconds",
-    "resampled": "another sampling frequency than the model's",
-    "took-part": "the patient, or this very recording, took part in training",
-    "never-seen-classes": "classes the model was never shown, or this patient never had",
-    "far-beats": "beats that look like none the model was trained on",
-    "uncertain-beats": "beats whose class is not as sure as was asked for",
-    "unknown-training": "what the bundle does not say of its training, and nothing is warned of",
-}
-
-
-@dataclass(frozen=True)
-class ModelWarning:
-    """A warning about predictions.
-
-    Attributes:
-        code: one of ``CODES``.
-        text: one sentence.
-        severe: reported at once; other warnings are stored with the result only.
-    """
-
-    code: str
-    text: str
-    severe: bool = False
-
-    def as_json(self) -> dict[str, str]:
-        """Return ``code`` and ``text``."""
-        return {"code": self.code, "text": self.text}
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
-"""The content of a run's page, from its folder and its cohort. Imports torch only to measure the bytes sent."""
+"""The content of a run's page, from its folder and its cohort."""
 
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ecgfed.base.errors import EcgfedError, RunError, param
-from ecgfed.base.plugins import names_code
 from ecgfed.base.text import count_of
 from ecgfed.core.runs.document import RunDocument, read_document, typed
 from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
@@ -44,12 +43,15 @@ def name_of_run(path: Path) -> str:
     return path.resolve().name
 
 
-def run_parts(path: Path, cohort: Path | None) -> RunParts:
+def run_parts(
+    path: Path, cohort: Path | None, sent: Callable[[RunDocument, Lines], CommunicationCost | str]
+) -> RunParts:
     """Return the content of a run's page.
 
     Args:
         path: the run's folder.
         cohort: the folder of its cohort; None for the recorded one.
+        sent: returns the bytes that a run sent, or why they are unknown.
 
     Raises:
         RunError: the folder is not a run, or is damaged.
@@ -75,7 +77,7 @@ def run_parts(path: Path, cohort: Path | None) -> RunParts:
         tuple(_scored(evaluation, evaluations, what) for evaluation in evaluations),
         tuple(panels_of(lines, path / HISTORY)),
         _mixes(opened) if isinstance(opened, Cohort) else opened,
-        _sent(document, lines),
+        sent(document, lines),
         _seconds(timing, path / TIMING, progress.finished_rounds),
         _settings(document),
     )
@@ -273,39 +275,6 @@ def _mixes(cohort: Cohort) -> Mixes:
     counts = np.stack([cohort.class_counts(client, TRAIN) for client in clients])
     valid, test = (np.array([len(cohort.rows(client, part)) for client in clients]) for part in (VALID, TEST))
     return Mixes(tuple(client.id for client in clients), counts.astype(np.int64), valid, test)
-
-
-def _sent(document: RunDocument, lines: Lines) -> CommunicationCost | str:
-    """Return the bytes sent, or why they are unknown."""
-    if names_code(document.method):
-        return "its method is custom code, which is not run for a page"
-    try:
-        from ecgfed.core.federation.cost import round_bytes
-        from ecgfed.core.runs.run import open_run
-    except ImportError:
-        return "it is measured with torch, which is not installed (pip install 'ecgfed[train]')"
-    try:
-        run = open_run(document.path)
-        bytes_by_round = round_bytes(run.method, run.plan, len(document.clients))
-    except (EcgfedError, ValueError, RuntimeError) as error:
-        return f"it could not be measured ({error.reason if isinstance(error, EcgfedError) else error})"
-    numbers = sorted(bytes_by_round)
-    rows = [(f"Round {number:,}, one client", *bytes_by_round[number]) for number in numbers]
-    rows = [row for i, row in enumerate(rows) if i == 0 or row[1:] != rows[i - 1][1:]]
-    if len(rows) == 1:
-        rows = [("Each round, one client", *rows[0][1:])]
-    else:
-        rows = [(f"{row[0]}{', and from then on' if i else ''}", *row[1:]) for i, row in enumerate(rows)]
-    participants = [len(line["clients"]) if isinstance(line.get("clients"), list) else None for line in lines]
-    if not participants or None in participants:
-        return CommunicationCost(tuple(rows), None, None, False)
-    down = up = 0
-    for line, clients in zip(lines, participants, strict=True):
-        after = next((number for number in numbers if number >= line["round"]), numbers[-1])
-        down, up = down + (clients or 0) * bytes_by_round[after][0], up + (clients or 0) * bytes_by_round[after][1]
-    bytes_after_first = {bytes_by_round[number] for number in numbers[1:]}
-    all_clients = document.plan.get("clients_per_round") is None
-    return CommunicationCost(tuple(rows), down, up, len(bytes_after_first) > 1 or (len(rows) > 1 and not all_clients))
 
 
 def _seconds(timing: Lines, where: Path, finished_rounds: int) -> tuple[tuple[str, str | None], ...]:

@@ -8,10 +8,9 @@ from ecgfed.domain.events.beats import merged
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.rhythm import FAST_PER_MIN
 from ecgfed.domain.record.recording import Annotation
-from ecgfed.domain.signal.findings import Finding, missing_lead, record_findings
+from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
+from ecgfed.reports.drawing import Reading, unusable_parts
 from ecgfed.reports.markup import clock
-from ecgfed.tasks.records import no_ecg
-from ecgfed.tasks.report_parts import Reading, unusable_parts
 
 #: From this share on, unusable seconds or beats are a warning.
 _MUCH = 0.01

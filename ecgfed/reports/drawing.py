@@ -14,11 +14,11 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
+from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
-from ecgfed.tasks.report_labels import Labelled, Second
-from ecgfed.tasks.report_signal import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
-from ecgfed.tasks.report_strips import STRIP_S, SelectedStrip, Span, around, busiest_starts, rate_in, select_strips
+from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
+from ecgfed.reports.strip_selection import STRIP_S, SelectedStrip, Span, around, busiest_starts, rate_in, select_strips
 
 #: Columns of the timeline at most, and bytes of their strips at most.
 _MOST_BINS, _MOST_BYTES = 300, 6_500_000

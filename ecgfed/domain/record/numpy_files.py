@@ -23,7 +23,9 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    may_hold_sentinels,
     parse_units,
+    sentinels_to_nan,
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
@@ -262,7 +264,8 @@ def open_npy(
     """Open a ``.npy`` file of at least ``min_samples`` samples a lead, to be read by blocks.
 
     Returns:
-        None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
+        None where it has to be read whole: a short one, values so far apart that ``check_size`` has to look at all, or
+            numbers that may stand for missing samples.
 
     Raises:
         RecordError: as ``read_numpy``.
@@ -337,18 +340,27 @@ class _Numbers:
 
 
 def _plausible(block: _Numbers, leads: int) -> bool:
-    """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
-    low, high, integers = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
+    """Say whether ``check_size`` and ``sentinels_to_nan`` would leave every lead as it is, by a look at each block."""
+    ends, integers = [], np.ones(leads, np.bool_)
     for start, stop in spans(block.samples, _CHECKED):
         signals = block(start, stop, range(leads))
         if np.isinf(signals).any():
             return False
         is_sample = ~np.isnan(signals)
-        low = np.minimum(low, np.min(signals, axis=1, where=is_sample, initial=np.inf))
-        high = np.maximum(high, np.max(signals, axis=1, where=is_sample, initial=-np.inf))
+        low = np.min(signals, axis=1, where=is_sample, initial=np.inf)
+        high = np.max(signals, axis=1, where=is_sample, initial=-np.inf)
+        next_low = np.min(signals, axis=1, where=is_sample & (signals > low[:, None]), initial=np.inf)
+        next_high = np.max(signals, axis=1, where=is_sample & (signals < high[:, None]), initial=-np.inf)
+        ends.append(np.stack([low, high, next_low, next_high], axis=1))
         integers &= ((signals == np.rint(signals)) | ~is_sample).all(axis=1)
-    reach = np.where(high >= low, high - low, 0.0)
-    return bool((reach <= MAX_SPREAD_MV).all() and not (integers & (reach >= STEPS_MV)).any())
+    for of_lead, whole in zip(np.concatenate(ends, axis=1), integers, strict=True):
+        values = np.unique(of_lead[np.isfinite(of_lead)])
+        reach = float(values[-1] - values[0]) if len(values) else 0.0
+        if reach > MAX_SPREAD_MV or (whole and reach >= STEPS_MV):
+            return False
+        if may_hold_sentinels(values, np.rint(values / block.scale.mv + block.scale.zero)):
+            return False
+    return True
 
 
 def read_numpy(
@@ -373,9 +385,11 @@ def read_numpy(
     contents = _read_npz(path) if is_npz(path) else _read_npy(path)
     selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
     scale = selection.scale
-    with np.errstate(over="ignore", invalid="ignore"):
-        signals = (contents.signals[selection.rows].astype(np.float64) - scale.zero) * scale.mv
     names = tuple(selection.names[row] for row in selection.rows)
+    numbers = contents.signals[selection.rows].astype(np.float64)
+    notes = sentinels_to_nan(numbers, names)
+    with np.errstate(over="ignore", invalid="ignore"):
+        signals = (numbers - scale.zero) * scale.mv
     check_size(signals, names, path)
     return Recording(
         name_without_suffix(path),
@@ -388,4 +402,5 @@ def read_numpy(
         files=(path,),
         skipped=selection.skipped,
         requested_as=selection.requested_as,
+        notes=notes,
     )

@@ -63,7 +63,7 @@ def _candidates(ectopy: Ectopy) -> str:
 def rates_text(rates: Rates) -> str | None:
     """Return the mean, lowest and highest heart rate, and which of these is not confirmed."""
     if rates.mean is None:
-        return None
+        return f"not confirmed: possibly {possible}" if (possible := possible_rates(rates)) else None
     mean = f"{rates.mean:.0f}/min"
     parts = []
     if rates.lowest is not None and rates.highest is not None:

@@ -21,6 +21,9 @@ from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 
+#: A step above so many microvolt is coarse for an ECG, of which P waves and ST changes are a tenth of a millivolt.
+_COARSE_UV = 10.0
+
 
 @renamed_fields("0.3", "0.5", left_out="skipped")
 @dataclass(frozen=True, repr=False)
@@ -37,7 +40,7 @@ class Conversion:
         skipped: channels that were not written, each with the reason.
         files: the files.
         removed: with ``anonymize``: names and counts of the removed fields; otherwise None.
-        notes: notes of the file reader; empty with ``anonymize``.
+        notes: notes of the file reader, none with ``anonymize``, and leads written in steps of more than 10 µV.
         excluded: JSON-ready: numbers of channels and annotations read, used, and excluded by reason.
     """
 
@@ -185,6 +188,13 @@ def _write_record(
     report_exclusions(excluded[1:], progress)  # channels have warnings of their own
     for channel in recording.skipped:
         progress.warn(f"left out: {channel}")
+    coarse = tuple(
+        f"lead {lead.name} is written in steps of {lead.step_uv:g} µV: its values lie far apart, outliers among them"
+        for lead in written
+        if lead.step_uv > _COARSE_UV
+    )
+    for note in coarse:
+        progress.warn(note)
     if annotation is None:
         progress.warn(spelled(f"no annotation beside it: name one with {param('annotator')}"))
     return Conversion(
@@ -196,7 +206,7 @@ def _write_record(
         None if annotation is None else len(annotation.sample),
         recording.skipped,
         tuple(targets),
-        notes=recording.notes,
+        notes=(*recording.notes, *coarse),
         excluded=excluded_as_json(excluded),
     )
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import check_free
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import open_every_lead
@@ -139,7 +139,9 @@ def _opened(
 ) -> Bundle | None:
     """Return the bundle; None for a report on a file's labels alone."""
     if bundle is None and patient is not None:
-        raise OptionError("--patient", "without --bundle", "the bundle that holds this patient's model")
+        raise OptionError(
+            "patient", f"without {param('bundle')}", "the bundle that holds this patient's model", code="missing"
+        )
     if bundle is None and labels is not None:
         return None
     opened = opened_bundle(bundle, trusted)

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of
-from ecgfed.domain.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, parse_units
+from ecgfed.domain.record.checks import (
+    MILLIVOLT,
+    Scale,
+    check_fs,
+    check_samples,
+    check_size,
+    parse_units,
+    sentinels_to_nan,
+)
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.domain.record.recording import ReadOptions, Recording
@@ -263,11 +271,12 @@ def read_csv(
         else:
             scales[column.number] = _scale(column, how, path)
     read = [column for column in present if column.number in scales]
+    lead_names = tuple(column.name for column in read)
     signals = table.numbers([column.number for column in read])
+    notes = sentinels_to_nan(signals, lead_names)
     for row, column in zip(signals, read, strict=True):
         row -= scales[column.number].zero
         row *= scales[column.number].mv
-    lead_names = tuple(column.name for column in read)
     check_size(signals, lead_names, path)
     return Recording(
         name_without_suffix(path),
@@ -280,4 +289,5 @@ def read_csv(
         files=(path,),
         skipped=tuple(skipped),
         requested_as=requested_alias(leads, chosen.name),
+        notes=notes,
     )

@@ -23,7 +23,9 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    may_hold_sentinels,
     parse_units,
+    sentinels_to_nan,
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
@@ -317,13 +319,15 @@ class _Numbers:
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``."""
+        return self.scale.to_mv(self.numbers(start, stop, rows))
+
+    def numbers(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[Any]:
+        """Return the stored numbers of a block."""
         width = self.npy.width
         if width > 1:
             numbers = self._segment(start * width, (stop - start) * width).reshape(-1, width).T
-            raw = numbers[[self.rows[row] for row in rows]]
-        else:
-            raw = np.stack([self._segment(self.rows[row] * self.npy.samples + start, stop - start) for row in rows])
-        return self.scale.to_mv(raw)
+            return numbers[[self.rows[row] for row in rows]]
+        return np.stack([self._segment(self.rows[row] * self.npy.samples + start, stop - start) for row in rows])
 
     def _segment(self, first: int, count: int) -> NDArray[Any]:
         dtype = self.npy.contents.signals.dtype
@@ -334,18 +338,27 @@ class _Numbers:
 
 
 def _plausible(block: _Numbers, samples: int, leads: int) -> bool:
-    """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
-    low, high, integers = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
+    """Say whether ``check_size`` and ``sentinels_to_nan`` would leave every lead as it is, by a look at each block."""
+    ends, integers = [], np.ones(leads, np.bool_)
     for start, stop in spans(samples, _CHECKED):
         signals = block(start, stop, range(leads))
         if np.isinf(signals).any():
             return False
         is_sample = ~np.isnan(signals)
-        low = np.minimum(low, np.min(signals, axis=1, where=is_sample, initial=np.inf))
-        high = np.maximum(high, np.max(signals, axis=1, where=is_sample, initial=-np.inf))
+        low = np.min(signals, axis=1, where=is_sample, initial=np.inf)
+        high = np.max(signals, axis=1, where=is_sample, initial=-np.inf)
+        next_low = np.min(signals, axis=1, where=is_sample & (signals > low[:, None]), initial=np.inf)
+        next_high = np.max(signals, axis=1, where=is_sample & (signals < high[:, None]), initial=-np.inf)
+        ends.append(np.stack([low, high, next_low, next_high], axis=1))
         integers &= ((signals == np.rint(signals)) | ~is_sample).all(axis=1)
-    reach = np.where(high >= low, high - low, 0.0)
-    return bool((reach <= MAX_SPREAD_MV).all() and not (integers & (reach >= STEPS_MV)).any())
+    for of_lead, whole in zip(np.concatenate(ends, axis=1), integers, strict=True):
+        values = np.unique(of_lead[np.isfinite(of_lead)])
+        reach = float(values[-1] - values[0]) if len(values) else 0.0
+        if reach > MAX_SPREAD_MV or (whole and reach >= STEPS_MV):
+            return False
+        if may_hold_sentinels(values, np.rint(values / block.scale.mv + block.scale.zero)):
+            return False
+    return True
 
 
 def read_numpy(
@@ -371,15 +384,17 @@ def read_numpy(
     contents = _read_npz(path) if npy is None else npy.contents
     selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
     names, rows = tuple(selection.names[row] for row in selection.rows), tuple(range(len(selection.rows)))
+    block = None if npy is None else _Numbers(path, npy, tuple(selection.rows), selection.scale)
     source: NDArray[np.float64] | LazySignals
-    if npy is None:
-        source = selection.scale.to_mv(contents.signals[selection.rows])
-        check_size(source, names, path)
+    notes: tuple[str, ...] = ()
+    if block is not None and _plausible(block, block.npy.samples, len(names)):
+        source = LazySignals(block.npy.samples, block, rows)
     else:
-        block = _Numbers(path, npy, tuple(selection.rows), selection.scale)
-        if not _plausible(block, npy.samples, len(names)):
-            check_size(block(0, npy.samples, rows), names, path)
-        source = LazySignals(npy.samples, block, rows)
+        stored = contents.signals[selection.rows] if block is None else block.numbers(0, block.npy.samples, rows)
+        numbers = stored.astype(np.float64)
+        notes = sentinels_to_nan(numbers, names)
+        source = selection.scale.to_mv(numbers)
+        check_size(source, names, path)
     return Recording(
         name_without_suffix(path),
         path,
@@ -391,4 +406,5 @@ def read_numpy(
         files=(path,),
         skipped=selection.skipped,
         requested_as=selection.requested_as,
+        notes=notes,
     )

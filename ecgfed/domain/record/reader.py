@@ -8,7 +8,7 @@ from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.safe_io import name_problem
 from ecgfed.domain.record.aecg_files import aecg_comments, read_aecg
-from ecgfed.domain.record.annotations import read_csv_annotation
+from ecgfed.domain.record.annotations import before_end, read_csv_annotation
 from ecgfed.domain.record.checks import check_heart_rate
 from ecgfed.domain.record.csv_files import read_csv
 from ecgfed.domain.record.dicom_files import dicom_comments, read_dicom
@@ -291,7 +291,9 @@ def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -
     if not isinstance(recording, Recording):
         recording = read_recording(recording)
     with named_errors(recording.path):
-        file, samples = annotation_file(recording.path, annotator), recording.samples
+        file = annotation_file(recording.path, annotator)
+        repaired = any(note.startswith("repaired") for note in recording.notes)
+        samples = None if repaired else recording.samples  # the annotation is of all that was recorded
         if file == recording.path:
             annotation = read_edf_annotation(file, recording.fs_hz, samples=samples)
         elif file.suffix.casefold() in _TABLES:
@@ -299,5 +301,7 @@ def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -
         else:
             counted_hz = _frames_hz(recording)
             annotation = read_annotation_file(file, fs_hz=recording.fs_hz, counted_hz=counted_hz, samples=samples)
+    if repaired:
+        annotation = before_end(annotation, recording.samples)
     check_heart_rate(annotation.beats().sample, recording.fs_hz, file)
     return annotation

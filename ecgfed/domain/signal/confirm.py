@@ -47,6 +47,10 @@ NOTHING = -TRUST_LIMIT
 #: of the way it goes in the beats around; where it stirs by less than that share, no wave in it is a beat, whatever its
 #: odds: noise of a stopped heart. Noise above the last share of a QRS complex would hide one of a tenth of its height.
 LONG_S, MOVES, STIRS, HIDES = 2.0, 0.6, 0.3, 0.05
+#: Small waves in the middle of each interval, between these shares of it, may be every second QRS complex (electrical
+#: alternans): where the median of the highest log odds there, over ``USUAL_OF`` intervals around, is above this. So it
+#: is in 35 of 110,000 intervals of MIT-BIH and in none of twelve SVDB records.
+MIDDLE, MIDDLE_ODDS = (0.4, 0.6), -3.25
 #: How much of a recording is read at once.
 _BLOCK_S = 600.0
 
@@ -109,7 +113,7 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
     with ThreadPoolExecutor(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
     sure, doubted = _sure(peaks, leads, paced)
-    confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
+    confirmed = ~_waves_inside(peaks, leads) & ~_waves_in_the_middle(peaks, leads[0]) & sure[:-1] & sure[1:]
     for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
     took_part = set(ecg_alone(recording).leads)
@@ -160,6 +164,14 @@ def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
     return doubtful
 
 
+def _waves_in_the_middle(peaks: Ints, lead: _Odds) -> Mask:
+    """Say in which intervals every second QRS complex may be missing: all around hold a small wave in their middle."""
+    rr = np.diff(peaks)
+    start, stop = (peaks[:-1] + np.rint(share * rr).astype(np.int64) for share in MIDDLE)
+    odds = np.maximum(lead.highest(start, stop)[0], NOTHING)
+    return np.asarray(_usual(odds, USUAL_OF) > MIDDLE_ODDS)
+
+
 def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
     """Say which beats are sure, and which are doubted."""
     fs_hz = leads[0].fs_hz
@@ -189,7 +201,7 @@ def _interpolated(peaks: Ints) -> Mask:
     return between
 
 
-def _usual(rr: Ints, of: int) -> Floats:
+def _usual(rr: Ints | Floats, of: int) -> Floats:
     """Return the median of each interval and of so many around it."""
     around = np.lib.stride_tricks.sliding_window_view(np.pad(rr, of // 2, mode="edge"), of + 1)
     return np.asarray(np.median(around, axis=1))

@@ -16,7 +16,7 @@ from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_n
 from ecgfed.domain.record.recording import Annotation, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged
-from ecgfed.domain.signal.pacing import Pacing, detect_pacing
+from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.quality import runs
 from ecgfed.domain.signal.size import lead_size, size_text, too_large
 from ecgfed.domain.signal.spans import Spans
@@ -41,6 +41,8 @@ STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
 EINTHOVEN_REST = 0.2
 #: Fewer beats say nothing of a whole record.
 MIN_BEATS = 5
+#: Rectangular pulses are reported above this share of the detected waves.
+CALIBRATION_SHARE = 0.2
 _PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
 #: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
 _DENIED = re.compile(
@@ -73,7 +75,7 @@ class Finding:
 
     Attributes:
         kind: ``file`` (how it was read), ``annotation``, ``missing-lead``, ``no-ecg``, ``units``, ``no-beats``,
-            ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``, ``limb-leads``,
+            ``calibration``, ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``, ``limb-leads``,
             ``arm-electrodes`` or ``paced``.
         lead: the lead it concerns, or None for the whole recording.
         text: one sentence.
@@ -131,7 +133,7 @@ def record_findings(
     lost = signals[recording.lead][1]
     names = _usual_names(recording.leads)
     signals = {usual: signals[name] for usual, name in names.items()}
-    findings = units + _rate(recording, peaks, lost)
+    findings = units + _calibration(recording, peaks) + _rate(recording, peaks, lost)
     # a pacing spike is steeper than any QRS: 104's; so is a QRS itself by a header of too high a frequency
     if not paced or paced[0].evidence["from"] == "signal":
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
@@ -227,6 +229,17 @@ def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | 
     before = _spans(bad).before(peaks)
     interval = np.diff(peaks)[before[1:] == before[:-1]]
     return float(60.0 * fs_hz / np.median(interval)) if len(interval) else None
+
+
+def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding]:
+    pulses = int(calibration_pulses(recording, peaks).sum())
+    if pulses < MIN_BEATS or pulses <= CALIBRATION_SHARE * len(peaks):
+        return []
+    text = (
+        f"{pulses:,} of {len(peaks):,} detected waves are rectangular pulses, as of a calibration: no heartbeats. "
+        "Rates and counts that include them mean nothing."
+    )
+    return [Finding("calibration", recording.lead, text, {"pulses": pulses})]
 
 
 def _no_beats(recording: Recording, beats: int) -> Finding:

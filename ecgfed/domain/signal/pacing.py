@@ -34,7 +34,7 @@ EPISODE_CLEAR = 10
 #: An episode bridges so many beats that are not paced, and in a paced record holds no fewer paced ones.
 EPISODE_BRIDGED, EPISODE_LEAST = 3, 3
 #: A rectangular pulse: so large a share of a window's samples lies within this share of its height from the lowest or
-#: the highest, and at least so much at each.
+#: the highest, and at least so much at each. Of 155,337 beats of MIT-BIH and 20 SVDB records, one is like that.
 LEVEL, AT_LEVELS, AT_EACH = 0.1, 0.93, 0.1
 #: Beats read at once lie in one such stretch; a longer one is read in parts.
 _STRETCH_S = 300.0
@@ -181,11 +181,8 @@ def rectangular(windows_mv: Floats) -> Mask:
     low, high = windows_mv.min(axis=2, keepdims=True), windows_mv.max(axis=2, keepdims=True)
     at_low = (windows_mv <= low + LEVEL * (high - low)).mean(axis=2)
     at_high = (windows_mv >= high - LEVEL * (high - low)).mean(axis=2)
-    return (
-        np.asarray((high - low)[:, :, 0] >= LEAST_MV)
-        & (at_low + at_high >= AT_LEVELS)
-        & (np.minimum(at_low, at_high) >= AT_EACH)
-    )
+    large, flat = (high - low)[:, :, 0] >= LEAST_MV, at_low + at_high >= AT_LEVELS
+    return np.asarray(large & flat & (np.minimum(at_low, at_high) >= AT_EACH), np.bool_)
 
 
 def calibration_pulses(recording: AnyRecording, r_samples: Ints) -> Mask:

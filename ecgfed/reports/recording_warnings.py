@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from ecgfed import __version__
 from ecgfed.base.text import count_of
-from ecgfed.domain.events.beats import merged
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.rhythm import FAST_PER_MIN
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
-from ecgfed.reports.drawing import Reading, unusable_parts
+from ecgfed.reports.drawing import Reading
 from ecgfed.reports.markup import clock
 
 #: From this share on, unusable seconds or beats are a warning.
@@ -110,13 +111,15 @@ def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str
 def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
     """Warn of the unusable share of the lead and the uncounted beats, where either exceeds ``_MUCH``."""
     lead = reading.quality[reading.recording.lead]
-    lost_samples = sum(
-        stop - start for start, stop in merged(unusable_parts(reading.recording, lead, reading.labelled))
-    )
+    lost_samples = int(np.diff(reading.beats.unusable, axis=1).sum())
     lost_s, lost = lost_samples / lead.fs_hz, reading.events.total - reading.events.counted
     share = lost_s * lead.fs_hz / lead.samples
     if share < _MUCH and lost <= _MUCH * reading.events.total:
         return []
+    if lost_samples >= lead.samples:
+        reasons = ", ".join(lead.seconds()) or "no beat can be told"
+        text = f"Nothing of {reading.recording.lead} can be used ({reasons}): no heartbeat can be told from it."
+        return [("left-out", text)]
     beats = (
         f"{lost:,} of {reading.events.total:,} beats lie there and are in no count" if lost else "no beat lies there"
     )

@@ -169,13 +169,14 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         advice = f"they are unclassified ({UNCLASSIFIED}); choose another {param('leads')}, or see 'ecgfed inspect'"
         yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)
     if bad := quality.seconds():
-        reasons = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
+        reasons = ", ".join(f"{reason} {_seconds(total)}" for reason, total in bad.items())
         poor, lost_s = (
             int((predictions.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
             recording.duration_s - quality.usable_s,
         )
-        windows = f"The windows of {count_of(poor, 'beat')} reach into stretches of poor quality ({reasons})"
-        text = f"{windows}: {lost_s:.1f} of {recording.duration_s:.1f} s cannot be used; see 'ecgfed inspect'."
+        windows = f"The windows of {count_of(poor, 'beat')} reach" if poor else "No beat's window reaches"
+        lost = f"{_seconds(lost_s).removesuffix(' s')} of {recording.duration_s:.1f} s cannot be used"
+        text = f"{windows} into stretches of poor quality ({reasons}): {lost}; see 'ecgfed inspect'."
         yield ModelWarning("unusable-seconds", text)
     if recording.fs_hz != FS_HZ:
         text = f"The recording has {recording.fs_hz:g} Hz and was resampled to {FS_HZ:g} Hz, the model's."
@@ -312,3 +313,8 @@ def _metadata_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
     elif metadata.recordings is None and not metadata.synthetic:
         text = "It is unknown whether this recording took part in training: the bundle holds no digests of recordings."
         yield ModelWarning("unknown-training", text)
+
+
+def _seconds(seconds: float) -> str:
+    """Return a length that is never rounded to nothing."""
+    return f"{seconds:.1f} s" if seconds >= 0.05 else "less than 0.1 s"

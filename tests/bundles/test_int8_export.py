@@ -139,7 +139,7 @@ def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkey
     assert form["chain"] is None
     assert "certainty" not in form
     assert form["reason"] == "gives 0.0% of the same labels, at least 99.0% is asked for"
-    with pytest.raises(BundleError, match=r"refused the int8 form of patient 'p2': gives .* leave --int8 out"):
+    with pytest.raises(BundleError, match=r"refused the int8 form of patient 'p2': gives .* leave int8 out"):
         bundle.classifier("p2", int8=True)
     assert bundle.classifier("p2").classes == bundle.classes
 

@@ -7,6 +7,7 @@ import pytest
 import wfdb
 from conftest import write_record
 from numpy.typing import NDArray
+from refusals import refuses
 
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.record.reader import open_recording, read_recording
@@ -86,17 +87,17 @@ def test_a_wrong_checksum_and_a_file_cut_short_are_found_when_it_is_opened(tmp_p
     data = bytearray(record.with_suffix(".dat").read_bytes())
     data[3000] ^= 1
     record.with_suffix(".dat").write_bytes(data)
-    with pytest.raises(RecordError, match="checksum of lead"):
+    with refuses(RecordError, "invalid-record"):
         open_recording(record, every_lead=True, min_samples=1000)
     record.with_suffix(".dat").write_bytes(data[:3000])
-    with pytest.raises(RecordError, match="cut short at"):
+    with refuses(RecordError, "invalid-record", "repair"):
         open_recording(record, min_samples=1000)
 
 
 def test_a_file_that_shrinks_after_it_was_opened_is_named(tmp_path: Path) -> None:
     opened = open_recording(written(tmp_path, "16", 1), min_samples=1000)
     (tmp_path / "r.dat").write_bytes(b"\0\0" * 100)
-    with pytest.raises(RecordError, match=r"r\.dat: has become shorter"):
+    with refuses(RecordError, "invalid-record"):
         opened.read(0, 500)
 
 

@@ -8,6 +8,7 @@ import pytest
 import wfdb
 from conftest import synthetic_signal
 from record_files import edf_bytes, write_212
+from refusals import refuses
 
 import ecgfed
 from ecgfed.base.errors import RecordError
@@ -142,7 +143,7 @@ def test_by_blocks_a_pressure_is_left_out_for_its_unit(tmp_path: Path, kind: str
     assert long.is_lazy
     assert (long.leads, long.skipped) == (("MLII",), ("ART: no voltage", "x: no voltage"))
     assert held(long) == held(read_recording(path, every_lead=True, how=how))
-    with pytest.raises(RecordError, match="lead ART is in 'mmHg'"):
+    with refuses(RecordError, "invalid-record"):
         open_recording(path, ("ART",), every_lead=True, how=how, min_samples=1000)
 
 
@@ -169,7 +170,7 @@ def test_two_leads_of_one_name_in_every_format(tmp_path: Path, kind: str) -> Non
         np.testing.assert_allclose(read.signal_mv, (np.array(RAMP[row]) - 1024) / 200, atol=1e-9)
     every = read_recording(path, every_lead=True, how=how)
     assert (every.lead, every.leads) == ("ECG (1)", ("ECG (1)", "ECG (2)", "V1"))
-    with pytest.raises(RecordError, match="has 2 leads ECG"):
+    with refuses(RecordError, "unknown-lead", "leads"):
         read_recording(path, ("ECG",), how=how)
 
 
@@ -195,7 +196,7 @@ def test_a_pressure_in_a_segment_is_passed_by(tmp_path: Path) -> None:
     read = read_recording(tmp_path / "r", every_lead=True)
     assert (read.leads, read.skipped) == (("II", "V"), ("ABP: no ECG",))
     assert read_recording(tmp_path / "r", every_lead=True, include_non_ecg=True).leads == ("II", "V")
-    with pytest.raises(RecordError, match="lead ABP is in 'mmHg'"):
+    with refuses(RecordError, "invalid-record"):
         read_recording(tmp_path / "r", ("ABP",))
 
 

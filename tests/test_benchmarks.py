@@ -107,7 +107,9 @@ def test_results_name_their_command_and_no_folder_and_no_date(
     common.save(given, {"rows": [{"T_g": 0.5}]})
     text = given.results.read_text()
     command = "python benchmarks/grp_fed/run.py --passes 60 --seeds 0 1 --local-steps 4 --no-checkpoint"
-    assert json.loads(text) == {"command": command, "rows": [{"T_g": 0.5}]}
+    stored = json.loads(text)
+    assert stored.pop("environment") == common.environment()
+    assert stored == {"command": command, "rows": [{"T_g": 0.5}]}
     given.results = tmp_path / "two.json"
     common.save(given, {"rows": [{"T_g": 0.5}]})
     assert given.results.read_text() == text

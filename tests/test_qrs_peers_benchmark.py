@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -19,27 +19,6 @@ RESULTS = json.loads((BENCHMARKS / "qrs" / "peers.json").read_text())
 @pytest.fixture
 def peers() -> ModuleType:
     return load_script(SCRIPT)
-
-
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The worker with a stand-in for each package: beats are the samples above 0.5."""
-
-    def beats(signal: np.ndarray, **_: object) -> np.ndarray:
-        return np.flatnonzero(signal > 0.5)
-
-    def same(signal: np.ndarray, **_: object) -> np.ndarray:
-        return signal
-
-    def fails(signal: np.ndarray, fs_hz: int, **_: object) -> dict[str, np.ndarray]:
-        raise IndexError(f"no peak in {len(signal)} samples at {fs_hz} Hz")
-
-    ecg = SimpleNamespace(clean=same, find_peaks=beats)
-    physiokit = SimpleNamespace(ecg=ecg, signal=SimpleNamespace(normalize_signal=same))
-    utils = SimpleNamespace(_preproc=SimpleNamespace(preprocess_single_lead_signal=fails))
-    for name, module in {"physiokit": physiokit, "torch_ecg": SimpleNamespace(), "torch_ecg.utils": utils}.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    return load_script(SCRIPT.with_name("peers_worker.py"))
 
 
 def a_python(folder: Path, says: str) -> None:
@@ -63,22 +42,6 @@ def test_an_environment_without_the_peers_is_refused(peers: ModuleType, tmp_path
     a_python(tmp_path, says)
     with pytest.raises(OptionError, match=found):
         peers.environment(tmp_path)
-
-
-def test_pieces_lose_no_beat_and_count_from_the_start(worker: ModuleType) -> None:
-    for samples, at in ((5_000, [10, 1_999, 2_000, 4_500, 4_999]), (1_500, [3, 1_400]), (4_000, [0, 3_999])):
-        signal = np.zeros(samples)
-        signal[at] = 1
-        assert worker.physiokit_in_pieces(signal, 100.0).tolist() == at  # pieces of 2,000 samples
-
-
-def test_a_peer_that_fails_has_found_nothing_and_it_is_said(
-    worker: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    worker.run("torch_ecg-ssf", {"100": (np.zeros(9_000), 360.0)}, tmp_path / "ssf")
-    assert "torch_ecg-ssf 100: IndexError: no peak in 9000 samples at 360 Hz" in capsys.readouterr().err
-    with np.load(tmp_path / "ssf" / "100.npz") as stored:
-        assert stored["peaks"].tolist() == []
 
 
 def test_scores_by_hand(peers: ModuleType, mitdb: Path) -> None:

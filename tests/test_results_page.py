@@ -75,27 +75,6 @@ def results_table1() -> ModuleType:
     return load_script(ROOT / "benchmarks" / "results_table1.py")
 
 
-def test_table_1_says_the_papers_values_and_what_is_not_finished(results_table1: ModuleType) -> None:
-    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
-    scores = dict.fromkeys(results_table1.SCORES, 0.5)
-    runs = [{"scores": scores, "scores_truth": scores, "personal_f1": {"worst_decile": 0.25}}] * 2
-    row = run.ROWS["GRP-FED"]
-    known = {"name": "GRP-FED", "trial": 0, "settings": {}, "paper": row.paper, "of": 3, **run.spread(runs)}
-    found = {"passes": [known], "printed": [{"name": "FedAvg, printed", "of": 3, "seeds": 3, "stopped": ["a", "b"]}]}
-    found["unfinished"] = list(run.unfinished(found))
-    assert "equal work: AFL; q-FFL; pFedMe; GRP-FED" in found["unfinished"]
-    assert found["unfinished"][0].startswith("equal passes: Local; ")
-    assert found["unfinished"][0].endswith("; GRP-FED; FedGate"), "two seeds of three"
-    assert found["unfinished"][-3] == "as printed: GRP-FED, printed, bounded losses"
-    assert found["unfinished"][-2].startswith("60 passes: Local; ")
-    assert found["unfinished"][-1] == "the work of 60 passes: AFL; q-FFL; pFedMe; GRP-FED"
-    lines = results_table1.table1(found)
-    half = "0.500 ± 0.000"
-    cells = f"{half} (0.569) | {half} (0.864) | {half} (0.424) | {half} (0.553; 0.569) | 0.250 ± 0.000 |"
-    assert any(line.startswith(f"| GRP-FED | 2 | {cells}") for line in lines), "2 x .864 x .424 / (.864 + .424) = .569"
-    assert "| FedAvg, printed | 3 |  |  |  |  | 2 |" in lines
-
-
 def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
     scores = dict.fromkeys(results_table1.SCORES, 0.5)

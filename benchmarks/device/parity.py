@@ -23,7 +23,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, save, script, table
+from common import ROOT, benchmark, option, save, table
 from forms import logits_of, test_rows
 
 import ecgfed
@@ -150,13 +150,8 @@ def table_of(results: dict[str, Any]) -> str:
     return "\n".join([*table(columns, lines), "", ran])
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Measure, and write results and table."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--cohort", type=Path, required=True, help="the cohort whose test beats are asked about")
-    options.add_argument("--bundle", type=Path, required=True, help="a bundle with those patients")
-    options.add_argument("--results", type=Path, default=Path(__file__).with_name("parity.json"))
-    given = options.parse_args()
     bundle, cohort = ecgfed.open_bundle(given.bundle), ecgfed.open_cohort(given.cohort)
     if not bundle.patients:
         raise OptionError("--bundle", f"{given.bundle} has no patients", "one with their models")
@@ -166,4 +161,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--cohort", type=Path, required=True, help="the cohort whose test beats are asked about"),
+        option("--bundle", type=Path, required=True, help="a bundle with those patients"),
+        option("--results", type=Path, default=Path(__file__).with_name("parity.json")),
+        standard=False,
+    )

@@ -42,7 +42,7 @@ def risk(number: int) -> tuple[Way, ...]:
     return (("risk_coverage", number, "error"),)
 
 
-WHATS = {
+NOT_BEATS = {
     "white noise": "white noise",
     "pink noise": "pink noise",
     "sine": "sine",
@@ -61,7 +61,7 @@ TABLES: dict[str, tuple[Way, ...]] = {
         for number, text in enumerate(("95%", "98%", "99%", "99.5%"))
     },
     **{f"| {share}% | {{4}} |": risk(number) for number, share in enumerate((100, 99, 98, 95, 90, 80))},
-    **{f"| {text} | {{0}} | {{3}} | {{0%}} | {{0%}} |": not_beats(what) for text, what in WHATS.items()},
+    **{f"| {text} | {{0}} | {{3}} | {{0%}} | {{0%}} |": not_beats(what) for text, what in NOT_BEATS.items()},
 }
 
 

@@ -28,6 +28,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import benchmark, option
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from data import PACED, Beats, Sample, Source, samples
 from synthetic import LOW_PASS_HZ, Kind
@@ -294,17 +296,18 @@ def learn(data: Path, work: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return results, {"bands": stored}
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Train, test, write."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--data", type=Path, required=True)
-    arguments.add_argument("--work", type=Path, required=True)
-    arguments.add_argument("--results", type=Path, default=HERE / "results.json")
-    given = arguments.parse_args()
     results, weights = learn(given.data, given.work)
     write_json(WEIGHTS, weights)
     write_json(given.results, results)
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(
+        main,
+        option("--data", type=Path, required=True),
+        option("--work", type=Path, required=True),
+        option("--results", type=Path, default=HERE / "results.json"),
+        standard=False,
+    )

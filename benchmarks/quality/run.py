@@ -32,7 +32,7 @@ from scipy.stats import kurtosis
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import PACED, save, script
+from common import PACED, benchmark, option, save
 
 from ecgfed import Recording, read_annotation
 from ecgfed.base.errors import RecordError
@@ -291,11 +291,7 @@ def damage(recordings: list[Recording], quality: dict[str, LeadQuality]) -> dict
     return rows
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--source", type=Path, required=True, help="folder with the 48 MIT-BIH records")
-    arguments.add_argument("--results", type=Path, default=Path(__file__).with_name("results.json"))
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     names = sorted(path.stem for path in given.source.glob("*.hea"))
     result: dict[str, Any] = {"records": {}, "inverted": {"as_recorded": {}, "turned_over": {}}, "pacing": {}}
     recordings, marks, quality = [], [], {}
@@ -330,4 +326,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--source", type=Path, required=True, help="folder with the 48 MIT-BIH records"),
+        option("--results", type=Path, default=Path(__file__).with_name("results.json")),
+        standard=False,
+    )

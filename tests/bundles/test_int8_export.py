@@ -176,7 +176,7 @@ def test_judgement_by_hand() -> None:
 
 
 @pytest.mark.usefixtures("quick_finetuning")
-@pytest.mark.parametrize("personal", ["kernel", "gated", "head", "probe", "partway"])
+@pytest.mark.parametrize("personal", ["kernel", "gated", "head", "probe"])
 def test_personal_answers(fedavg_run: Path, tmp_path: Path, personal: str) -> None:
     """The extractor becomes int8; a kernel machine and a gate stay float."""
     bundle = _export(fedavg_run, tmp_path / "bundle", personal=personal)

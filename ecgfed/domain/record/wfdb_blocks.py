@@ -16,15 +16,7 @@ from ecgfed.domain.record.leads import choose_lead, requested_alias
 from ecgfed.domain.record.recording import LongRecording, ReadOptions, spans
 from ecgfed.domain.record.wfdb_decode import SignalFile
 from ecgfed.domain.record.wfdb_files import channels_to_read, signal_names
-from ecgfed.domain.record.wfdb_header import (
-    frame_of,
-    header_path,
-    is_multi_segment,
-    lead_fs,
-    read_header,
-    record_base,
-    units_of,
-)
+from ecgfed.domain.record.wfdb_header import frame_of, header_path, is_multi_segment, lead_fs, read_header, record_base
 from ecgfed.domain.record.wfdb_signal import LeadSteps, check_stated_sum, settle, signal_file, signal_files
 
 #: Frames that are read at once when a whole file is checked.
@@ -54,7 +46,7 @@ def open_wfdb(
     if is_multi_segment(header):
         return None
     names = signal_names(header)
-    chosen = choose_lead(names, base, leads, units_of(header, base))
+    chosen = choose_lead(names, base, leads, header.units)
     channels, skipped = channels_to_read(header, base, chosen, every_lead=every_lead)
     frame = frame_of(header, chosen)
     fs_hz = lead_fs(header, base, frame)

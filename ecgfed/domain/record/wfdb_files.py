@@ -26,7 +26,6 @@ from ecgfed.domain.record.wfdb_header import (
     read_header,
     record_base,
     unit,
-    units_of,
     voltages,
 )
 from ecgfed.domain.record.wfdb_marks import in_samples_of, read_marks
@@ -98,7 +97,7 @@ def channels_to_read(
     unit(header, base, chosen)
     if not every_lead:
         return [chosen], ()
-    names, volts = signal_names(header), voltages(header, base)
+    names, volts = signal_names(header), voltages(header)
     ecg = are_ecg(names)
     frame = frame_of(header, chosen)
 
@@ -140,7 +139,7 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
-    present, volts = signal_names(segment), voltages(segment, path)
+    present, volts = signal_names(segment), voltages(segment)
     present_rows = [present.index(lead) for lead in selection.leads if lead in present]
     channels = [at for at in present_rows if at in volts or present[at] == selection.chosen]
     for at in channels:
@@ -256,7 +255,7 @@ def read_recording(
     base = record_base(record)
     header = read_header(base)
     names = signal_names(header)
-    chosen = choose_lead(names, base, leads, units_of(header, base))
+    chosen = choose_lead(names, base, leads, header.units)
     extra = _Extra(every_lead, include_non_ecg, how or ReadOptions())
     read = (_read_segments if is_multi_segment(header) else _read_single_segment)(header, base, chosen, extra)
     return Recording(

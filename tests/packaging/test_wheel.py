@@ -262,6 +262,8 @@ RUNS = {
     "predict": ("predict", "demo01.csv", "--out", "out"),  # the model in the package
     "predict csv": ("predict", OLD / "bundle", "demo01.csv", "--force", "--patient", "demo01", "--out", "out"),
     "predict npz": ("predict", OLD / "bundle", "arrays.npz", "--force", "--patient", "demo01", "--out", "out"),
+    "ec57": ("ec57", "wfdb/demo01", "--test", "atr", "--start", "0:00"),
+    "prepare folder": ("prepare", "folder", "wfdb", "--out", "out"),
     "predict wfdb": ("predict", OLD / "bundle", "wfdb/demo01", "--force", "--out", "out"),
     "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
     "report": ("report", "demo01.csv", "--out", "page.html"),
@@ -325,9 +327,7 @@ NEEDS = {
     "detect emrich2023": ("emrich2023", "detect", "demo01.csv", "--detector", "emrich2023", "--out", "out"),
     "inspect --out": ("report", "inspect", "demo01.csv", "--out", "picture.png"),
     "convert": ("records", "convert", "demo01.csv", "--out", "out"),
-    "ec57": ("records", "ec57", "wfdb/demo01", "--test", "atr"),
     "prepare demo": ("records", "prepare", "demo", "--out", "out"),
-    "prepare folder": ("records", "prepare", "folder", "wfdb", "--out", "out"),
     "train": ("train", "train", OLD / "cohort", "--out", "out"),
     "evaluate": ("train", "evaluate", OLD / "run", "--cohort", OLD / "cohort"),
     "export": ("train", "export", OLD / "run", "--out", "out"),

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
-from ecgfed.base.extras import require
 from ecgfed.base.safe_io import check_expansion, read_bounded
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.annotations import make_annotation
@@ -27,10 +26,9 @@ from ecgfed.domain.record.wfdb_header import (
     read_header,
     record_base,
     unit,
-    units_of,
     voltages,
 )
-from ecgfed.domain.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
+from ecgfed.domain.record.wfdb_marks import in_samples_of, read_marks
 from ecgfed.domain.record.wfdb_signal import Channels, settle, signal_files
 
 #: Four million marks: a month of beats.
@@ -91,7 +89,7 @@ def _channels_to_read(header: Any, base: Path, chosen: int, extra: _Extra) -> tu
     unit(header, base, chosen)
     if not extra.every_lead:
         return [chosen], ()
-    names, volts = signal_names(header), voltages(header, base)
+    names, volts = signal_names(header), voltages(header)
     ecg = are_ecg(names)
     frame = frame_of(header, chosen)
 
@@ -142,7 +140,7 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
-    present, volts = signal_names(segment), voltages(segment, path)
+    present, volts = signal_names(segment), voltages(segment)
     present_rows = [present.index(lead) for lead in selection.leads if lead in present]
     channels = [at for at in present_rows if at in volts or present[at] == selection.chosen]
     for at in channels:
@@ -268,7 +266,7 @@ def read_recording(
     base = record_base(record)
     header = read_header(base)
     names = signal_names(header)
-    chosen = choose_lead(names, base, leads, units_of(header, base))
+    chosen = choose_lead(names, base, leads, header.units)
     extra = _Extra(every_lead, include_non_ecg, how or ReadOptions())
     read = (_read_segments if is_multi_segment(header) else _read_single_segment)(header, base, chosen, extra)
     return Recording(
@@ -311,34 +309,11 @@ def read_annotation_file(
     if not path.is_file():
         raise RecordError(path, "does not exist", "annotations, for the labels", f"name their suffix with {named_by}")
     raw = read_bounded(path, MAX_ANNOTATION_BYTES, RecordError)
-    if plain := plain_marks(raw):
-        at = np.asarray(plain.sample, dtype=np.int64)
-        if counted_hz is not None and fs_hz is not None:
-            at = in_samples_of(fs_hz, counted_hz, at, samples)
-        return make_annotation(at, plain.symbol, plain.note, path, samples, subtype=plain.subtype, fs_hz=fs_hz)
-    require("wfdb", f"reading the annotations {path.name}")
-    import wfdb
-
-    try:
-        walked = walk(raw)
-        if not walked.complete:
-            where = "no mark can be read" if walked.last is None else f"its last whole mark is at sample {walked.last}"
-            raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")
-        resolution = check_notes(walked, path) or counted_hz
-        if walked.last is None:  # wfdb does not read a file that holds its end mark alone
-            return make_annotation([], [], [], path, samples)
-        marks = wfdb.rdann(str(path.with_suffix("")), path.suffix.removeprefix("."))
-        notes = [str(note).rstrip("\0") for note in marks.aux_note]
-        at = marks.sample
-        if resolution is not None and fs_hz is not None:
-            at = in_samples_of(fs_hz, resolution, at, samples)
-        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype, fs_hz=fs_hz)
-    except RecordError:
-        raise
-    except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
-        raise RecordError(
-            path, f"cannot be read ({problem!s:.160})", "WFDB annotations", "fetch or copy it again"
-        ) from problem
+    marks = read_marks(raw, path)
+    at, resolution = np.asarray(marks.sample, dtype=np.int64), marks.resolution or counted_hz
+    if resolution is not None and fs_hz is not None:
+        at = in_samples_of(fs_hz, resolution, at, samples)
+    return make_annotation(at, marks.symbol, marks.note, path, samples, subtype=marks.subtype, fs_hz=fs_hz)
 
 
 def read_annotation(

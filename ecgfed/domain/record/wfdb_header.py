@@ -18,8 +18,8 @@ class WfdbHeader:
     """Header of a record, with the wfdb package's names for its fields.
 
     ``sig_len`` is 0 where it is not stated. Lists have an entry per signal. For a record of several segments,
-    ``sig_name`` and ``samps_per_frame`` are those of its first segment, and the other lists are empty. ``n_seg`` is
-    None for a record of one segment.
+    ``sig_name``, ``units`` and ``samps_per_frame`` are those of its first segment, and the other lists are empty.
+    ``n_seg`` is None for a record of one segment.
     """
 
     n_sig: int
@@ -32,6 +32,7 @@ class WfdbHeader:
     byte_offset: list[int]
     adc_gain: list[float]
     calibrated: list[bool]
+    units: list[str]
     baseline: list[int]
     init_value: list[int | None]
     checksum: list[int | None]
@@ -86,29 +87,14 @@ def segment_names(path: Path) -> tuple[str, ...]:
     return tuple(line[0] for line in fields[1:]) if fields and "/" in fields[0][0] else ()
 
 
-def _written_unit(fields: list[str]) -> str:
-    """Return a signal's unit, the part after the slash of its third field; mV where there is none (header(5))."""
-    return (fields[2].partition("/")[2] if len(fields) > 2 else "") or "mV"
-
-
-def voltages(header: WfdbHeader, base: Path) -> list[int]:
+def voltages(header: WfdbHeader) -> list[int]:
     """Return the channels whose units are voltages."""
-    fields = header_fields(header_path(base))[1:]
-    return [channel for channel in range(header.n_sig) if _written_unit(fields[channel]) in MILLIVOLT]
-
-
-def units_of(header: WfdbHeader, base: Path) -> list[str]:
-    """Return the unit of each of a record's signals; of one of many segments as the first segment gives them."""
-    path = header_path(base)
-    if is_multi_segment(header):
-        first = next(name for name in header.seg_name if name != "~")
-        path = beside(path.parent, f"{first}.hea")
-    return [_written_unit(fields) for fields in header_fields(path)[1:]]
+    return [channel for channel, written in enumerate(header.units) if written in MILLIVOLT]
 
 
 def unit(header: WfdbHeader, base: Path, channel: int) -> str:
     """Return a signal's unit; raises RecordError where it is no voltage."""
-    written = _written_unit(header_fields(header_path(base))[1 + channel])
+    written = header.units[channel]
     if written not in MILLIVOLT:
         raise RecordError(
             header_path(base),
@@ -165,6 +151,7 @@ def _parse(path: Path) -> WfdbHeader:
         byte_offset=[line.offset for line in lines],
         adc_gain=[line.gain for line in lines],
         calibrated=[line.calibrated for line in lines],
+        units=[line.unit for line in lines],
         baseline=[line.baseline for line in lines],
         init_value=[line.initial for line in lines],
         checksum=[line.checksum for line in lines],
@@ -192,10 +179,10 @@ def _no_header(path: Path) -> RecordError:
     return RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
 
 
-def _segment_leads(header: WfdbHeader, path: Path) -> tuple[list[str], list[int]]:
-    """Return the leads of a multi-segment record and their samples in a frame, its list of segments checked.
+def _first_segment(header: WfdbHeader, path: Path) -> WfdbHeader:
+    """Return the header of a record's first segment, the list of segments checked.
 
-    The first segment names them, which in a variable layout holds no samples of its own (header(5)).
+    It names the leads; in a variable layout it holds no samples of its own (header(5)).
     """
     segments = [name for name in header.seg_name if name != "~"]
     if not segments:
@@ -210,7 +197,7 @@ def _segment_leads(header: WfdbHeader, path: Path) -> tuple[list[str], list[int]
             "records of one segment",
             "restore the header from its source",
         )
-    return first.sig_name, first.samps_per_frame
+    return first
 
 
 def read_header(record: Path | str) -> WfdbHeader:
@@ -218,7 +205,8 @@ def read_header(record: Path | str) -> WfdbHeader:
     path = header_path(record)
     header = _parse(path)
     if is_multi_segment(header):
-        header.sig_name, header.samps_per_frame = _segment_leads(header, path)
+        first = _first_segment(header, path)
+        header.sig_name, header.units, header.samps_per_frame = first.sig_name, first.units, first.samps_per_frame
     return header
 
 

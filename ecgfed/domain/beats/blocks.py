@@ -9,9 +9,8 @@ signal where one of its samples falls upon one of the recorder's.
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from ecgfed.domain.beats.intervals import Edges, intervals_s
 from ecgfed.domain.beats.rr import RR_LATEST
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
 from ecgfed.domain.record.checks import check_fs, check_millivolt
-from ecgfed.domain.record.recording import Recording, spans
+from ecgfed.domain.record.recording import Recording, prefetched, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of, lead_quality
 from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.fir import REACH
@@ -35,8 +34,6 @@ CHUNK_S = 1200.0
 _IN_CONTEXT = 4096
 #: A resampled sample depends on so many samples of the slower one of the two signals on each side.
 _RESAMPLE_REACH = REACH
-
-_Block = TypeVar("_Block")
 
 
 def windows_around(
@@ -112,15 +109,6 @@ def windows_by_blocks(
         low, high = np.searchsorted(keep, [first, first + len(windows.flags)])
         if low < high:
             yield windows.chosen(keep[low:high] - first)
-
-
-def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """Yield blocks while another thread makes the next one."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = pool.submit(next, blocks, None)
-            yield block
 
 
 class _Part(NamedTuple):

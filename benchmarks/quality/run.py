@@ -39,7 +39,7 @@ from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, match_peaks
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.record.reader import read_every_lead
+from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass
 from ecgfed.domain.signal.findings import record_findings
@@ -297,7 +297,7 @@ def main(given: argparse.Namespace) -> None:
     recordings, marks, quality = [], [], {}
     errors = {name: np.zeros((2, 4)) for name in DETECTED_BY}
     for name in names:
-        recording = read_every_lead(given.source / name, ("MLII",))
+        recording = open_every_lead(given.source / name, ("MLII",))
         every = [lead_quality(signal, FS) for signal in recording.signals_mv]
         lead = recording.leads.index(recording.lead)
         found = quality[name] = every[lead]

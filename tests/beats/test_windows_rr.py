@@ -1,5 +1,6 @@
 """Windows cut by hand, RR features worked out by hand, and sampling frequencies that must not matter."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,15 @@ def test_windows_hold_the_filtered_signal_and_flags_say_what_is_amiss() -> None:
     assert poor == [False, False, True, True, True, False, False]
     padded = [bool(flag & FLAG_PADDED) for flag in windows.flags]
     assert padded == [True, False, False, False, False, False, True]
+
+
+def test_intervals_across_unmarked_stretches_are_void() -> None:
+    r = np.arange(400, 36_000, 300)
+    void = [(int(r[20]) + 9, int(r[20]) + 10), (9000, 9700)]
+    windows = windows_around(np.random.default_rng(0).normal(0, 0.01, 36_500), 360.0, r, void=void)
+    marked = windows.rr_s[:, RR_NAMES[2].index("void_previous")]
+    touches = [any(a < stop and b > start for start, stop in void) for a, b in pairwise(r.tolist())]
+    assert marked.tolist() == [1, *touches]
 
 
 def test_rr_by_hand() -> None:

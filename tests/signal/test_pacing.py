@@ -10,7 +10,7 @@ from paced_recordings import paced_recording
 from scipy.signal import resample_poly
 
 from ecgfed import read_annotation, read_recording
-from ecgfed.domain.record.recording import LazySignals, Recording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.pacing import (
     CLEAR_SCORE,
     EPISODE_CLEAR,
@@ -121,16 +121,6 @@ def test_a_sampling_frequency_too_low_is_not_assessed() -> None:
     recording, r = paced_recording(100.0, slice(None))
     found = detect_pacing(recording, r)
     assert (found.assessed, bool(found)) == (0, False)
-
-
-def test_memory_and_disk_give_the_same_bits() -> None:
-    recording, r = paced_recording(250.0, slice(10, 90))
-
-    def block(start: int, stop: int, rows: object) -> Floats:
-        return recording.signals_mv[list(rows), start:stop]  # type: ignore[call-overload]
-
-    long = replace(recording, source=LazySignals(recording.samples, block, (0, 1)))
-    np.testing.assert_array_equal(beat_scores(long, r), beat_scores(recording, r))
 
 
 @pytest.mark.parametrize("fs_hz", [128.0, 257.0, 360.0, 1000.0])

@@ -13,10 +13,9 @@ from conftest import synthetic_signal, write_record
 from record_files import edf_bytes
 
 import ecgfed
-from ecgfed.base.errors import RecordError
 from ecgfed.device import classifier, predictions
 from ecgfed.domain.beats import blocks, context, path
-from ecgfed.domain.beats.blocks import windows_around, windows_by_blocks
+from ecgfed.domain.beats.blocks import windows_by_blocks
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
 from ecgfed.domain.record import reader
@@ -90,30 +89,6 @@ def test_beats_are_cut_as_from_the_whole(
     assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)[500:900])
 
 
-def test_stretches_without_marks_are_void_by_blocks_too(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    recording = ecgfed.open_recording(record(tmp_path, beats=240), LEADS)
-    found = cut_beats(recording, BeatOptions(LEADS))
-    void = [(int(found.r_samples[20]) + 9, int(found.r_samples[20]) + 10), (9000, 12_000)]
-    whole = windows_around(recording.signal_mv, recording.fs_hz, found.r_samples, found.quality, void=void)
-    blocks = list(windows_by_blocks(recording, found.quality, found.r_samples, void=void))
-    rr = np.concatenate([one.rr_s for one in blocks])
-    assert np.array_equal(rr, whole.rr_s)
-    previous = list(context.FEATURES).index("void_previous")
-    assert rr[21, previous] == 1
-    assert found.windows.rr_s[21, previous] == 0
-    assert rr[:, previous].sum() > found.windows.rr_s[:, previous].sum() + 3
-
-
-def test_detect_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = record(tmp_path)
-    long = ecgfed.detect(made, tmp_path / "long")
-    by_blocks.setattr(reader, "LONG", 10**9)
-    whole = ecgfed.detect(made, tmp_path / "whole")
-    assert len(whole.records[0].sample) > 100
-    assert (tmp_path / "long" / "r.qrs").read_bytes() == (tmp_path / "whole" / "r.qrs").read_bytes()
-    assert long.to_dict()["detector"] == whole.to_dict()["detector"]
-
-
 def test_predict_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = record(tmp_path, beats=600)
     long = ecgfed.predict(BUNDLE, made, force=True)
@@ -185,19 +160,17 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
     opened = ecgfed.open_recording(both, ("RESP",), every_lead=True, how=how)
     assert opened.is_lazy
     found = []
-    for least in (1000, 10**9):
-        by_blocks.setattr(reader, "LONG", least)
-        for file, options in ((both, how), (alone, how_alone)):
-            peaks = ecgfed.detect(file, leads=("II",), how=options).records[0]
-            assert peaks.lead == "MLII"
-            recording = ecgfed.open_recording(file, every_lead=True, how=options)
-            assert ecgfed.detect(recording).records[0].sample.tolist() == peaks.sample.tolist()
-            inspected = ecgfed.inspect_recording(file, how=options)
-            assert list(inspected.quality) == list(LEADS)
-            predicted = ecgfed.predict(BUNDLE, file, how=options, force=True)
-            assert predicted.recording.is_lazy == (least == 1000)
-            usable = [inspected.quality[lead].stretches for lead in LEADS]
-            found.append((peaks.sample, predicted.probability, inspected.heart_rate_per_min, usable))
+    for file, options in ((both, how), (alone, how_alone)):
+        peaks = ecgfed.detect(file, leads=("II",), how=options).records[0]
+        assert peaks.lead == "MLII"
+        recording = ecgfed.open_recording(file, every_lead=True, how=options)
+        assert ecgfed.detect(recording).records[0].sample.tolist() == peaks.sample.tolist()
+        inspected = ecgfed.inspect_recording(file, how=options)
+        assert list(inspected.quality) == list(LEADS)
+        predicted = ecgfed.predict(BUNDLE, file, how=options, force=True)
+        assert predicted.recording.is_lazy
+        usable = [inspected.quality[lead].stretches for lead in LEADS]
+        found.append((peaks.sample, predicted.probability, inspected.heart_rate_per_min, usable))
     peaks, probability, *others = found[0]
     assert len(peaks) == pytest.approx(120, abs=2)
     for more_peaks, more_probability, *more in found[1:]:
@@ -206,21 +179,6 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
         assert more == others
     assert ecgfed.detect(opened, leads="MLII").records[0].sample.tolist() == peaks.tolist()
     assert peaks_module.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
-
-
-@pytest.mark.parametrize("value", [0.3, np.nan])
-def test_a_recording_without_beats_is_said_in_the_same_line(
-    by_blocks: pytest.MonkeyPatch, tmp_path: Path, value: float
-) -> None:
-    np.save(tmp_path / "x.npy", np.full(9000, value))
-    how = ReadOptions(250, "mV", ("MLII",))
-    lines = []
-    for least in (1000, 10**9):
-        by_blocks.setattr(reader, "LONG", least)
-        with pytest.raises(RecordError) as said:
-            ecgfed.detect(tmp_path / "x.npy", how=how)
-        lines.append(str(said.value))
-    assert lines[0] == lines[1]
 
 
 def test_progress_of_a_long_recording_is_told(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:

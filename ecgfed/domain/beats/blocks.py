@@ -7,11 +7,9 @@ filter's convolution begins its blocks where it would in the whole signal (``fil
 signal where one of its samples falls upon one of the recorder's.
 """
 
-import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +18,11 @@ from ecgfed.domain.beats.context import ContextStream
 from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, no_windows, without_signal
 from ecgfed.domain.beats.intervals import Edges, intervals_s
 from ecgfed.domain.beats.rr import RR_LATEST
-from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
+from ecgfed.domain.beats.windows import WINDOW_SAMPLES, rr_features, windows_of
 from ecgfed.domain.record.checks import check_fs, check_millivolt
-from ecgfed.domain.record.recording import Recording, spans
+from ecgfed.domain.record.recording import Recording, prefetched, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of, lead_quality
 from ecgfed.domain.signal.filters import BandPassed, Bridged
-from ecgfed.domain.signal.fir import REACH
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason
 from ecgfed.domain.signal.spans import Spans
 
@@ -33,10 +30,6 @@ from ecgfed.domain.signal.spans import Spans
 CHUNK_S = 1200.0
 #: Beats that their context is made for at once: as many again as a thousand are looked at around them.
 _IN_CONTEXT = 4096
-#: A resampled sample depends on so many samples of the slower one of the two signals on each side.
-_RESAMPLE_REACH = REACH
-
-_Block = TypeVar("_Block")
 
 
 def windows_around(
@@ -101,7 +94,8 @@ def windows_by_blocks(
         Windows of consecutive beats, in memory that does not grow with the recording; no empty ones.
     """
     keep = np.arange(len(r_samples)) if keep is None else keep
-    lead = _Lead(recording, quality, quality.spans([Reason.GAP]) if gaps is None else gaps)
+    bridged = Bridged(recording, recording.lead, quality.spans([Reason.GAP]) if gaps is None else gaps)
+    lead = _Lead(BandPassed(bridged), recording.fs_hz, quality)
     if rr_version == 1:  # needs no window: what is not kept is not cut
         rr_s = rr_features(r_samples / recording.fs_hz)[keep]
         for part in _cut(lead, r_samples[keep], chunk_s):
@@ -114,13 +108,12 @@ def windows_by_blocks(
             yield windows.chosen(keep[low:high] - first)
 
 
-def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """Yield blocks while another thread makes the next one."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = pool.submit(next, blocks, None)
-            yield block
+class _Lead(NamedTuple):
+    """A recording's lead in use through the band-pass, and its quality."""
+
+    filtered: BandPassed
+    fs_hz: float
+    quality: LeadQuality
 
 
 class _Part(NamedTuple):
@@ -133,24 +126,24 @@ class _Part(NamedTuple):
     no_signal: NDArray[np.bool_]
 
 
-def _cut(lead: "_Lead", r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[_Part]:
+def _cut(lead: _Lead, r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
     fs_hz, quality = lead.fs_hz, lead.quality
     bad, lost = quality.spans(), quality.spans(NO_SIGNAL)
     unrecorded, rail = quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
-    inside = np.clip(r_samples, 0, lead.samples - 1)
-    for start, stop in spans(lead.samples, max(1, round(chunk_s * fs_hz))):
+    inside = np.clip(r_samples, 0, len(lead.filtered) - 1)
+    for start, stop in spans(len(lead.filtered), max(1, round(chunk_s * fs_hz))):
         first, last = np.searchsorted(inside, [start, stop]).tolist()
         if first < last:
             at = r_samples[first:last]
-            window_mv, padded = lead.windows(at)
+            window_mv, padded = windows_of(lead.filtered, fs_hz, at)
             flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
             silent = without_signal(window_mv, fs_hz, at, unrecorded, rail=rail)
             yield _Part(first, window_mv, flags, hides, silent)
 
 
 def _in_context(
-    lead: "_Lead", r_samples: NDArray[np.int64], void: Edges, chunk_s: float
+    lead: _Lead, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
 ) -> Iterator[tuple[int, Windows]]:
     """Yield the number of the first of some consecutive beats and the beats, of all beats, once they are decided."""
     stream = ContextStream()
@@ -183,24 +176,3 @@ def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:
             pending = []
     if pending:
         yield pending
-
-
-class _Lead:
-    """A recording's lead in use, its quality, and the lead through the band-pass at the windows' sampling frequency."""
-
-    def __init__(self, recording: Recording, quality: LeadQuality, gaps: Spans) -> None:
-        self.fs_hz, self.samples, self.quality = recording.fs_hz, recording.samples, quality
-        self.filtered = BandPassed(Bridged(recording, recording.lead, gaps))
-        ratio = resampling(self.fs_hz)
-        self.up, self.down = (1, 1) if self.fs_hz == FS_HZ else (ratio.numerator, ratio.denominator)
-        self.length = -(-self.samples * self.up // self.down)  # of the whole lead, resampled
-
-    def windows(self, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Cut the windows of neighbouring beats; see ``cut_windows``."""
-        at = np.clip(np.rint(r_samples * (FS_HZ / self.fs_hz)).astype(np.int64), 0, self.length - 1)
-        reach = _RESAMPLE_REACH * max(self.up, self.down) / self.up + 2
-        low = math.floor((int(at[0]) - R_INDEX) * self.down / self.up - reach)
-        high = math.ceil((int(at[-1]) + WINDOW_SAMPLES - R_INDEX) * self.down / self.up + reach)
-        low = max(low // self.down * self.down, 0)  # where a resampled sample is one of the recorder's
-        filtered = resample(self.filtered[low:high], self.fs_hz)
-        return cut_windows(filtered, at - low // self.down * self.up)

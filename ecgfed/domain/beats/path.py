@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
-from ecgfed.domain.beats.blocks import prefetched, windows_by_blocks
+from ecgfed.domain.beats.blocks import windows_by_blocks
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import (
     NOT_RECORDED,
@@ -30,7 +30,7 @@ from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
-from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording, prefetched
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans

@@ -1,7 +1,7 @@
 """The front door: a recording and its annotation, whatever their format."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
@@ -171,30 +171,18 @@ def _lazily(
         return _HOSPITAL[kind](path, LeadSelection(leads, every_lead, include_non_ecg))
 
 
-def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
-    """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
-    return _preferring(lambda leads: read_recording(path, leads, every_lead=True, how=how), preferred)
-
-
 def open_every_lead(
     path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None, min_samples: int | None = None
 ) -> Recording:
-    """Open all leads; the chosen one as of ``read_every_lead``."""
-    return _preferring(
-        lambda leads: open_recording(path, leads, every_lead=True, how=how, min_samples=min_samples), preferred
-    )
-
-
-def _preferring(read: Callable[[tuple[str, ...]], Recording], preferred: tuple[str, ...]) -> Recording:
-    """Return what ``read`` makes of the preferred leads, of none where the file has none of them.
+    """Open all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG.
 
     They are asked for first: the chosen lead decides what is read beside it, so a file's first ECG may hide them.
     What else is wrong with a preferred lead is an error here too, as for who asks for it by name.
     """
     try:
-        return read(preferred)
+        return open_recording(path, preferred, every_lead=True, how=how, min_samples=min_samples)
     except NoLeadError:
-        return read(())
+        return open_recording(path, every_lead=True, how=how, min_samples=min_samples)
 
 
 def ecg_alone(recording: Recording) -> Recording:

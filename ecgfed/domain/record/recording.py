@@ -1,9 +1,10 @@
 """What a recording is once it has been read: its leads in millivolt, one of them chosen, and its annotation."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from ecgfed.base.deprecation import renamed_fields, renamed_imports
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of, shortened
 
+_Block = TypeVar("_Block")
 #: How the comments of a recording begin that nobody's heart made (``prepare demo``).
 MADE_UP = "synthetic, made by ecgfed"
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
@@ -188,6 +190,15 @@ def spans(samples: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield start and stop (not included) of consecutive blocks of ``size`` samples, the last one maybe shorter."""
     for start in range(0, samples, size):
         yield start, min(start + size, samples)
+
+
+def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
+    """Yield blocks while another thread makes the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -7,6 +7,7 @@ baseline wander, 40 Hz removes mains hum at 50 and 60 Hz (monitoring bandwidth, 
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +137,14 @@ def bridged(
         values = np.insert(values, np.repeat(long + 1, 2), ends)
     signal[missing] = np.interp(first + np.flatnonzero(missing), at, values)
     return signal
+
+
+class Stretches(Protocol):
+    """A signal in millivolt whose stretches are asked for: an array, or computed on demand."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
-from ecgfed.domain.signal.filters import BandPassed, Bridged
+from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.quality import runs
 from ecgfed.domain.signal.size import lead_size, size_text, too_large
@@ -55,18 +55,8 @@ _DENIED = re.compile(
 _CHUNK_S = 1200.0
 #: Leads that are measured at once: each holds a chunk.
 _AT_A_TIME = 2
-
-
-class _Signal(Protocol):
-    """A lead in mV of which stretches can be taken: an array, or what is made when it is asked for."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
-
-
 #: Lead -> its band-passed signal in mV and where it is bad.
-_Signals = dict[str, tuple[_Signal, Spans]]
+_Signals = dict[str, tuple[Stretches, Spans]]
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ def _bridged(recording: Recording, lead: str) -> Bridged:
     return Bridged(recording, lead, gaps_of(recording, lead))
 
 
-def _band_passed(lead: Bridged) -> _Signal:
+def _band_passed(lead: Bridged) -> Stretches:
     """Return a lead through the band-pass; of a recording in memory it is computed once."""
     filtered = BandPassed(lead)
     return filtered if lead.recording.is_lazy else filtered[:]
@@ -171,8 +161,8 @@ def _band_passed(lead: Bridged) -> _Signal:
 class _MinusMean:
     """Minus the mean of two leads."""
 
-    lead_i: _Signal
-    lead_ii: _Signal
+    lead_i: Stretches
+    lead_ii: Stretches
 
     def __len__(self) -> int:
         return len(self.lead_i)
@@ -260,7 +250,7 @@ def _rate(recording: Recording, peaks: NDArray[np.int64], bad: Spans) -> list[Fi
     return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
 
 
-def _sampling(recording: Recording, signal: _Signal, peaks: NDArray[np.int64]) -> list[Finding]:
+def _sampling(recording: Recording, signal: Stretches, peaks: NDArray[np.int64]) -> list[Finding]:
     # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
     steep_s = _steep_s(signal, recording.fs_hz, peaks)
     if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
@@ -273,7 +263,7 @@ def _sampling(recording: Recording, signal: _Signal, peaks: NDArray[np.int64]) -
 
 
 def _around(
-    signal: _Signal, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
+    signal: Stretches, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
 ) -> Iterator[NDArray[np.float64]]:
     """Yield (beats, before + after + 1) samples around the peaks that are not too near an end, some beats at a time.
 
@@ -293,7 +283,7 @@ def _around(
 class _Slope:
     """How fast a lead changes, mV a sample."""
 
-    signal: _Signal
+    signal: Stretches
 
     def __len__(self) -> int:
         return len(self.signal)
@@ -305,7 +295,7 @@ class _Slope:
         return slope[start - first : stop - first]
 
 
-def _steep_s(signal: _Signal, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
+def _steep_s(signal: Stretches, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
     """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
     half = round(STEEP_AROUND_S * fs_hz)
     width = max(1, round(STEEP_MEAN_S * fs_hz))
@@ -317,7 +307,7 @@ def _steep_s(signal: _Signal, fs_hz: float, peaks: NDArray[np.int64]) -> float |
     return float(np.median(np.concatenate(steep)) / fs_hz) if steep else None
 
 
-def _qrs(signal: _Signal, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
+def _qrs(signal: Stretches, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
     """Measure the waves of the beats that stand on good samples; None where there are too few."""
     half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
     up, down = [], []

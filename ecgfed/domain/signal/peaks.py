@@ -4,19 +4,17 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.recording import Recording, spans
+from ecgfed.domain.record.recording import Recording, prefetched, spans
 from ecgfed.domain.signal.chunked_quality import quality_of, spikes_of
 from ecgfed.domain.signal.detectors import (
     MIN_DURATION_S,
     OURS,
     Detector,
-    Stream,
     check_input,
     check_mains,
     check_peaks,
@@ -25,7 +23,6 @@ from ecgfed.domain.signal.detectors import (
 )
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason, runs
 from ecgfed.domain.signal.spans import Spans
-from ecgfed.domain.signal.two_streams import peaks_of_stream
 
 #: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
 #: need not learn the beats anew after each spike.
@@ -83,8 +80,8 @@ def find_peaks(
     """Find the R peaks of a recording.
 
     A detector that is a stream and copes with gaps (``Detector.stream``; ours, which goes on with another lead where it
-    has one) takes it by blocks, in two threads where it can begin in the middle (``two_streams``). Any other needs it
-    whole, and sees pieces of the lead in use without gaps, rail or spikes unless it copes with gaps itself.
+    has one) takes it by blocks. Any other needs it whole, and sees pieces of the lead in use without gaps, rail or
+    spikes unless it copes with gaps itself.
 
     Args:
         recording: with the leads that the detector is to see.
@@ -180,45 +177,23 @@ def _nothing_usable(quality: LeadQuality, name: str) -> RecordError:
 
 
 def _streamed(recording: Recording, detector: Detector, name: str, on_samples: OnSamples | None) -> NDArray[np.int64]:
+    """Return the peaks that a stream finds; another thread reads the next block meanwhile."""
     check_input(detector, recording.samples, recording.fs_hz, name)
-    lead = recording.leads.index(recording.lead)
-    rows = range(len(recording.leads)) if detector.every_lead else [lead]
-    changing = _Change(len(rows))
-
-    def stream() -> Stream:
-        return _stream(detector, recording.fs_hz, len(rows), lead if detector.every_lead else 0)
-
-    def read(start: int, stop: int) -> NDArray[np.float64]:
-        block = recording.read(start, stop, rows)
-        changing.look_at(block)
-        return block
-
-    blocks = list(spans(recording.samples, round(PUSH_S * recording.fs_hz)))
-    peaks = peaks_of_stream(stream, read, blocks, recording.fs_hz, on_samples or (lambda samples: None))
-    return check_peaks(detector, np.concatenate(peaks), recording.samples, name, changes=changing.found)
-
-
-def _stream(detector: Detector, fs_hz: float, leads: int, lead: int) -> Stream:
     if detector.stream is None:
         raise ValueError(f"{detector.name} is no stream")
-    return detector.stream(fs_hz, leads, lead)
-
-
-class _Change:
-    """Whether any lead has valid samples that differ by a microvolt or more; several threads may look."""
-
-    def __init__(self, leads: int) -> None:
-        self.low, self.high, self.found = np.full(leads, np.inf), np.full(leads, -np.inf), False
-        self.one_at_a_time = Lock()
-
-    def look_at(self, block: NDArray[np.float64]) -> None:
-        """Take (leads, samples) millivolt in, NaN where there is no sample."""
-        if self.found:
-            return
+    lead = recording.leads.index(recording.lead)
+    rows = range(len(recording.leads)) if detector.every_lead else [lead]
+    stream = detector.stream(recording.fs_hz, len(rows), lead if detector.every_lead else 0)
+    lows, highs, peaks = [], [], []
+    edges = spans(recording.samples, round(PUSH_S * recording.fs_hz))
+    for stop, block in prefetched((stop, recording.read(start, stop, rows)) for start, stop in edges):
         valid = np.isfinite(block)
-        low = np.min(block, axis=1, where=valid, initial=np.inf)
-        high = np.max(block, axis=1, where=valid, initial=-np.inf)
-        with self.one_at_a_time:
-            self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
-            known = self.high >= self.low
-            self.found |= bool((self.high[known] - self.low[known] >= 1e-3).any())
+        lows.append(np.min(block, axis=1, where=valid, initial=np.inf))
+        highs.append(np.max(block, axis=1, where=valid, initial=-np.inf))
+        peaks.append(stream.push(block))
+        if on_samples:
+            on_samples(stop)
+    peaks.append(stream.finish())
+    # by a microvolt or more, on any lead
+    changes = bool((np.max(highs, axis=0) - np.min(lows, axis=0) >= 1e-3).any())
+    return check_peaks(detector, np.concatenate(peaks), recording.samples, name, changes=changes)

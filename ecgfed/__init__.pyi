@@ -6,7 +6,7 @@ from .domain.beats.labels import LabelMap as LabelMap
 from .domain.cohort.cohort import Cohort as Cohort
 from .domain.cohort.cohort import open_cohort as open_cohort
 from .domain.events.rules import EventRules as EventRules
-from .domain.record.opening import open_recording as open_recording
+from .domain.record.reader import open_recording as open_recording
 from .domain.record.reader import read_annotation as read_annotation
 from .domain.record.reader import read_recording as read_recording
 from .domain.record.recording import Annotation as Annotation

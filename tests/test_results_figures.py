@@ -77,20 +77,3 @@ def test_no_name_of_the_frontier_lies_on_another_or_on_a_point(figures: ModuleTy
         for number, box in enumerate(boxes):
             assert not any(box.overlaps(other) for other in boxes[:number]), axes.texts[number].get_text()
             assert not any(box.contains(x, y) for x, y in points), axes.texts[number].get_text()
-
-
-def test_a_long_curve_is_kept_as_means_of_rounds() -> None:
-    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
-    lines = [{"passes": number / 10, "loss_mean": number, "loss_max": 2 * number} for number in range(700)]
-    found = run._losses(lines)
-    assert len(found) == 234, "of three rounds each, of one the last"
-    assert found[:2] == [[0.1, 1.0, 2.0], [0.4, 4.0, 8.0]]
-    assert found[-1] == [69.9, 699.0, 1398.0]
-    assert run._losses(lines[:320])[:2] == [[0.0, 0.0, 0.0], [0.1, 1.0, 2.0]]
-
-
-def test_figures_are_of_60_passes_once_all_are_there(figures: ModuleType) -> None:
-    rows = [{"name": name} for name in {*figures.CURVES, *figures.CASES}]
-    assert figures.latest_stage({"passes": rows, "sixty": rows}) == "sixty"
-    assert figures.latest_stage({"passes": rows, "sixty": rows[1:]}) == "passes"
-    assert figures.latest_stage({"passes": rows}) == "passes"

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
 import ecgfed
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.signal.qrs import detect_qrs
 from ecgfed.exports.device.bundle import Bundle

@@ -12,8 +12,8 @@ get the same twenty. Scored are the beats that nobody learned from, for all answ
 - without any method: the net from scratch, a support vector machine, and the groups of the twenty beats.
 
 Each finished method, fold and seed is written into ``runs.json`` beside this file at once, and is not run again; DIR
-may be deleted between two sessions. ``--results`` gets what is known so far, and ``page.py`` puts it into the README.
-Runs with other ``--passes`` than 10 count by themselves.
+may be deleted between two sessions. ``--results`` gets what is known so far; ``benchmarks/pages.py`` puts it into the
+README. Runs with other ``--passes`` than 10 count by themselves.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def kept(detector: str, source: Path, work: Path, records: list[str]) -> dict[st
         if not file.exists():
             recording = read_recording(source / record, every_lead=True)
             if not warm:  # so that loading packages is not counted
-                find(detector, replace(recording, signals_mv=recording.signals_mv[:, :7200]))
+                find(detector, replace(recording, source=recording.signals_mv[:, :7200]))
                 warm = True
             peaks, seconds = find(detector, recording)
             partial = folder / f".{record}.npz"

@@ -40,10 +40,10 @@ from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, match_peaks
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.record.reader import read_every_lead
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass
 from ecgfed.domain.signal.findings import record_findings
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.quality import NOISE_SHARE, LeadQuality, Reason
 
 Signal = NDArray[np.float64]
@@ -156,7 +156,7 @@ def rates(errors: NDArray[np.float64]) -> dict[str, dict[str, float]]:
 
 
 def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> list[str]:
-    turned = replace(recording, signals_mv=signals)
+    turned = replace(recording, source=signals)
     chosen = recording.leads.index(recording.lead)
     try:
         peaks = detect_around_gaps(turned.signals_mv, FS, quality[chosen], lead=chosen)
@@ -175,7 +175,7 @@ def frequency(recordings: list[Recording]) -> dict[str, int]:
         peaks = detect_around_gaps(signals, FS, lead=recording.leads.index(recording.lead))
         annotation = read_annotation(recording)
         for stated in doubted:
-            misread = replace(recording, signals_mv=signals, fs_hz=float(stated))
+            misread = replace(recording, source=signals, fs_hz=float(stated))
             found = {finding.kind for finding in record_findings(misread, peaks, bad, annotation)}
             doubted[stated] += bool(found & {"heart-rate", "sampling-frequency"})
     return doubted

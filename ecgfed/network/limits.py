@@ -56,7 +56,7 @@ class Limits:
         return Limits(self.runs if runs is None else runs, self.rounds if rounds is None else rounds)
 
     def __post_init__(self) -> None:
-        for option, value in (("--most-runs", self.runs), ("--most-rounds", self.rounds)):
+        for option, value in (("max_runs", self.runs), ("max_rounds", self.rounds)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUND:
                 raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUND:,}")
 
@@ -73,14 +73,14 @@ class Limits:
                 "limit",
                 runs,
                 f"holds {len(existing)} runs",
-                f"fewer than {self.runs} before another run starts (this site's --most-runs)",
+                f"fewer than {self.runs} before another run starts (this site's limit)",
                 "remove runs you no longer need ('ecgfed federate status' lists them), or raise the limit",
             )
 
     def check_rounds(self, rounds: int) -> None:
         """Refuse a run of more rounds than this site takes part in; raises SiteError."""
         if rounds > self.rounds:
-            expected = f"at most {self.rounds:,} (this site's --most-rounds)"
+            expected = f"at most {self.rounds:,} (this site's limit)"
             raise SiteError(
                 "limit", "the server's run", f"has {rounds:,} rounds", expected, "raise the limit, or shorten the run"
             )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.base import Requirements
@@ -21,7 +21,7 @@ FILE_NAME = "policy.json"
 #: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
 #: patients of a site, which take memory at the server.
 MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
-_UPPER_BOUNDS = {"--most-beats": 1 << 40, "--most-patients": 1 << 20}
+_UPPER_BOUNDS = {"max_beats": 1 << 40, "max_patients": 1 << 20}
 #: Default of ``--wait`` with ``--min-sites``, s.
 WAIT_S = 300.0
 _MAX_WAIT_S = 7 * 86_400.0
@@ -45,15 +45,21 @@ class Policy:
     max_patients: int = MAX_PATIENTS
 
     def __post_init__(self) -> None:
-        for option, value in (("--most-beats", self.max_beats), ("--most-patients", self.max_patients)):
+        for option, value in (("max_beats", self.max_beats), ("max_patients", self.max_patients)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUNDS[option]:
                 raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUNDS[option]:,}")
         if self.min_sites is not None and self.min_sites < 1:
-            raise OptionError("--min-sites", f"{self.min_sites}", "1 or more")
+            raise OptionError("min_sites", f"{self.min_sites}", "1 or more")
         if self.wait_s is not None and not 0 <= self.wait_s <= _MAX_WAIT_S:
-            raise OptionError("--wait", f"{self.wait_s!r}", f"0 to {_MAX_WAIT_S:.0f} seconds")
+            raise OptionError("wait_s", f"{self.wait_s!r}", f"0 to {_MAX_WAIT_S:.0f} seconds")
         if self.wait_s is not None and self.min_sites is None:
-            raise OptionError("--wait", "was given without --min-sites", "both options", "add --min-sites")
+            raise OptionError(
+                "wait_s",
+                f"was given without {param('min_sites')}",
+                "both options",
+                f"add {param('min_sites')}",
+                code="missing",
+            )
 
     def check(self, sites: int, needs: Requirements) -> None:
         """Check the policy against the federation and the method; raises OptionError.
@@ -65,13 +71,14 @@ class Policy:
         if self.min_sites is None:
             return
         if self.min_sites > sites:
-            raise OptionError("--min-sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
+            raise OptionError("min_sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
         if self.min_sites < sites and needs.all_clients:
             raise OptionError(
-                "--min-sites",
+                "min_sites",
                 f"{self.min_sites} of {sites}",
                 "all sites, because every client takes part in each round of this method",
-                "omit --min-sites",
+                f"omit {param('min_sites')}",
+                code="conflict",
             )
 
     def check_claim(self, registration: Mapping[str, Any]) -> None:
@@ -84,14 +91,14 @@ class Policy:
         if registration["patients"] > self.max_patients:
             reason, expected = (
                 f"claims {count_of(registration['patients'], 'patient')}",
-                f"at most {self.max_patients:,}, --most-patients",
+                f"at most {self.max_patients:,}, {param('max_patients')}",
             )
             raise NetworkError("a site's registration", reason, expected, action)
         claimed = max(registration["train_examples"], default=0)
         if claimed > self.max_beats:
             reason, expected = (
                 f"claims {claimed:,} training beats of a patient",
-                f"at most {self.max_beats:,}, --most-beats",
+                f"at most {self.max_beats:,}, {param('max_beats')}",
             )
             raise NetworkError("a site's registration", reason, expected, action)
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from ecgfed import __version__
-from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import create_folder, read_json, write_json
 from ecgfed.base.plugins import names_code
 from ecgfed.core.federation.plan import MOST_COUNT, TrainPlan, check_passes, check_requirements, participants
@@ -96,17 +96,19 @@ class FederationConfig:
     def __post_init__(self) -> None:
         if names_code(self.method):
             reason = f"{self.method!s:.100}: a site runs only code that is installed there"
-            raise OptionError("--method", reason, "a registered name", "install it at every site as a package")
+            raise OptionError("method", reason, "a registered name", "install it at every site as a package")
         check_transport(self.transport)
         if not 0 <= self.eval_every <= MOST_COUNT:
-            raise OptionError("--eval-every", f"{self.eval_every}", "0 or more rounds")
+            raise OptionError("eval_every", f"{self.eval_every}", "0 or more rounds")
         if not 1 <= self.sites <= 10_000:
-            raise OptionError("--sites", f"{self.sites}", "1 to 10,000")
+            raise OptionError("sites", f"{self.sites}", "1 to 10,000")
         if self.rounds is not None and self.passes is not None:
-            raise OptionError("--rounds and --passes", "both given", "one of them")
+            raise OptionError(f"{param('rounds')} and {param('passes')}", "both given", "one of them", code="conflict")
         settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
-            raise OptionError("--set risk", "meta-bsm, for which beats would leave their site", "another risk")
+            raise OptionError(
+                f"{param('settings')} risk", "meta-bsm, for which beats would leave their site", "another risk"
+            )
         if self.passes is not None:
             check_passes(self.passes)
         self.plan(1, 16)
@@ -149,14 +151,14 @@ def make_server(path: Path, config: FederationConfig) -> FederationConfig:
         existing = read_config(path)
         for name, expected in asdict(existing).items():
             if getattr(config, name) != expected:
-                option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
                 value = getattr(config, name)
                 created_with = "left out" if expected is None else f"{expected}"
                 raise OptionError(
-                    option,
+                    name,
                     "was left out" if value is None else f"{value}",
                     f"{created_with}, as when {path} was created",
-                    "give the same options every time, --prepare included, or choose a new folder",
+                    f"give the same options every time, {param('prepare')} included, or choose a new folder",
+                    code="contradiction",
                 )
         return existing
     create_folder(path)

@@ -28,7 +28,7 @@ Leaves = dict[str, Tensor]
 def check_transport(name: str) -> str:
     """Return the name; raises OptionError if it is unknown."""
     if name not in TRANSPORTS:
-        raise OptionError("--transport", f"{name!r:.40}", f"one of {', '.join(TRANSPORTS)}")
+        raise OptionError("transport", f"{name!r:.40}", f"one of {', '.join(TRANSPORTS)}", code="unknown-choice")
     return name
 
 

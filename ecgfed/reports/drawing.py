@@ -12,7 +12,7 @@ from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
@@ -42,7 +42,7 @@ class Reading:
         second: another reader of the same beats, or None.
     """
 
-    recording: AnyRecording
+    recording: Recording
     quality: Mapping[str, LeadQuality]
     labelled: Labelled
     beats: Beats
@@ -51,7 +51,7 @@ class Reading:
 
 
 def reading_of(
-    recording: AnyRecording,
+    recording: Recording,
     quality: Mapping[str, LeadQuality],
     labelled: Labelled,
     rules: EventRules,
@@ -86,7 +86,7 @@ def reading_of(
     return Reading(recording, quality, labelled, beats, events, second)
 
 
-def unusable_parts(recording: AnyRecording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
+def unusable_parts(recording: Recording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
     """Return the segments in which nothing is counted and across which no interval is measured.
 
     Missing samples are counted only where they are too few to hide a QRS complex (``GAP_S``), noise only where the

@@ -13,7 +13,7 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import At, Pauses
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
@@ -34,7 +34,7 @@ class RecordingReport:
         excluded: the beats, annotations and channels that were read, used and excluded, by reason.
     """
 
-    recording: AnyRecording
+    recording: Recording
     parts: RecordingParts
     files: tuple[Path, ...] = ()
     excluded: tuple[Exclusions, ...] = ()

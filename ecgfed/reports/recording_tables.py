@@ -6,17 +6,21 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import At
 from ecgfed.reports.headline import pauses_text
-from ecgfed.reports.markup import Cell, clock, joined, moment, per_cent
+from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, joined, moment, per_cent
 from ecgfed.reports.recording_parts import RecordingParts
 
 #: At most this many bad stretches and pauses are listed.
 LISTED = 12
 
 
-def _rate(at: At | None, *, minute: bool = False) -> tuple[Cell, Cell]:
-    if at is None:
-        return None, ""
-    return f"{at.value:.0f}/min{_unconfirmed(at)}", moment(at.start_s, digits=0 if minute else 1)
+def _rate(at: At | None, possible: At | None = None, *, minute: bool = False) -> tuple[Cell, Cell]:
+    """Return a rate and where it is, and the one that unconfirmed intervals would make of it."""
+    text: Cell = None if at is None else f"{at.value:.0f}/min{_unconfirmed(at)}"
+    where: Cell = "" if at is None else moment(at.start_s, digits=0 if minute else 1)
+    if possible is None:
+        return text, where
+    text = f"{NOT_ASSESSED if text is None else text}; possibly {possible.value:.0f}/min"
+    return text, joined(where, "; " if where else "", moment(possible.start_s, digits=1))
 
 
 def _unconfirmed(at: At) -> str:
@@ -45,8 +49,8 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
             "",
             f"{count_of(rates.intervals, 'gap')} that touch no unusable stretch, over their time",
         ),
-        ("Lowest heart rate", *_rate(rates.lowest), row),
-        ("Highest heart rate", *_rate(rates.highest), row),
+        ("Lowest heart rate", *_rate(rates.lowest, rates.lowest_possible), row),
+        ("Highest heart rate", *_rate(rates.highest, rates.highest_possible), row),
         ("Slowest minute", *_rate(rates.slowest_minute, minute=True), minute),
         ("Fastest minute", *_rate(rates.fastest_minute, minute=True), minute),
         (

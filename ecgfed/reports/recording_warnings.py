@@ -81,6 +81,13 @@ def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str
     """Return the warnings about the counts and labels, then those about the recording."""
     recording = reading.recording
     warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
+    unconfirmed, known = int((reading.beats.known & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
+    if unconfirmed > _MOST * known:
+        text = (
+            f"{unconfirmed:,} of {count_of(known, 'interval')} could not be confirmed: beats between them may be "
+            "missing, every second one of a small QRS among them, or waves that are no beats. Rates are of the rest."
+        )
+        warnings.append(("intervals-not-confirmed", text))
     warnings += _unusable_share(reading)
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
         warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.base.errors import EcgfedError, RunError
+from ecgfed.base.errors import EcgfedError, RunError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.runs.document import RunDocument, read_document, typed
 from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
@@ -87,7 +87,7 @@ def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
     """Return the run's cohort, or why it is not available; raises for a wrong ``named`` one."""
     where = document.path / document.cohort_path if named is None else named
     if named is None and not where.is_dir():
-        return "its cohort is not where it was; name its folder with --cohort"
+        return "its cohort is not where it was; name its folder as its cohort"
     try:
         opened = open_cohort(where)
     except EcgfedError as error:
@@ -97,8 +97,8 @@ def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
     if opened.fingerprint != document.fingerprint:
         if named is not None:
             problem = f"was trained on another cohort than {named} is (fingerprints differ)"
-            raise RunError(document.path, problem, action="name the right one with --cohort")
-        return "the folder of its cohort holds another one; name the right folder with --cohort"
+            raise RunError(document.path, problem, action=f"name the right one with {param('cohort')}")
+        return "the folder of its cohort holds another one; name the right folder as its cohort"
     if document.classes and opened.classes != document.classes:
         return "its cohort names other classes now"
     if document.clients and tuple(client.id for client in opened.clients) != document.clients:

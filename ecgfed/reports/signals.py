@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.rhythm import At
-from ecgfed.domain.record.recording import AnyRecording
-from ecgfed.domain.signal.filters import band_pass_taps
-from ecgfed.domain.signal.long_filter import Bridged
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.filters import Bridged, band_pass_taps
 from ecgfed.domain.signal.quality import LeadQuality, Reason
 from ecgfed.web.samples import packed
 
@@ -41,13 +40,13 @@ class DrawnLeads:
         step: decimation factor.
     """
 
-    recording: AnyRecording
+    recording: Recording
     names: tuple[str, ...]
     quality: Mapping[str, LeadQuality]
     step: int
 
     @classmethod
-    def of(cls, recording: AnyRecording, quality: Mapping[str, LeadQuality]) -> "DrawnLeads":
+    def of(cls, recording: Recording, quality: Mapping[str, LeadQuality]) -> "DrawnLeads":
         """Return the lead in use and as many others as fit on a strip."""
         remaining_leads = [name for name in recording.leads if name != recording.lead]
         names = (recording.lead, *remaining_leads)[:MOST_LEADS]
@@ -72,7 +71,7 @@ class DrawnLeads:
             return np.empty(0)
         gaps = self.quality[name].spans([Reason.GAP])
         low, high = max(start - half, 0), min(stop + half, samples)
-        part = Bridged(self.recording, name, gaps).read(low, high)
+        part = Bridged(self.recording, name, gaps)[low:high]
         part = np.pad(part, (half - (start - low), half - (high - stop)), mode="edge")
         filtered: Floats = np.asarray(fftconvolve(part, taps, mode="valid"))
         filtered[gaps.mask(start, stop)] = np.nan

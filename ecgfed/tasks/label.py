@@ -19,7 +19,7 @@ from ecgfed.domain.labels.page import LabelPage, labels_name, page_data
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
 from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
@@ -112,7 +112,9 @@ class Labelling:
             if sample not in number:
                 raise OptionError("labels", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
             if label not in SYMBOLS:
-                raise OptionError("labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
+                raise OptionError(
+                    "labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}", code="unknown-choice"
+                )
         return {number[sample]: label for sample, label in labels.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
@@ -131,7 +133,7 @@ class Labelling:
             self.labels_file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             problem = f"{self.labels_file.parent} cannot be a folder ({error.strerror})"
-            raise OptionError("--out", problem, "a folder for the labels") from error
+            raise OptionError("out", problem, "a folder for the labels") from error
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
         # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
@@ -162,7 +164,7 @@ class Labelling:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def label(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str | None = None,
     *,
     bundle: Bundle | Path | str | None = None,
@@ -211,7 +213,7 @@ def label(
         Labelling('demo01': 71 beats in 71 groups)
     """
     if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
-        raise OptionError("--count", f"{count}", f"1 to {MAX_LABELS} labels")
+        raise OptionError("count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
     preferred = opened.leads if leads is None else lead_list(leads)
     options = BeatOptions(preferred, peaks, detector, annotator, read_options(how), mains_hz)

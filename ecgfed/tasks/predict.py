@@ -17,11 +17,10 @@ from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.detectors import OURS, Detector
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.domain.signal.quality import Reason
 from ecgfed.exports.device.bundle import Bundle, open_bundle
@@ -62,7 +61,7 @@ class RecordingPredictions(Predictions):
             classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
     """
 
-    recording: AnyRecording
+    recording: Recording
     labels: LabelMap
     poor: tuple[str, ...]
     pacing: Pacing | None = None
@@ -187,7 +186,7 @@ class RecordingPredictions(Predictions):
         recording, names = self.recording, list(self.names)
         if at_s is not None and not 0 <= at_s < recording.duration_s:
             expected = f"0 to less than {recording.duration_s:.1f} s, the record's length"
-            raise OptionError("--strip-at", f"{at_s:g}", expected)
+            raise OptionError("strip_at_s", f"{at_s:g}", expected)
         usual = max(set(names), key=names.count) if names else ""
         filtered = _filtered(recording)
         drawn = Strip(
@@ -208,10 +207,8 @@ class RecordingPredictions(Predictions):
         return Picture(draw_strip(drawn, at_s))
 
 
-def _filtered(recording: AnyRecording) -> Stretches:
-    """Return the band-pass filtered lead; a long recording is filtered segment by segment on access."""
-    if not isinstance(recording, LongRecording):
-        return band_pass(fill_gaps(recording.signal_mv, bridge_samples(recording.fs_hz))[0], recording.fs_hz)
+def _filtered(recording: Recording) -> Stretches:
+    """Return the band-pass filtered lead, filtered segment by segment on access."""
     return BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
 
 
@@ -224,7 +221,7 @@ def describe_model(patient: str | None) -> str:
 def predict(
     *args: PredictInput,
     bundle: Bundle | Path | str | None = None,
-    recording: AnyRecording | Path | str | None = None,
+    recording: Recording | Path | str | None = None,
     patient: str | None = None,
     int8: bool = False,
     leads: str | Sequence[str] | None = None,
@@ -275,7 +272,7 @@ def predict(
         mains_hz,
         opened.rr_version or 1,
     )
-    if not isinstance(recording, AnyRecording):
+    if not isinstance(recording, Recording):
         recording = open_for_model(recording, opened.leads, leads, every_lead=options.every_lead, how=options.how)
     refuse_synthetic(opened, recording, force=force)
     beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
@@ -340,7 +337,7 @@ def _reported_blocks(beats: RecordingBeats, progress: ProgressReporter) -> Itera
     for block in beats.blocks():
         yield block
         completed += len(block.flags)
-        if isinstance(beats.recording, LongRecording):
+        if beats.recording.is_lazy:
             progress.update("beats", completed, len(beats.r_samples), beats.recording.name)
 
 

@@ -7,7 +7,7 @@ bundle lacks it, that is a warning too.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ecgfed.base.errors import BundleError, OptionError, RecordError
+from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import WARN_SHARE
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
@@ -16,7 +16,7 @@ from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import NameMatch, best_match, position_in
 from ecgfed.domain.record.reader import has_annotation, read_annotation
-from ecgfed.domain.record.recording import AnyRecording, is_synthetic
+from ecgfed.domain.record.recording import Recording, is_synthetic
 from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.size import size_text, too_large
@@ -71,14 +71,14 @@ class ModelWarning:
         return {"code": self.code, "text": self.text}
 
 
-def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) -> None:
+def refuse_synthetic(bundle: Bundle, recording: Recording, *, force: bool) -> None:
     """Refuse a model of synthetic patients for a real recording, unless forced; raises BundleError."""
     if bundle.trained_on.synthetic and not force and not is_synthetic(recording) and not took_part(bundle, recording):
         raise BundleError(
             bundle.path,
             f"was trained on synthetic patients alone, and {recording.name} is not one of them",
             "a model trained on recordings of people",
-            "pass --force to predict anyway",
+            f"pass {param('force=True')} to predict anyway",
         )
 
 
@@ -114,7 +114,7 @@ def report_severe(warnings: tuple[ModelWarning, ...], progress: ProgressReporter
             progress.warn(f"{warning.text[0].lower()}{warning.text[1:].removesuffix('.')}")
 
 
-def same_lead(recording: AnyRecording, bundle: Bundle) -> str:
+def same_lead(recording: Recording, bundle: Bundle) -> str:
     """Return a note if the lead is the model's under another name (no warning), else ``""``."""
     name, how = best_match(bundle.leads, recording.lead)
     return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
@@ -136,7 +136,7 @@ def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
         yield ModelWarning("file", f"{note[0].upper()}{note[1:]}.", severe=note.startswith("repaired"))
 
 
-def _lead_warnings(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
+def _lead_warnings(recording: Recording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
     """Warn of leads that the model was not trained on."""
     lead, (name, how) = recording.lead, best_match(trained, recording.lead)
     positions = [trained_name for trained_name in trained if position_in(trained_name)]
@@ -166,8 +166,8 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         yield ModelWarning("paced", paced, severe=True)
     if empty := int((predictions.override == UNCLASSIFIED).sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        advice = f"they are unclassified ({UNCLASSIFIED}); choose another --lead, or see 'ecgfed inspect'"
-        yield ModelWarning("no-signal", f"{what}: {advice}.", severe=empty > WARN_SHARE * count)
+        advice = f"they are unclassified ({UNCLASSIFIED}); choose another {param('leads')}, or see 'ecgfed inspect'"
+        yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)
     if bad := quality.seconds():
         reasons = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
         poor, lost_s = (
@@ -214,7 +214,7 @@ def _trained_on_paced(bundle: Bundle) -> str:
     return f"Few patients' paced beats were in the model's training: {advice}"
 
 
-def took_part(bundle: Bundle, recording: AnyRecording, patient: str | None = None) -> bool:
+def took_part(bundle: Bundle, recording: Recording, patient: str | None = None) -> bool:
     """Whether the model, or the patient's personal model, was trained on one of these files, whatever their names."""
     metadata = bundle.trained_on
     known = (metadata.recordings or frozenset()) | metadata.patient_recordings.get(patient or "", frozenset())
@@ -257,7 +257,7 @@ def _uses_global_calibration(bundle: Bundle, patient: str | None) -> bool:
     return bool((entry.get("certainty") or {}).get("beats") == 0)
 
 
-def _patient_warnings(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[ModelWarning]:
+def _patient_warnings(bundle: Bundle, recording: Recording, patient: str | None) -> Iterator[ModelWarning]:
     if took_part(bundle, recording, patient):
         text = "The model was trained on beats of this very recording: performance on a new patient would be lower."
     elif patient is not None:

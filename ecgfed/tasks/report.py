@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import check_free
 from ecgfed.domain.events.rules import EventRules
-from ecgfed.domain.record.opening import open_every_lead
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.reader import open_every_lead
+from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.device.bundle import Bundle
@@ -34,7 +34,7 @@ _AT_A_TIME = 2
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def report(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     bundle: Bundle | Path | str | None = None,
     *,
     out: Path | str | None = None,
@@ -139,7 +139,9 @@ def _opened(
 ) -> Bundle | None:
     """Return the bundle; None for a report on a file's labels alone."""
     if bundle is None and patient is not None:
-        raise OptionError("--patient", "without --bundle", "the bundle that holds this patient's model")
+        raise OptionError(
+            "patient", f"without {param('bundle')}", "the bundle that holds this patient's model", code="missing"
+        )
     if bundle is None and labels is not None:
         return None
     opened = opened_bundle(bundle, trusted)
@@ -148,9 +150,9 @@ def _opened(
 
 
 def _open(
-    recording: AnyRecording | Path | str, bundle: Bundle | None, leads: str | Sequence[str] | None, how: ReadOptions
-) -> AnyRecording:
+    recording: Recording | Path | str, bundle: Bundle | None, leads: str | Sequence[str] | None, how: ReadOptions
+) -> Recording:
     """Return the recording with every lead; the lead in use is chosen as in ``predict``."""
     if bundle is None and leads is None:
-        return recording if isinstance(recording, AnyRecording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
+        return recording if isinstance(recording, Recording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
     return open_for_model(recording, () if bundle is None else bundle.leads, leads, how=how)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.domain.beats.intervals import unmarked_spans
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
@@ -18,7 +18,7 @@ from ecgfed.domain.labels.user_labels import column_names
 from ecgfed.domain.record.annotations import end_note, read_csv_annotation
 from ecgfed.domain.record.checks import check_heart_rate
 from ecgfed.domain.record.reader import FORMATS, named_errors
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_files import read_annotation_file
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.confirm import second_look
@@ -152,7 +152,7 @@ def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
     return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
 
 
-def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -> Annotation:
+def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> Annotation:
     """Read a file of labels: a WFDB annotation, or a table with ``sample`` or ``time_s``, and ``symbol``.
 
     Args:
@@ -165,7 +165,7 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
     """
     if not path.is_file():
         problem = "is no file" if path.exists() else "does not exist"
-        raise RecordError(path, problem, "a file of labels", "name one with --labels")
+        raise RecordError(path, problem, "a file of labels", f"name one with {param('labels')}")
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
             _refuse_partial_labels(path)
@@ -174,7 +174,9 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = annotation.beats()
     if not len(beats.sample):
-        raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")
+        raise RecordError(
+            path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's", code="no-beats"
+        )
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation
@@ -189,7 +191,7 @@ def _refuse_partial_labels(path: Path) -> None:
         raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
 
 
-def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
+def by_file(path: Path, marks: Annotation, recording: Recording) -> Labelled:
     """Return the beats with a file's labels; of several labels at one sample the first counts.
 
     A file that ``predict`` wrote holds a model's labels: they stay provisional, with their low-confidence beats.
@@ -229,7 +231,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     )
 
 
-def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[RhythmEpisodes, ...] | None:
+def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, ...] | None:
     """Return the marked rhythms (``+`` with ``(AFIB``), the longest first; None without any."""
     if not marks.note:
         return None
@@ -265,7 +267,7 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
 
 
 def read_by_model(
-    read: Callable[[], RecordingPredictions], bundle: Bundle, recording: AnyRecording, patient: str | None
+    read: Callable[[], RecordingPredictions], bundle: Bundle, recording: Recording, patient: str | None
 ) -> tuple[Labelled, LeadQuality, Second | None]:
     """Return the model's labels, the lead's quality, and for a personal model the global model as second reader.
 
@@ -291,7 +293,7 @@ def read_by_model(
     return labelled, predictions.cut.quality, second
 
 
-def _without_beats(bundle: Bundle, recording: AnyRecording, patient: str | None, error: RecordError) -> Labelled:
+def _without_beats(bundle: Bundle, recording: Recording, patient: str | None, error: RecordError) -> Labelled:
     """Return empty labels, with the reason as a warning."""
     classifier = bundle.classifier(patient)
     nothing = np.empty(0, np.int64)
@@ -319,7 +321,7 @@ def _without_beats(bundle: Bundle, recording: AnyRecording, patient: str | None,
 def read_by_file(
     path: Path,
     marks: Annotation,
-    recording: AnyRecording,
+    recording: Recording,
     quality: LeadQuality,
     bundle: Bundle | None,
     patient: str | None,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import excluded_beats, training_data
 from ecgfed.core.federation.engine_choice import choose_engine
@@ -142,7 +142,7 @@ def train(
     }
     options, method_settings = resolve_options(arguments, settings or {}, None if config is None else Path(config))
     if resume and overwrite:
-        raise OptionError("--resume and --overwrite", "both given", "one of them")
+        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     if tensorboard is not None:
         from ecgfed.core.runs.tensorboard import require_tensorboard
 
@@ -215,17 +215,21 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
     """Check the seeds and the folder for their runs before training; raises OptionError."""
     valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
     if not valid or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("--seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
+        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
     for first, second in (("seed", "seeds"), ("resume", "overwrite")):
         if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
-            raise OptionError(f"--{first} and --{second}", "both given", "one of them")
+            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
     if (out / FILE_NAME).is_file():
-        raise OptionError("--out", f"{out} is a run itself", "a folder for runs", "choose another")
+        raise OptionError("out", f"{out} is a run itself", "a folder for runs", "choose another")
     if not options.get("resume") and not options.get("overwrite"):
         taken = [folder.name for seed in seeds if (folder := seed_folder(out, seed)).exists()]
         if taken:
             raise OptionError(
-                "--out", f"{out} holds {', '.join(taken)}", "none of these", "pass --resume or --overwrite"
+                "out",
+                f"{out} holds {', '.join(taken)}",
+                "none of these",
+                f"pass {param('resume=True')} or {param('overwrite=True')}",
+                code="exists",
             )
 
 
@@ -284,7 +288,9 @@ def _plan(options: TrainOptions, cohort: Cohort, method: Method) -> TrainPlan:
     check_requirements(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     if plan.dp_at == SITE:
-        raise OptionError("--dp-at", "site, of which a simulation has none", "server or patient", "ecgfed federate")
+        raise OptionError(
+            "dp_at", "site, of which a simulation has none", "server or patient", "ecgfed federate", code="conflict"
+        )
     return plan
 
 
@@ -306,14 +312,23 @@ def _resume(
     }
     for name, value in options.items():
         if name in stored and name != "rounds" and value != stored[name]:
-            option = "--" + name.replace("_", "-")
-            raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
+            action = f"leave {param(name)} out"
+            raise RunError(
+                out,
+                f"was begun with {name} {stored[name]}, not {value}",
+                action=action,
+                parameter=name,
+                code="contradiction",
+            )
     stored_settings = asdict(run.method.settings)
     requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
     for name, value in requested_settings.items():
         if value != stored_settings[name]:
             raise RunError(
-                out, f"was begun with {name}={stored_settings[name]}, not {value}", action=f"leave --set {name} out"
+                out,
+                f"was begun with {name}={stored_settings[name]}, not {value}",
+                action=f"leave {param('settings')} {name} out",
+                code="contradiction",
             )
     cohort = run.cohort(cohort.path)
     plan = run.plan

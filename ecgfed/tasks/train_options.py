@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict, cast
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.plugins import names_code
 from ecgfed.base.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
 from ecgfed.core.methods.registry import method_by_name
@@ -115,7 +115,7 @@ def resolve_options(
         OptionError: the file cannot be read, has an invalid name or value, or both of two alternatives are set.
     """
     if not isinstance(settings, Mapping):
-        raise OptionError("--set", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
+        raise OptionError("settings", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
     options = {name: value for name, value in arguments.items() if value is not None}
     method_settings = dict(settings)
     if config is not None:
@@ -123,10 +123,11 @@ def resolve_options(
         named = in_file.get("method")
         if isinstance(named, str) and names_code(named) and "method" not in options:
             raise OptionError(
-                f"--config {config}",
+                f"{param('config')} {config}",
                 f"its method {named!r:.200} is somebody's own code, which is not run from a file",
                 "a registered name",
-                "read it, then pass it with --method FILE.py:CLASS",
+                f"read it, then pass it with {param('method=FILE.py:CLASS')}",
+                code="code-not-loaded",
             )
         for pair in EITHER_OR:
             if any(name in options for name in pair):
@@ -134,35 +135,38 @@ def resolve_options(
         options, method_settings = {**in_file, **options}, {**settings_in_file, **method_settings}
     for first, second in EITHER_OR:
         if first in options and second in options:
-            raise OptionError(f"{_option(first)} and {_option(second)}", "both given", "one of them")
+            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
     return cast(TrainOptions, options), method_settings
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]]:
     try:
-        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"--config {path}"))
+        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"{param('config')} {path}"))
     except ValueError as problem:
-        raise OptionError("--config", f"{path} cannot be read ({problem})", "a TOML file") from problem
+        raise OptionError("config", f"{path} cannot be read ({problem})", "a TOML file") from problem
     settings = values.pop("set", {})
     if not isinstance(settings, dict):
-        raise OptionError(f"--config {path}", "set is no table", "[set] with the method's settings")
+        raise OptionError(f"{param('config')} {path}", "set is no table", "[set] with the method's settings")
     checked = {}
     for written, value in values.items():
         name = written.replace("-", "_")
         if name not in _TYPES:
-            raise OptionError(f"--config {path}", f"unknown name {name!r:.100}", f"one of {', '.join(_TYPES)}, [set]")
+            raise OptionError(
+                f"{param('config')} {path}",
+                f"unknown name {name!r:.100}",
+                f"one of {', '.join(_TYPES)}, [set]",
+                code="unknown-choice",
+            )
         kind = _TYPES[name]
         fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
         if not fits or (isinstance(value, bool) and kind is not bool):
-            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", f"a value of type {kind.__name__}")
+            raise OptionError(
+                f"{param('config')} {path}", f"{name} = {value!r:.100}", f"a value of type {kind.__name__}"
+            )
         try:
             checked[name] = kind(value)
         except OverflowError as problem:  # an int that is too large for a float
-            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", "a smaller number") from problem
+            raise OptionError(f"{param('config')} {path}", f"{name} = {value!r:.100}", "a smaller number") from problem
     return checked, settings
 
 

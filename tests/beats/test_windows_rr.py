@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import r_waves
 
-from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY, labelled_beats, windows_around
-from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
+from ecgfed.domain.beats.path import BeatOptions, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import cut_windows, resample, rr_features
-from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 from ecgfed.domain.signal.filters import band_pass
 
 
@@ -153,13 +153,8 @@ def test_one_heart_recorded_at_two_rates_gives_the_same_windows(tmp_path: Path, 
             write_dir=str(tmp_path),
         )
         wfdb.wrann(name, "atr", np.rint(np.array(r_s) * rate).astype(int), ["N"] * 10, write_dir=str(tmp_path))
-    made = {}
-    for name in ("own", "mit"):
-        read = read_recording(tmp_path / name, ("MLII",))
-        made[name] = labelled_beats(
-            read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"], rr_version=1
-        )
-    own, mit = made["own"].windows, made["mit"].windows
+    options = BeatOptions(("MLII",), "annotated", rr_version=1)
+    own, mit = (read_beats(tmp_path / name, options).windows for name in ("own", "mit"))
     assert mit.window_mv.max() > 0.8
     np.testing.assert_allclose(own.window_mv, mit.window_mv, atol=0.02)
     np.testing.assert_allclose(own.rr_s, mit.rr_s, atol=1e-5)

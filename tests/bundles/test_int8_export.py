@@ -175,6 +175,7 @@ def test_judgement_by_hand() -> None:
     assert all(nobody[name] is None for name in FIGURES)
 
 
+@pytest.mark.usefixtures("quick_finetuning")
 @pytest.mark.parametrize("personal", ["kernel", "gated", "head", "probe", "partway"])
 def test_personal_answers(fedavg_run: Path, tmp_path: Path, personal: str) -> None:
     """The extractor becomes int8; a kernel machine and a gate stay float."""

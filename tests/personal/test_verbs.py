@@ -15,6 +15,7 @@ from ecgfed.core.personal.apply import PersonalModels
 from ecgfed.core.personal.registry import personal_by_name, personal_models
 from ecgfed.core.runs.run import open_run
 
+pytestmark = pytest.mark.usefixtures("quick_finetuning")
 NAMES = tuple(personal_models())
 
 

@@ -9,9 +9,8 @@ import pytest
 from record_files import edf_annotation, edf_bytes
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import format_of, read_annotation, read_comments, read_recording
-from ecgfed.domain.record.recording import LongRecording, ReadOptions
+from ecgfed.domain.record.reader import format_of, open_recording, read_annotation, read_comments, read_recording
+from ecgfed.domain.record.recording import ReadOptions
 
 REPAIR = ReadOptions(repair=True)
 STEPS = np.random.default_rng(8).integers(-(2**23), 2**23, (2, 4, 250))  # (channels, data records, samples)
@@ -54,7 +53,7 @@ def test_bdf_is_edf_of_24_bits(tmp_path: Path) -> None:
     reference = edfio.read_bdf(path)
     np.testing.assert_allclose(recording.signals_mv * 1000, [one.data for one in reference.signals], atol=1e-9)
     long = open_recording(path, "MLII", every_lead=True, min_samples=100)
-    assert isinstance(long, LongRecording)
+    assert long.is_lazy
     for start, stop in ((0, 1000), (1, 2), (249, 251), (600, 990), (999, 1000)):
         np.testing.assert_array_equal(long.read(start, stop), recording.signals_mv[:, start:stop])
 

@@ -9,21 +9,20 @@ from conftest import write_record
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import read_recording
-from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
+from ecgfed.domain.record.reader import open_recording, read_recording
+from ecgfed.domain.record.recording import ReadOptions, Recording
 
 SAMPLES = 3001
 SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "skipped", "requested_as", "samples")
 HIGHEST = {"16": 2**15 - 1, "24": 2**23 - 1, "32": 2**31 - 1, "80": 2**7 - 1, "160": 2**15 - 1, "212": 2**11 - 1}
 
 
-def same(path: Path, *, how: ReadOptions | None = None, lead: str = "a") -> LongRecording:
+def same(path: Path, *, how: ReadOptions | None = None, lead: str = "a") -> Recording:
     """Compare what is opened with what is read, in whole and in stretches."""
     for every in (False, True):
         whole = read_recording(path, lead, every_lead=every, how=how)
         opened = open_recording(path, lead, every_lead=every, how=how, min_samples=1000)
-        assert isinstance(opened, LongRecording)
+        assert opened.is_lazy
         for name in SAID:
             assert getattr(opened, name) == getattr(whole, name), name
         rng = np.random.default_rng(0)
@@ -164,10 +163,10 @@ def test_edf_and_the_gaps_of_edf_d(tmp_path: Path) -> None:
 def test_a_short_recording_is_read_at_once(tmp_path: Path) -> None:
     record = write_record(tmp_path, "short", "NNNNNN")
     opened = open_recording(record)
-    assert isinstance(opened, Recording)
+    assert not opened.is_lazy
     assert np.array_equal(opened.signals_mv, read_recording(record).signals_mv, equal_nan=True)
 
 
 def test_what_cannot_be_read_by_blocks_is_read_whole(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", signal=np.zeros(SAMPLES) + np.sin(np.arange(SAMPLES)), leads=["a"], fs=250, units="mV")
-    assert isinstance(open_recording(tmp_path / "x.npz", min_samples=1000), Recording)
+    assert not open_recording(tmp_path / "x.npz", min_samples=1000).is_lazy

@@ -11,9 +11,8 @@ from record_files import edf_bytes, write_212
 
 import ecgfed
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.opening import open_every_lead, open_recording
-from ecgfed.domain.record.reader import ecg_alone, read_every_lead, read_recording
-from ecgfed.domain.record.recording import AnyRecording, LongRecording, ReadOptions, Recording
+from ecgfed.domain.record.reader import ecg_alone, open_every_lead, open_recording, read_every_lead, read_recording
+from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.domain.signal.findings import missing_lead, record_findings
 
 RAMP = [list(range(0, 2000, 2)), list(range(2000, 0, -2)), list(range(500, 1500))]
@@ -64,7 +63,7 @@ def test_a_respiration_in_millivolt_is_read_only_by_name(tmp_path: Path, kind: s
     np.testing.assert_allclose(asked.signal_mv, (np.array(RAMP[0]) - 1024) / 200, atol=1e-9)
 
 
-def held(recording: AnyRecording) -> dict[str, object]:
+def held(recording: Recording) -> dict[str, object]:
     """What a recording says of itself."""
     names = ("name", "path", "lead", "leads", "fs_hz", "samples", "comments", "files", "skipped", "requested_as")
     return {name: getattr(recording, name) for name in names}
@@ -96,7 +95,7 @@ def test_by_blocks_the_same_leads_are_chosen_and_left_out(
     for every in (True, False):
         long = open_recording(path, asked, every_lead=every, how=how, min_samples=1000)
         whole = read_recording(path, asked, every_lead=every, how=how)
-        assert isinstance(long, LongRecording)
+        assert long.is_lazy
         assert held(long) == held(whole)
         assert np.array_equal(long.signals_mv, whole.signals_mv)
         assert (long.lead, long.requested_as) == (lead, stands_for)
@@ -111,7 +110,7 @@ def test_by_blocks_the_detector_is_given_the_same_leads(tmp_path: Path, kind: st
     path, how = written(tmp_path, kind, ("RESP", "MLII", "V1"))
     for asked, leads in (((), ("MLII", "V1")), (("V1",), ("MLII", "V1")), (("resp",), ("RESP", "MLII", "V1"))):
         long = ecg_alone(open_recording(path, asked, every_lead=True, how=how, min_samples=1000))
-        assert isinstance(long, LongRecording)
+        assert long.is_lazy
         assert long.leads == leads
         whole = ecg_alone(read_recording(path, asked, every_lead=True, how=how))
         assert held(long) == held(whole)
@@ -140,7 +139,7 @@ def test_by_blocks_what_holds_no_ecg_is_refused_in_the_same_line(tmp_path: Path,
 def test_by_blocks_a_pressure_is_left_out_for_its_unit(tmp_path: Path, kind: str) -> None:
     path, how = written(tmp_path, kind, ("ART", "MLII", "x"), units=("mmHg", "mV", "mmHg"))
     long = open_recording(path, every_lead=True, how=how, min_samples=1000)
-    assert isinstance(long, LongRecording)
+    assert long.is_lazy
     assert (long.leads, long.skipped) == (("MLII",), ("ART: no voltage", "x: no voltage"))
     assert held(long) == held(read_recording(path, every_lead=True, how=how))
     with pytest.raises(RecordError, match="lead ART is in 'mmHg'"):
@@ -229,7 +228,7 @@ def test_findings_know_leads_in_small_letters() -> None:
 def test_a_recording_that_was_opened_is_converted_as_its_file_is(tmp_path: Path, kind: str) -> None:
     path, how = written(tmp_path, kind, ("V1", "MLII", "RESP"))
     opened = open_recording(path, ("resp",), every_lead=True, how=how, min_samples=1000)
-    assert isinstance(opened, LongRecording)
+    assert opened.is_lazy
     for source, folder in ((opened, "of-recording"), (path, "of-file")):
         with pytest.warns(ecgfed.EcgfedWarning, match="no annotation"):
             ecgfed.convert(source, tmp_path / folder, how=how)

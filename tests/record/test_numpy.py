@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ecgfed.base.errors import EcgfedError
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.reader import open_recording, read_recording
 from ecgfed.domain.record.recording import ReadOptions
 
 RNG = np.random.default_rng(4)

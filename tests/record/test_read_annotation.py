@@ -1,14 +1,18 @@
 """Reading annotations: which marks are beats, and files that end too early."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+import wfdb
 from record_files import END, aux, copy_record, cut, mark, skip, write_212
 
 from ecgfed.base.errors import RecordError
+from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.reader import read_annotation as read_any
 from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.domain.record.wfdb_files import read_annotation
 from ecgfed.tasks.ec57 import score_ec57
 
@@ -226,3 +230,27 @@ def test_ec57_names_its_own_options(tmp_path: Path) -> None:
             score_ec57(tmp_path / "r", test, reference=reference, start="0:00")
         assert option in caught.value.line
         assert "--annotator" not in caught.value.line
+
+
+def test_the_annotation_of_a_repaired_record_ends_with_it(tmp_path: Path) -> None:
+    samples, beats = 250 * 40, np.arange(100, 250 * 40, 200)
+    wfdb.wrsamp(
+        "r",
+        250,
+        ["mV"],
+        ["MLII"],
+        np.zeros((samples, 1)),
+        fmt=["16"],
+        adc_gain=[200],
+        baseline=[0],
+        write_dir=str(tmp_path),
+    )
+    wfdb.wrann("r", "atr", beats, ["N"] * (len(beats) - 1) + ["V"], write_dir=str(tmp_path))
+    with (tmp_path / "r.dat").open("r+b") as stream:
+        stream.truncate(samples)
+    recording = read_recording(tmp_path / "r", how=ReadOptions(repair=True))
+    assert recording.samples == samples // 2
+    annotation = read_any(recording)
+    assert annotation.sample.tolist() == beats[beats < samples // 2].tolist()
+    assert Counter(annotation.beyond_end) == {"N": int((beats >= samples // 2).sum()) - 1, "V": 1}
+    assert "25 annotations" in end_note(annotation)

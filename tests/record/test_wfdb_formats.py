@@ -10,9 +10,8 @@ import wfdb
 from record_files import mark, write_212
 
 from ecgfed.base.errors import OptionError, RecordError
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import format_of, read_annotation, read_recording
-from ecgfed.domain.record.recording import LongRecording, ReadOptions
+from ecgfed.domain.record.reader import format_of, open_recording, read_annotation, read_recording
+from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.tasks.inspect import inspect_recording
 
 RNG = np.random.default_rng(3)
@@ -88,7 +87,7 @@ def test_formats_that_wfdb_reads_too(tmp_path: Path, fmt: str, samples: int) -> 
     recording = read_recording(record, "II", every_lead=True)
     np.testing.assert_array_equal(recording.signals_mv, expected)
     long = open_recording(record, "II", every_lead=True, min_samples=100)
-    assert isinstance(long, LongRecording)
+    assert long.is_lazy
     for start, stop in ((0, samples), (1, 2), (7, 500), (samples - 1, samples)):
         np.testing.assert_array_equal(long.read(start, stop), expected[:, start:stop])
 

@@ -6,10 +6,10 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError
-from ecgfed.domain.signal import around_gaps
-from ecgfed.domain.signal.around_gaps import detect_around_gaps, usable_pieces
+from ecgfed.domain.signal import peaks as peaks_module
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.detectors import detect_r_peaks
+from ecgfed.domain.signal.peaks import detect_around_gaps, usable_pieces
 
 FS = 360.0
 TOLERANCE = 15  # samples: 42 ms
@@ -83,7 +83,7 @@ def test_a_piece_without_beats_does_not_hide_the_others(monkeypatch: pytest.Monk
             raise RecordError("signal", "no beats found")
         return np.array([100, 500])
 
-    monkeypatch.setattr(around_gaps, "detect_r_peaks", one_fails)
+    monkeypatch.setattr(peaks_module, "detect_r_peaks", one_fails)
     signal, _ = synthetic_signal("N" * 75)
     signal[5000:5500] = np.nan
     assert detect_around_gaps(signal, FS, detector="xqrs").tolist() == [5600, 6000]

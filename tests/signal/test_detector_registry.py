@@ -11,7 +11,6 @@ import pytest
 
 from ecgfed.base import extras, plugins
 from ecgfed.base.errors import CohortError, MissingExtraError, OptionError
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.detectors import (
     Detector,
     detect_r_peaks,
@@ -22,6 +21,7 @@ from ecgfed.domain.signal.detectors import (
     stored_detector,
     stored_mains,
 )
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.testing import synthetic_ecg
 
 OWN = """

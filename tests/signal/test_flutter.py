@@ -8,7 +8,7 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 
 from ecgfed import read_annotation, read_recording
-from ecgfed.domain.record.recording import LongRecording, Recording
+from ecgfed.domain.record.recording import LazySignals, Recording
 from ecgfed.domain.signal.flutter import flutter_spans, flutter_text
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ def test_the_same_from_the_disk() -> None:
     def block(start: int, stop: int, rows: list[int]) -> Floats:
         return np.array(held.signals_mv[rows, start:stop])
 
-    long = LongRecording("x", Path("x"), "MLII", ("MLII",), 128.0, len(lead), block, ())
+    long = Recording("x", Path("x"), "MLII", ("MLII",), 128.0, LazySignals(len(lead), block, (0,)), ())
     [(start, stop)] = flutter_spans(long)
     assert (start / 128, stop / 128) == pytest.approx((590, 615), abs=2)
     assert flutter_spans(held) == ((start, stop),)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from support import Command
 
 import ecgfed as package
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.recording import LongRecording, Recording
+from ecgfed.domain.record.reader import open_recording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.size import LOOKED_AT, lead_size
 from ecgfed.domain.signal.spans import Spans
 
@@ -90,7 +90,7 @@ def test_inspect_asks_for_the_units_of_what_no_electrode_gives(tmp_path: Path, l
     for times, kinds in ((1.0, set()), (1000.0, {"units"})):
         file = written(tmp_path, f"r{times:.0f}", times)
         opened = open_recording(file, every_lead=True, min_samples=least)
-        assert isinstance(opened, LongRecording) == (least == 1000)
+        assert opened.is_lazy == (least == 1000)
         found = {one.kind: one for one in package.inspect_recording(opened).findings}
         assert set(found) == kinds
     said = found["units"]

@@ -15,16 +15,15 @@ from record_files import edf_bytes
 import ecgfed
 from ecgfed.base.errors import RecordError
 from ecgfed.device import classifier, predictions
-from ecgfed.domain.beats import context, long_windows, path
-from ecgfed.domain.beats.extract import windows_around
-from ecgfed.domain.beats.long_windows import windows_by_blocks
+from ecgfed.domain.beats import blocks, context, path
+from ecgfed.domain.beats.blocks import windows_around, windows_by_blocks
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
-from ecgfed.domain.record import opening
-from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
-from ecgfed.domain.signal import chunked_quality, findings, long_peaks
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.record import reader
+from ecgfed.domain.record.recording import ReadOptions
+from ecgfed.domain.signal import chunked_quality, findings
+from ecgfed.domain.signal import peaks as peaks_module
+from ecgfed.domain.signal.filters import BandPassed, Bridged, band_pass, bridge_samples, fill_gaps
 from ecgfed.tasks import predict as predicting
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
 
@@ -35,13 +34,13 @@ LEADS = ("MLII", "V1")
 @pytest.fixture
 def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Every recording of a thousand samples and more stays on the disk, and is looked at in small, odd chunks."""
-    monkeypatch.setattr(opening, "LONG", 1000)
-    monkeypatch.setattr(long_peaks, "PUSH_S", 7.3)
+    monkeypatch.setattr(reader, "LONG", 1000)
+    monkeypatch.setattr(peaks_module, "PUSH_S", 7.3)
     monkeypatch.setattr(findings, "_CHUNK_S", 13.7)
     monkeypatch.setattr(predicting, "_AT_ONCE", 17)
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)
-    monkeypatch.setattr(long_windows, "_IN_CONTEXT", 29)
+    monkeypatch.setattr(blocks, "_IN_CONTEXT", 29)
     for function in (chunked_quality.quality_of, chunked_quality.spikes_of):
         monkeypatch.setitem(function.__kwdefaults__, "chunk_s", 12.0)
     monkeypatch.setitem(windows_by_blocks.__kwdefaults__, "chunk_s", 9.1)
@@ -74,7 +73,7 @@ def test_beats_are_cut_as_from_the_whole(
     options = BeatOptions(LEADS, how=ReadOptions(fs_hz, "mV", LEADS), rr_version=rr_version)
     whole = cut_beats(ecgfed.read_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how), options)
     opened = ecgfed.open_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how)
-    assert isinstance(opened, LongRecording)
+    assert opened.is_lazy
     long = cut_beats(opened, options)
     assert np.array_equal(long.r_samples, whole.r_samples)
     assert long.quality.stretches == whole.quality.stretches
@@ -108,7 +107,7 @@ def test_stretches_without_marks_are_void_by_blocks_too(by_blocks: pytest.Monkey
 def test_detect_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = record(tmp_path)
     long = ecgfed.detect(made, tmp_path / "long")
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.detect(made, tmp_path / "whole")
     assert len(whole.records[0].sample) > 100
     assert (tmp_path / "long" / "r.qrs").read_bytes() == (tmp_path / "whole" / "r.qrs").read_bytes()
@@ -118,11 +117,11 @@ def test_detect_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: P
 def test_predict_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = record(tmp_path, beats=600)
     long = ecgfed.predict(BUNDLE, made, force=True)
-    assert isinstance(long.recording, LongRecording)
+    assert long.recording.is_lazy
     files = long.save(tmp_path / "long", strip=True)
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.predict(BUNDLE, made, force=True)
-    assert isinstance(whole.recording, Recording)
+    assert not whole.recording.is_lazy
     assert set(whole.poor) > {""}
     assert np.array_equal(long.probability, whole.probability)
     for mine, theirs in zip(files, whole.save(tmp_path / "whole", strip=True), strict=True):
@@ -136,7 +135,7 @@ def test_prepare_makes_the_same_cohort(by_blocks: pytest.MonkeyPatch, tmp_path: 
     for seed, name in enumerate(("r", "s")):
         record(tmp_path / "records", name, seed=seed)
     long = ecgfed.prepare_folder(tmp_path / "records", tmp_path / "long", peaks=peaks)
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.prepare_folder(tmp_path / "records", tmp_path / "whole", peaks=peaks)
     assert len(whole.label) > 200
     assert long.meta == whole.meta
@@ -148,9 +147,9 @@ def test_prepare_makes_the_same_cohort(by_blocks: pytest.MonkeyPatch, tmp_path: 
 def test_inspect_says_the_same(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = record(tmp_path)
     long = ecgfed.inspect_recording(made, picture=tmp_path / "long.png")
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.inspect_recording(made, picture=tmp_path / "whole.png")
-    assert isinstance(long.recording, LongRecording)
+    assert long.recording.is_lazy
     assert {**long.to_dict(), "picture": None} == {**whole.to_dict(), "picture": None}
     assert (tmp_path / "long.png").read_bytes() == (tmp_path / "whole.png").read_bytes()
 
@@ -184,10 +183,10 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
     both, how = beside_a_respiration(tmp_path / "both", kind, respiration=True)
     alone, how_alone = beside_a_respiration(tmp_path / "alone", kind, respiration=False)
     opened = ecgfed.open_recording(both, ("RESP",), every_lead=True, how=how)
-    assert isinstance(opened, LongRecording)
+    assert opened.is_lazy
     found = []
     for least in (1000, 10**9):
-        by_blocks.setattr(opening, "LONG", least)
+        by_blocks.setattr(reader, "LONG", least)
         for file, options in ((both, how), (alone, how_alone)):
             peaks = ecgfed.detect(file, leads=("II",), how=options).records[0]
             assert peaks.lead == "MLII"
@@ -196,7 +195,7 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
             inspected = ecgfed.inspect_recording(file, how=options)
             assert list(inspected.quality) == list(LEADS)
             predicted = ecgfed.predict(BUNDLE, file, how=options, force=True)
-            assert isinstance(predicted.recording, LongRecording) == (least == 1000)
+            assert predicted.recording.is_lazy == (least == 1000)
             usable = [inspected.quality[lead].stretches for lead in LEADS]
             found.append((peaks.sample, predicted.probability, inspected.heart_rate_per_min, usable))
     peaks, probability, *others = found[0]
@@ -206,7 +205,7 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
         assert np.array_equal(more_probability, probability)
         assert more == others
     assert ecgfed.detect(opened, leads="MLII").records[0].sample.tolist() == peaks.tolist()
-    assert long_peaks.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
+    assert peaks_module.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
 
 
 @pytest.mark.parametrize("value", [0.3, np.nan])
@@ -217,7 +216,7 @@ def test_a_recording_without_beats_is_said_in_the_same_line(
     how = ReadOptions(250, "mV", ("MLII",))
     lines = []
     for least in (1000, 10**9):
-        by_blocks.setattr(opening, "LONG", least)
+        by_blocks.setattr(reader, "LONG", least)
         with pytest.raises(RecordError) as said:
             ecgfed.detect(tmp_path / "x.npy", how=how)
         lines.append(str(said.value))

@@ -14,7 +14,7 @@ from spoiled_signals import spoiled
 
 import ecgfed
 from ecgfed.device import open_bundle
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.exports.device.canonical import digest_of
 
 pytestmark = pytest.mark.browser

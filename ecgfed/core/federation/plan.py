@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base import platform
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.base import Requirements
 from ecgfed.core.privacy.noise import SERVER, Privacy
@@ -53,13 +53,18 @@ class TrainPlan:
 
     def __post_init__(self) -> None:
         if (self.local_epochs is None) == (self.local_steps is None):
-            raise OptionError("--local-epochs and --local-steps", "both or neither given", "one of them")
+            raise OptionError(
+                f"{param('local_epochs')} and {param('local_steps')}",
+                "both or neither given",
+                "one of them",
+                code="conflict",
+            )
         for option, value in (
-            ("--rounds", self.rounds),
-            ("--local-epochs", self.local_epochs),
-            ("--local-steps", self.local_steps),
-            ("--clients-per-round", self.clients_per_round),
-            ("--batch-size", self.batch_size),
+            ("rounds", self.rounds),
+            ("local_epochs", self.local_epochs),
+            ("local_steps", self.local_steps),
+            ("clients_per_round", self.clients_per_round),
+            ("batch_size", self.batch_size),
         ):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
                 raise OptionError(option, f"{value!r}", "a whole number")
@@ -68,9 +73,11 @@ class TrainPlan:
             if value is not None and value > MOST_COUNT:
                 raise OptionError(option, f"{value}", f"at most {MOST_COUNT:,}")
         if self.leave_out not in LEAVE_OUT:
-            raise OptionError("--leave-out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+            raise OptionError(
+                "leave_out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice"
+            )
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
-            raise OptionError("--seed", f"{self.seed!r}", "a whole number, 0 or more")
+            raise OptionError("seed", f"{self.seed!r}", "a whole number, 0 or more")
         Aggregation.parse(self.aggregation)
         Privacy(self.dp_clip, self.dp_noise, self.dp_at)
 
@@ -117,7 +124,7 @@ class TrainPlan:
 def check_passes(passes: float) -> float:
     """Return the passes; raises OptionError unless they are above 0 and below ``MAX_PASSES``."""
     if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 < passes < MAX_PASSES:
-        raise OptionError("--passes", f"{passes!r}", f"above 0 and below {MAX_PASSES:g}")
+        raise OptionError("passes", f"{passes!r}", f"above 0 and below {MAX_PASSES:g}")
     return passes
 
 
@@ -134,11 +141,19 @@ def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> No
             count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
         )
         raise OptionError(
-            "--local-steps", requested, "1 with this method", "see 'ecgfed methods' for its form with more"
+            "local_steps",
+            requested,
+            "1 with this method",
+            "see 'ecgfed methods' for its form with more",
+            code="conflict",
         )
     if needs.all_clients and plan.clients_per_round not in (None, clients):
         raise OptionError(
-            "--clients-per-round", f"{plan.clients_per_round}", f"all {clients} with this method", "leave it out"
+            "clients_per_round",
+            f"{plan.clients_per_round}",
+            f"all {clients} with this method",
+            "leave it out",
+            code="conflict",
         )
 
 
@@ -160,7 +175,7 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
     if m is None:
         return np.sort(clients)
     if m > len(clients):
-        raise OptionError("--clients-per-round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
+        raise OptionError("clients_per_round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
     rng = np.random.default_rng([plan.seed, 1, round_number])
     return np.sort(rng.choice(clients, size=m, replace=False))
 
@@ -170,7 +185,7 @@ def worker_count(workers: int | None) -> int:
     if workers is None:
         return available_cores()
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
-        raise OptionError("--workers", f"{workers!r}", "a whole number, 1 or more")
+        raise OptionError("workers", f"{workers!r}", "a whole number, 1 or more")
     return workers
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import did_you_mean, same_name
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Setting:
         elif isinstance(self.limits, Choice):
             check_choice(self.name, value, self.limits.options)
         elif isinstance(value, Real) and not math.isfinite(value):
-            raise OptionError(f"--set {self.name}", f"{value}", "a finite number")
+            raise OptionError(f"{param('settings')} {self.name}", f"{value}", "a finite number")
 
     def _is_of_kind(self, value: object) -> bool:
         if isinstance(value, bool):  # a subclass of int
@@ -123,19 +123,25 @@ class Setting:
         return isinstance(value, _BASIC.get(self.kind, object))
 
     def _type_error(self, value: Any) -> OptionError:
-        return OptionError(f"--set {self.name}", f"{value!r}", f"a value of type {self.kind.__name__}")
+        return OptionError(f"{param('settings')} {self.name}", f"{value!r}", f"a value of type {self.kind.__name__}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
     """Raise OptionError unless ``low <= value <= high``; NaN is outside every range."""
     if not low <= value <= high:
-        raise OptionError(f"--set {name}", f"{value}", str(Range(low, high)))
+        raise OptionError(f"{param('settings')} {name}", f"{value}", str(Range(low, high)))
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise OptionError unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise OptionError(f"--set {name}", f"{value!r}", f"one of {', '.join(choices)}", did_you_mean(value, choices))
+        raise OptionError(
+            f"{param('settings')} {name}",
+            f"{value!r}",
+            f"one of {', '.join(choices)}",
+            did_you_mean(value, choices),
+            code="unknown-choice",
+        )
 
 
 @dataclass(frozen=True)
@@ -225,7 +231,7 @@ def named_values(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
+            raise OptionError("settings", f"{pair!r}", "NAME=VALUE")
         values[name.strip()] = value.strip()
     return values
 
@@ -244,7 +250,13 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
         name = same_name(key, known)
         if name is None:
             expected = f"one of {', '.join(known)}"
-            raise OptionError(f"--set {key}", "is no setting of this method", expected, did_you_mean(key, known))
+            raise OptionError(
+                f"{param('settings')} {key}",
+                "is no setting of this method",
+                expected,
+                did_you_mean(key, known),
+                code="unknown-choice",
+            )
         read[name] = known[name].read(value)
     settings = settings_type(**read)
     _check(settings)  # a user's dataclass may not derive from Settings

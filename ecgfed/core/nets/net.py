@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.nets.layers import GROUPS, Initialiser, Params, linear
 from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
 
@@ -50,28 +50,36 @@ class NetSpec:
     def __post_init__(self) -> None:
         architectures = [architecture for of_modality in NETS.values() for architecture in of_modality]
         if self.architecture not in architectures:
-            raise OptionError("--net", f"{self.architecture!r}", f"one of {', '.join(architectures)}")
+            raise OptionError(
+                "net", f"{self.architecture!r}", f"one of {', '.join(architectures)}", code="unknown-choice"
+            )
         if self.norm not in NORMS:
-            raise OptionError("--norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}")
+            raise OptionError("norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}", code="unknown-choice")
         if isinstance(self.width, bool) or not isinstance(self.width, int | float) or not 0.1 <= self.width <= 16:
-            raise OptionError("--width", f"{self.width!r:.40}", "0.1 to 16")
+            raise OptionError("width", f"{self.width!r:.40}", "0.1 to 16")
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
             raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
         if not isinstance(self.rr, bool):
-            raise OptionError("--rr", f"{self.rr!r:.40}", "true or false")
+            raise OptionError("rr", f"{self.rr!r:.40}", "true or false")
         if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
-            raise OptionError("--rr-version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)))
+            raise OptionError(
+                "rr_version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)), code="unknown-choice"
+            )
         share = self.window_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-            raise OptionError("--window-share", f"{share!r:.40}", "above 0, at most 1")
+            raise OptionError("window_share", f"{share!r:.40}", "above 0, at most 1")
         if share != 1 and not (self.rr and self.rr_version == 2):
             value = f"{share:g} for a net without RR features of version 2"
             raise OptionError(
-                "--window-share", value, "a cohort of --rr-version 2, and a net with them", "leave it out"
+                "window_share",
+                value,
+                f"a cohort of {param('rr_version')} 2, and a net with them",
+                "leave it out",
+                code="conflict",
             )
         if self.rr and self.modality != "ecg":
             value = f"given for {self.architecture}, a net for images"
-            raise OptionError("--rr", value, "a net for ECG", "leave it out")
+            raise OptionError("rr", value, "a net for ECG", "leave it out", code="conflict")
 
     @property
     def modality(self) -> str:
@@ -124,10 +132,11 @@ def net_spec(
     for net_modality, architectures in NETS.items():
         if net_modality != modality and chosen in architectures:
             raise OptionError(
-                "--net",
+                "net",
                 f"{chosen!r} is for {_WHAT[net_modality]}",
                 f"one of {', '.join(NETS[modality])}",
                 f"the cohort holds {_WHAT[modality]}",
+                code="unknown-choice",
             )
     rr = (modality == "ecg") if rr is None else rr
     return NetSpec(classes, chosen, norm or default_norm, rr, width, rr_version if rr else 1, window_share)

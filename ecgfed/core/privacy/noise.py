@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.privacy.robust import lengths, scaled
 
 #: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
@@ -39,14 +39,19 @@ class Privacy:
     at: str = SERVER
 
     def __post_init__(self) -> None:
-        for option, value in (("--dp-clip", self.clip), ("--dp-noise", self.noise)):
+        for option, value in (("dp_clip", self.clip), ("dp_noise", self.noise)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
                 raise OptionError(option, f"{value!r:.100}", "a number, 0 or more and below 1,000,000")
         if self.at not in PLACES:
-            raise OptionError("--dp-at", f"{self.at!r:.100}", f"one of {', '.join(PLACES)}")
+            raise OptionError("dp_at", f"{self.at!r:.100}", f"one of {', '.join(PLACES)}", code="unknown-choice")
         if not self.clip and (self.noise or self.at != SERVER):
-            option = "--dp-noise" if self.noise else "--dp-at"
-            raise OptionError(option, "given without --dp-clip", "the longest update, such as --dp-clip 0.5")
+            option = "dp_noise" if self.noise else "dp_at"
+            raise OptionError(
+                option,
+                f"given without {param('dp_clip')}",
+                f"the longest update, such as {param('dp_clip')} 0.5",
+                code="missing",
+            )
 
     @property
     def on(self) -> bool:

@@ -24,7 +24,7 @@ RR_LATEST = 2
 def check_rr_version(version: object) -> int:
     """Return a version of the RR features; raises OptionError for any other value."""
     if isinstance(version, bool) or not isinstance(version, int) or version not in RR_NAMES:
-        raise OptionError("--rr-version", f"{version!r:.40}", " or ".join(map(str, RR_NAMES)))
+        raise OptionError("rr_version", f"{version!r:.40}", " or ".join(map(str, RR_NAMES)), code="unknown-choice")
     return version
 
 

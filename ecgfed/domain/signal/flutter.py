@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import merged
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal import fir
 from ecgfed.domain.signal.filters import bridge_samples, convolved, fill_gaps
 
@@ -35,7 +35,7 @@ MISSING, MIN_FS_HZ = 0.1, 50.0
 _AT_ONCE, _FILTER_S = 600, 1.5
 
 
-def flutter_spans(recording: AnyRecording) -> tuple[tuple[int, int], ...]:
+def flutter_spans(recording: Recording) -> tuple[tuple[int, int], ...]:
     """Return (start, stop) in samples of what is like ventricular flutter or fibrillation in the lead in use.
 
     An episode is of windows with a leakage below ``LEAKAGE_BESIDE`` that follow one another, one of them below
@@ -67,7 +67,7 @@ def flutter_text(spans: Sequence[tuple[int, int]], fs_hz: float) -> str:
     return f"{FLUTTER[0].upper()}{FLUTTER[1:]} ({where}): {description}"
 
 
-def _leakages(recording: AnyRecording, step: int, width: int) -> Floats:
+def _leakages(recording: Recording, step: int, width: int) -> Floats:
     """Return the leakage of each window, (windows,); 1 where too much of it is missing."""
     fs_hz, row = recording.fs_hz, [recording.leads.index(recording.lead)]
     # a FIR filter of ours: importing scipy takes longer than half an hour of signal takes here

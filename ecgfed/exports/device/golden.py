@@ -20,9 +20,9 @@ from ecgfed.domain.beats.extract import hides_signal
 from ecgfed.domain.beats.rr import beats_in_time
 from ecgfed.domain.beats.windows import FS_HZ, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.domain.record.checks import check_fs
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, fill_gaps
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.quality import NO_SIGNAL
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.exports.device.bundle import Bundle
@@ -234,7 +234,7 @@ def check_golden(bundle: Bundle) -> GoldenCheck:
     except EcgfedError as problem:
         if isinstance(problem, BundleError):
             raise
-        raise BundleError(path, f"is not of its form ({problem.line})", action="export it again") from problem
+        raise BundleError(path, f"is not of its form ({problem.marked})", action="export it again") from problem
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as problem:
         raise BundleError(path, f"is not of its form ({problem!r:.100})", action="export it again") from problem
 

@@ -95,7 +95,7 @@ def as_peaks(raw: object, samples: int) -> Peaks:
     return np.unique(values[(values >= 0) & (values < samples)].astype(np.int64))
 
 
-def check_mains(mains_hz: float | None, where: str = "--mains") -> float | None:
+def check_mains(mains_hz: float | None, where: str = "mains_hz") -> float | None:
     """Return the frequency of the mains in Hz, None where nobody says; raises OptionError unless it is 50 or 60."""
     if mains_hz is None:
         return None

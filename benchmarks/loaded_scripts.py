@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-ROOT = Path(__file__).parent.parent
-BENCHMARKS = ROOT / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parent
+ROOT = BENCHMARKS.parent
 
 
 def load_script(file: Path) -> ModuleType:

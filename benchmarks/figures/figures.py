@@ -1,7 +1,7 @@
 """Figures of a page that come from a results file of ``benchmarks``: where they stand, and where they are read."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -10,11 +10,6 @@ from typing import Any
 #: that has these values; or a function of the file.
 Way = tuple[str | int | Mapping[str, Any], ...] | Callable[[Any], float]
 _PLACE = re.compile(r"\{(\d|e)(%?)\}")
-
-
-def flat(text: str) -> str:
-    """Return a text on one line, as it is searched."""
-    return " ".join(text.split())
 
 
 @dataclass(frozen=True)
@@ -39,24 +34,40 @@ class Figures:
 
     def find(self, page: str) -> re.Match[str]:
         """Return where the text stands in a page, a group for each figure; raises AssertionError."""
-        first, *rest = _PLACE.split(flat(self.text))
+        first, *rest = _PLACE.split(self.text.strip())
         parts = zip(rest[::3], rest[1::3], rest[2::3], strict=True)
-        pattern = re.escape(first) + "".join(f"({_number(d)}){share}{re.escape(words)}" for d, share, words in parts)
-        found = list(re.finditer(pattern, flat(page)))
-        assert len(found) == 1, f"{self.page} has {len(found)} times, not once: {self.text}"
-        return found[0]
+        pattern = _words(first) + "".join(f"({_number(d)}){share}{_words(words)}" for d, share, words in parts)
+        matches = list(re.finditer(pattern, page))
+        assert len(matches) == 1, f"{self.page} has {len(matches)} times, not once: {self.text}"
+        return matches[0]
 
-    def check(self, page: str, results: Any) -> None:
-        """Compare a page's text with a results file; raises AssertionError, or LookupError where the file lacks one."""
-        for written, (_, share), way in zip(self.find(page).groups(), self.places(), self.ways, strict=True):
-            number = Decimal(written.replace(",", ""))
+    def fill(self, page: str, results: Any) -> str:
+        """Return a page's text with the figures of a results file; raises LookupError where the file lacks one.
+
+        A figure that is right to its last digit stays as it is written.
+        """
+        match = self.find(page)
+        for place, ((digits, share), way) in reversed(list(enumerate(zip(self.places(), self.ways, strict=True), 1))):
             value = _read(way, results) * (100 if share else 1)
-            half = Decimal(1).scaleb(int(number.as_tuple().exponent)) / 2
-            assert abs(number - value) <= half, f"{self.page}: {written} in {self.text!r}; {self.source} has {value}"
+            page = page[: match.start(place)] + _rounded(match[place], digits, value) + page[match.end(place) :]
+        return page
 
-    def places(self) -> Iterator[tuple[str, str]]:
-        """Yield with how many decimals each figure is written, and whether as a share."""
-        yield from _PLACE.findall(self.text)
+    def places(self) -> list[tuple[str, str]]:
+        """Return with how many decimals each figure is written, and whether as a share."""
+        return _PLACE.findall(self.text)
+
+
+def _words(text: str) -> str:
+    """Return the pattern of words, which a page may break into lines anywhere."""
+    return r"\s+".join(map(re.escape, re.split(r"\s+", text)))
+
+
+def _rounded(written: str, digits: str, value: Decimal) -> str:
+    number = Decimal(written.replace(",", ""))
+    if abs(number - value) <= Decimal(1).scaleb(int(number.as_tuple().exponent)) / 2:
+        return written
+    sign = "+" if written.startswith("+") else ""
+    return re.sub(r"e([-+])0", r"e\1", f"{value:{sign}.1e}") if digits == "e" else f"{value:{sign},.{digits}f}"
 
 
 def _number(digits: str) -> str:

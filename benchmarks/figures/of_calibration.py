@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from figures import Figures, Way, figures
+from figures.figures import Figures, Way, figures
 
 PAGE, OWN, NEW = "benchmarks/calibration/README.md", "calibration/results.json", "calibration/new_patients.json"
 SUMMARY = (

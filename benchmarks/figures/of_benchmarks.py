@@ -1,6 +1,9 @@
 """The figures of the benchmarks' pages that come from a results file."""
 
-from figure_ways import (
+from figures.figures import Figures, figures
+from figures.of_calibration import CALIBRATION
+from figures.of_mcu import MCU
+from figures.ways import (
     ALL_OF_IT,
     ALL_RECORDS,
     VEB,
@@ -18,9 +21,6 @@ from figure_ways import (
     stress_row,
     system,
 )
-from figures import Figures, figures
-from figures_of_calibration import CALIBRATION
-from figures_of_mcu import MCU
 
 EC57_CELLS = "{2} / {2} | {1} / {1} | {1} / {1} | {1} / {1} | {1} / {1}, {1} / {1}"
 

@@ -1,6 +1,6 @@
 """Figures of the page on microcontrollers, and where they are read."""
 
-from figures import Figures, figures
+from figures.figures import Figures, figures
 
 _BOARDS = ("-Os", "-O2")
 

@@ -1,4 +1,4 @@
-"""Windows of a recording that is read by blocks: what ``windows_around`` cuts from the whole, to the last bit.
+"""Windows around R peaks, cut from a recording a stretch after the other; where the stretches end changes no bit.
 
 A window depends on the samples within a few seconds of it, apart from two things: a gap is bridged towards the next
 valid sample, which is read for itself, and RR features look at the beats around: of version 1 at R peaks, which are all
@@ -10,20 +10,24 @@ signal where one of its samples falls upon one of the recorder's.
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.beats.context import ContextStream
-from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, without_signal
+from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, no_windows, without_signal
 from ecgfed.domain.beats.intervals import Edges, intervals_s
 from ecgfed.domain.beats.rr import RR_LATEST
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.checks import check_fs, check_millivolt
+from ecgfed.domain.record.recording import Recording, spans
+from ecgfed.domain.signal.chunked_quality import gaps_of, lead_quality
+from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.fir import REACH
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason
+from ecgfed.domain.signal.spans import Spans
 
 #: How much is filtered at once, beside what the filters need around it.
 CHUNK_S = 1200.0
@@ -35,38 +39,76 @@ _RESAMPLE_REACH = REACH
 _Block = TypeVar("_Block")
 
 
+def windows_around(
+    signal_mv: NDArray[np.floating],
+    fs_hz: float,
+    r_samples: NDArray[np.int64],
+    quality: LeadQuality | None = None,
+    *,
+    rr_version: int = RR_LATEST,
+    void: Edges = (),
+) -> Windows:
+    """Filter a signal and cut a window and RR features for each R peak.
+
+    Args:
+        signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
+        fs_hz: its sampling frequency in Hz.
+        r_samples: (beats,) int64 increasing positions of all R peaks in it.
+        quality: the lead's bad stretches, where they are known already. They decide flags and which RR intervals are
+            void, and change no window.
+        rr_version: of the RR features (``ecgfed.domain.beats.rr``).
+        void: stretches in samples across which no interval is known (``unmarked_spans``).
+
+    Raises:
+        RecordError: whole numbers, which are an amplifier's steps and not millivolt, or a frequency no ECG has.
+    """
+    if isinstance(signal_mv, np.ma.MaskedArray):  # what is masked was not recorded
+        signal_mv = np.ma.filled(signal_mv.astype(np.float64), np.nan)
+    check_millivolt(signal_mv, "signal")
+    check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
+    signal = np.asarray(signal_mv, np.float64)
+    recording = Recording("signal", Path("signal"), "signal", ("signal",), fs_hz, signal[None], ())
+    quality = quality or lead_quality(signal, fs_hz)
+    gaps = gaps_of(recording, "signal")
+    blocks = windows_by_blocks(recording, quality, r_samples, rr_version=rr_version, void=void, gaps=gaps)
+    return Windows.joined([no_windows(rr_version), *blocks])
+
+
 def windows_by_blocks(
-    recording: AnyRecording,
+    recording: Recording,
     quality: LeadQuality,
     r_samples: NDArray[np.int64],
     keep: NDArray[np.int64] | None = None,
     *,
     rr_version: int = RR_LATEST,
     void: Edges = (),
+    gaps: Spans | None = None,
     chunk_s: float = CHUNK_S,
 ) -> Iterator[Windows]:
     """Cut the windows of a recording's lead in use, a stretch of it after the other.
 
     Args:
-        recording: in memory or on the disk.
-        quality: of the lead in use; it says where the gaps are, too.
+        recording: the recording.
+        quality: of the lead in use.
         r_samples: (beats,) int64 increasing positions of all R peaks.
         keep: numbers of the beats to cut, in order of time; all of them for None.
         rr_version: of the RR features (``ecgfed.domain.beats.rr``).
         void: stretches in samples across which no interval is known.
+        gaps: where the lead has no valid sample, where ``quality`` does not say it.
         chunk_s: how much is filtered at once, in seconds.
 
     Yields:
         Windows of consecutive beats, in memory that does not grow with the recording; no empty ones.
     """
     keep = np.arange(len(r_samples)) if keep is None else keep
+    lead = _Lead(recording, quality, quality.spans([Reason.GAP]) if gaps is None else gaps)
     if rr_version == 1:  # needs no window: what is not kept is not cut
         rr_s = rr_features(r_samples / recording.fs_hz)[keep]
-        for part in _cut(recording, quality, r_samples[keep], chunk_s):
+        for part in _cut(lead, r_samples[keep], chunk_s):
             rr = rr_s[part.first : part.first + len(part.flags)]
             yield Windows(part.window_mv, rr, part.flags, part.no_signal)
         return
-    for first, windows in _in_context(recording, quality, r_samples, void, chunk_s):
+    for first, windows in _in_context(lead, r_samples, void, chunk_s):
         low, high = np.searchsorted(keep, [first, first + len(windows.flags)])
         if low < high:
             yield windows.chosen(keep[low:high] - first)
@@ -91,32 +133,32 @@ class _Part(NamedTuple):
     no_signal: NDArray[np.bool_]
 
 
-def _cut(
-    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], chunk_s: float
-) -> Iterator[_Part]:
+def _cut(lead: "_Lead", r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
-    fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
-    cut, unrecorded, rail = _Windows(recording, quality), quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
-    for start, stop in spans(recording.samples, max(1, round(chunk_s * fs_hz))):
-        first, last = np.searchsorted(r_samples, [start, stop]).tolist()
+    fs_hz, quality = lead.fs_hz, lead.quality
+    bad, lost = quality.spans(), quality.spans(NO_SIGNAL)
+    unrecorded, rail = quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
+    inside = np.clip(r_samples, 0, lead.samples - 1)
+    for start, stop in spans(lead.samples, max(1, round(chunk_s * fs_hz))):
+        first, last = np.searchsorted(inside, [start, stop]).tolist()
         if first < last:
             at = r_samples[first:last]
-            window_mv, padded = cut.around(at)
+            window_mv, padded = lead.windows(at)
             flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
             silent = without_signal(window_mv, fs_hz, at, unrecorded, rail=rail)
             yield _Part(first, window_mv, flags, hides, silent)
 
 
 def _in_context(
-    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
+    lead: "_Lead", r_samples: NDArray[np.int64], void: Edges, chunk_s: float
 ) -> Iterator[tuple[int, Windows]]:
     """Yield the number of the first of some consecutive beats and the beats, of all beats, once they are decided."""
     stream = ContextStream()
-    before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
+    before_s = intervals_s(r_samples, lead.fs_hz, lead.quality.spans(NO_SIGNAL), void)[:-1]
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
     no_signal = np.empty(0, np.bool_)
     next_beat = 0  # what is held begins with the beat of this number
-    for parts in _gathered(prefetched(_cut(recording, quality, r_samples, chunk_s)), _IN_CONTEXT):
+    for parts in _gathered(prefetched(_cut(lead, r_samples, chunk_s)), _IN_CONTEXT):
         fresh = np.concatenate([part.window_mv for part in parts])
         hides = np.concatenate([part.hides for part in parts])
         rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides)
@@ -143,17 +185,17 @@ def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:
         yield pending
 
 
-class _Windows:
-    """A recording's lead in use through the band-pass, at the windows' sampling frequency."""
+class _Lead:
+    """A recording's lead in use, its quality, and the lead through the band-pass at the windows' sampling frequency."""
 
-    def __init__(self, recording: AnyRecording, quality: LeadQuality) -> None:
-        self.fs_hz, self.samples = recording.fs_hz, recording.samples
-        self.filtered = BandPassed(Bridged(recording, recording.lead, quality.spans([Reason.GAP])))
+    def __init__(self, recording: Recording, quality: LeadQuality, gaps: Spans) -> None:
+        self.fs_hz, self.samples, self.quality = recording.fs_hz, recording.samples, quality
+        self.filtered = BandPassed(Bridged(recording, recording.lead, gaps))
         ratio = resampling(self.fs_hz)
         self.up, self.down = (1, 1) if self.fs_hz == FS_HZ else (ratio.numerator, ratio.denominator)
         self.length = -(-self.samples * self.up // self.down)  # of the whole lead, resampled
 
-    def around(self, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def windows(self, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Cut the windows of neighbouring beats; see ``cut_windows``."""
         at = np.clip(np.rint(r_samples * (FS_HZ / self.fs_hz)).astype(np.int64), 0, self.length - 1)
         reach = _RESAMPLE_REACH * max(self.up, self.down) / self.up + 2

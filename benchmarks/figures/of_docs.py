@@ -1,6 +1,8 @@
-"""The figures of the README and the docs that come from a results file; the benchmarks' pages': beside this."""
+"""The figures of the README and the docs that come from a results file."""
 
-from figure_ways import (
+from figures.figures import Figures, Way, figures
+from figures.of_benchmarks import OF_BENCHMARKS
+from figures.ways import (
     ALL_RECORDS,
     RECORD_S,
     SCENARIOS,
@@ -20,8 +22,6 @@ from figure_ways import (
     stopped_in_round,
     turned_over,
 )
-from figures import Figures, Way, figures
-from figures_of_benchmarks import OF_BENCHMARKS
 
 _WHOLE, _NO_LABEL = ("protocols", "whole record", "detected", "20"), ("protocols", "no label", "detected", "none")
 
@@ -328,44 +328,3 @@ DECISIONS = [
 ]
 
 FIGURES: list[Figures] = [*README, *WHOLE_PATH, *GRP_FED, *LABELS, *QUALITY, *DECISIONS, *OF_BENCHMARKS]
-
-#: Tables of figures that no results file has: page, the table's first cells, and what the page says of them.
-ELSEWHERE = (
-    (
-        "docs/decisions/0034-rr-features-that-know-gaps-and-the-patient.md",
-        "| net | SVEB | VEB |",
-        "printed, not kept in a file",
-    ),
-    ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
-    ("docs/decisions/0036-personal-answers-after-training.md", "| gate |", "printed, not kept in a file"),
-    (
-        "docs/decisions/0045-a-patients-own-model-of-labels.md",
-        "| model | labels of the whole record, all beats |",
-        "Printed, not kept in a file",
-    ),
-    *(
-        ("docs/decisions/0039-what-an-answer-is-worth.md", row, "printed, not kept in a file")
-        for row in ("| temperature | negative log-likelihood", "| threshold | accuracy", "| score | white noise")
-    ),
-    ("docs/stream.md", "| reason | what is compared |", "the bounds were chosen on these records"),
-    ("docs/graphs.md", "| models | bytes | arena | same labels |", "printed by the export, not kept in a file"),
-    *(
-        ("docs/decisions/0046-graphs-others-can-take.md", row, "printed, not kept in a file")
-        for row in ("| GroupNorm as |", "| converter | bytes | arena of TFLite Micro |")
-    ),
-    ("docs/decisions/0066-confirmed-rates-and-flutter.md", "| | not confirmed before", "printed, not kept in a file"),
-    ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
-    (
-        "docs/decisions/0041-stacks-of-clients-on-a-cpu.md",
-        "| engine | processor cores |",
-        "printed, not kept in a file",
-    ),
-    ("docs/grp-fed.md", "| local work | server | weights |", "no results file was kept"),
-    ("docs/grp-fed.md", "| beta | gradient penalty |", "printed, not kept in a file"),
-    ("benchmarks/throughput/README.md", "| changed in the plain loop |", "printed, not kept in a file"),
-    (
-        "docs/decisions/0011-convolution-layout-and-freed-memory.md",
-        "| convolution of the reference net |",
-        "torch 2.13.0, batch 64",
-    ),
-)

@@ -215,7 +215,8 @@ def _windows(recording: Recording, r_samples: Ints) -> Iterator[tuple[Ints, Floa
         peaks = r_samples[numbers]
         first = int(peaks[0]) - before
         signals_mv = recording.read(first, int(peaks[-1]) + after + 1)
-        yield numbers, signals_mv[:, (peaks - first)[:, None] + np.arange(-before, after + 1)]
+        windows = np.lib.stride_tricks.sliding_window_view(signals_mv, before + after + 1, axis=1)
+        yield numbers, windows[:, peaks - before - first]
 
 
 def pacing_of(score: Floats, time_s: Floats) -> Pacing:

@@ -16,6 +16,8 @@ from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBe
 #: ``WEAK_SCORE``: the waves of a fast ventricular run do, most P and T waves do not. Beats that were moved to the same
 #: extremum are ``SAME_PEAK_S`` apart or less.
 REFRACTORY_S, RELATIVE_REFRACTORY_S, WEAK_SCORE, SAME_PEAK_S = 0.14, 0.185, 0.5, 0.065
+#: A beat so long before the end of a decided block is reported with it: waiting longer would exceed ``qrs.DELAY_S``.
+FINAL_S = 0.17
 _LIMIT_MV = 1000.0
 #: What a segment keeps of samples that were passed over, and how many blocks levels look back.
 _KEPT_S, _LEVELS_OF = 8.0, 30
@@ -227,7 +229,7 @@ class Segment:
             else:
                 self._report(accepted)
                 self.open = beat
-        if self.open and stop - self.open[1] >= relative:
+        if self.open and stop - self.open[1] >= round(FINAL_S * RATE_HZ):
             self._report(accepted)
         return accepted
 

@@ -21,6 +21,8 @@ import { APART, LeadVote, viewsOf } from "./qrs-views.js";
 export const REFRACTORY_S = 0.14;
 export const RELATIVE_REFRACTORY_S = 0.185;
 const WEAK_SCORE = 0.5;
+/** A beat so long before the end of a decided block is reported with it: waiting longer would exceed DELAY_S. */
+const FINAL_S = 0.17;
 /** Beats that were moved to the same extremum are this near. */
 const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
@@ -268,7 +270,7 @@ export class Segment {
         this.open = beat;
       }
     }
-    if (this.open !== null && stop - this.open.at >= relative) this.report(done);
+    if (this.open !== null && stop - this.open.at >= rint(FINAL_S * RATE_HZ)) this.report(done);
     return done;
   }
 

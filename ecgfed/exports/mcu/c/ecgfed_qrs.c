@@ -12,6 +12,7 @@
 #define BLOCKS_AHEAD 2
 #define REFRACTORY 28     /* 0.14 s at 200 Hz */
 #define RELATIVE_REFRACTORY 37 /* 0.185 s, for two beats of which one is weak */
+#define FINAL 34          /* 0.17 s: reported so long before the end of a decided block */
 #define WEAK_SCORE 16384  /* half of 2^15, which is log odds of 1 */
 #define SAME_PEAK_X10 234 /* ten times 0.065 s at 360 Hz */
 #define KEEP (-5 * 32768)
@@ -408,7 +409,7 @@ static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
         }
     }
     qrs->decided++;
-    if (qrs->open && stop - qrs->open_at >= RELATIVE_REFRACTORY) {
+    if (qrs->open && stop - qrs->open_at >= FINAL) {
         report(qrs, caller);
     }
 }

@@ -19,6 +19,7 @@ from ecgfed.domain.record.reader import has_annotation, read_annotation
 from ecgfed.domain.record.recording import Recording, is_synthetic
 from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
+from ecgfed.domain.signal.pacing import calibration_text
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
@@ -35,6 +36,7 @@ CODES: dict[str, str] = {
     "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
     "units": "the QRS is higher than any electrode gives",
     "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
+    "calibration": "detected waves that are calibration pulses and unclassified",
     "no-signal": "beats have no signal around them and are unclassified",
     "unusable-seconds": "stretches that cannot be used, with their seconds",
     "resampled": "another sampling frequency than the model's",
@@ -164,7 +166,9 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         yield ModelWarning("flutter", text, severe=True)
     if paced := _paced(bundle, beats):
         yield ModelWarning("paced", paced, severe=True)
-    if empty := int((predictions.override == UNCLASSIFIED).sum()):
+    if beats.pulses.any():
+        yield ModelWarning("calibration", calibration_text(beats.pulses), severe=True)
+    if empty := int((predictions.override == UNCLASSIFIED).sum() - beats.pulses.sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
         advice = f"they are unclassified ({UNCLASSIFIED}); choose another {param('leads')}, or see 'ecgfed inspect'"
         yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)

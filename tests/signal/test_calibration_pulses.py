@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.confirm import second_look
 from ecgfed.domain.signal.findings import record_findings
 from ecgfed.domain.signal.pacing import calibration_pulses, detect_pacing
 from ecgfed.domain.signal.spans import Spans
+from ecgfed.exports.device.bundle import open_bundle
+from ecgfed.exports.device.shipped import shipped_model
+from ecgfed.reports.drawing import reading_of
+from ecgfed.tasks.predict import predict
+from ecgfed.tasks.report_labels import by_model
 from ecgfed.testing.ecg import synthetic_ecg
 
 FS = 360
@@ -29,6 +35,26 @@ def test_calibration_pulses_are_not_paced(width_s: float) -> None:
     assert not detect_pacing(pulses, edges)
     findings = record_findings(pulses, edges, [Spans.merged([])])
     assert "calibration" in [finding.kind for finding in findings]
+
+
+def test_pulses_before_a_recording_are_in_no_count_and_no_rate() -> None:
+    """30 s of pulses once a second, then 60 beats a minute: neither predict nor report counts a pulse or its edges."""
+    pulses = (np.arange(30 * FS) % FS < FS / 2).astype(float)
+    ecg = synthetic_ecg(FS, 60)
+    signals = [np.concatenate([pulses, lead]) for lead in ecg.signals_mv]
+    predictions = predict(recording=recording(*signals), force=True)
+    before = predictions.sample < 30 * FS
+    assert before.sum() > 20
+    assert set(predictions.symbols[before][:-1]) == {"Q"}
+    assert "Q" not in predictions.symbols[predictions.sample > 31 * FS]
+    assert "calibration" in [warning.code for warning in predictions.warnings if warning.severe]
+    assert predictions.metadata["excluded"]["beats"]["excluded"]["calibration"] == predictions.cut.pulses.sum()
+    labelled = by_model(predictions, open_bundle(shipped_model()))
+    reading = reading_of(predictions.recording, {"MLII": predictions.cut.quality}, labelled, EventRules())
+    highest = reading.events.rates.highest
+    assert highest is not None
+    rr_s = np.diff(ecg.r_s)
+    assert highest.value == pytest.approx(max(480 / rr_s[at : at + 8].sum() for at in range(len(rr_s) - 7)), rel=0.02)
 
 
 def test_beats_are_no_calibration_pulses() -> None:

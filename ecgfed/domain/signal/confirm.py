@@ -114,8 +114,9 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
     sure, doubted = _sure(peaks, leads, paced)
     confirmed = ~_waves_inside(peaks, leads) & ~_waves_in_the_middle(peaks, leads[0]) & sure[:-1] & sure[1:]
+    known: dict[tuple[int, int], tuple[float, Floats]] = {}
     for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
-        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
+        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
     return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
@@ -207,7 +208,14 @@ def _usual(rr: Ints | Floats, of: int) -> Floats:
     return np.asarray(np.median(around, axis=1))
 
 
-def _is_quiet(recording: Recording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
+def _is_quiet(
+    recording: Recording,
+    rows: list[int],
+    leads: list[_Odds],
+    peaks: Ints,
+    interval: int,
+    known: dict[tuple[int, int], tuple[float, Floats]],
+) -> bool:
     """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
 
     Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Nor may a
@@ -218,7 +226,7 @@ def _is_quiet(recording: Recording, rows: list[int], leads: list[_Odds], peaks: 
     for number, (row, lead) in enumerate(zip(rows, leads, strict=True)):
         if number and min(lead.trust(start), lead.trust(stop)) <= TRUST:
             continue
-        quiet = quiet_part(recording, row, peaks, interval)
+        quiet = quiet_part(recording, row, peaks, interval, known)
         share = quiet.movement
         odds = lead.highest(np.array([start + margin]), np.array([stop - margin]))[0][0]
         if share >= MOVES or (share >= STIRS and odds > INSIDE_ODDS) or quiet.small_qrs:

@@ -63,15 +63,27 @@ def test_beats_are_no_calibration_pulses() -> None:
     assert not calibration_pulses(recording(*ecg.signals_mv), beats).any()
 
 
-@pytest.mark.parametrize("small", [0.0, 0.2])
-def test_a_small_second_qrs_leaves_intervals_unconfirmed(small: float) -> None:
-    """120 beats a minute, every second one a fifth in height; only the large ones are known."""
+def alternans(small: float, large_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a minute with a QRS complex at each of these times and a small one half a second after it."""
     time_s = np.arange(60 * FS) / FS
     signal = np.random.default_rng(2).normal(0, 0.01, len(time_s))
-    large_s = np.arange(0.5, 59, 1.0)
     for at_s, height in [*((at, 1.0) for at in large_s), *((at + 0.5, small) for at in large_s)]:
         for offset_s, width_s, height_mv in ((-0.025, 0.01, -0.1), (0.0, 0.012, 1.0), (0.028, 0.01, -0.2)):
             signal += height * height_mv * np.exp(-0.5 * ((time_s - at_s - offset_s) / width_s) ** 2)
-    peaks = np.rint(large_s * FS).astype(np.int64)
+    return signal
+
+
+@pytest.mark.parametrize("small", [0.0, 0.2])
+def test_a_small_second_qrs_leaves_intervals_unconfirmed(small: float) -> None:
+    """120 beats a minute, every second one a fifth in height; only the large ones are known."""
+    large_s = np.arange(0.5, 59, 1.0)
+    signal, peaks = alternans(small, large_s), np.rint(large_s * FS).astype(np.int64)
     confirmed = second_look(recording(signal), peaks).confirmed
     assert confirmed.mean() == pytest.approx(0.0 if small else 1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("small", [0.0, 0.05])
+def test_predict_warns_where_most_intervals_are_unconfirmed(small: float) -> None:
+    predictions = predict(recording=recording(alternans(small, np.arange(0.5, 59, 1.0))), force=True)
+    severe = [warning.code for warning in predictions.warnings if warning.severe]
+    assert ("intervals-not-confirmed" in severe) == bool(small)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.text import count_of
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.reader import ecg_alone
@@ -120,6 +121,14 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
     return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
+
+
+def not_confirmed_text(unconfirmed: int, intervals: int) -> str:
+    """Return a sentence about intervals most of which are unconfirmed."""
+    return (
+        f"{unconfirmed:,} of {count_of(intervals, 'interval')} could not be confirmed: beats between them may be "
+        "missing, every second one of a small QRS among them, or waves that are no beats."
+    )
 
 
 def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment, ...]:

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import butter, sosfiltfilt
 
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
@@ -87,6 +86,8 @@ def _search(signal: Floats, template: Floats) -> tuple[bool, float]:
 
 def _passed(recording: Recording, row: int, start: int, stop: int) -> tuple[Floats, Floats]:
     """Return a part of a lead through the band-pass, without what is missing, and through that of the template."""
+    from scipy.signal import sosfiltfilt  # late: predict hardly ever needs it
+
     fs_hz = recording.fs_hz
     margin = round(_FILTER_S * fs_hz)
     first = max(start - margin, 0)
@@ -103,6 +104,8 @@ def _passed(recording: Recording, row: int, start: int, stop: int) -> tuple[Floa
 @lru_cache(maxsize=1)
 def _band(fs_hz: float) -> Floats:
     """Return the band-pass of the template as second-order sections."""
+    from scipy.signal import butter
+
     band = (TEMPLATE_HZ[0], min(TEMPLATE_HZ[1], 0.45 * fs_hz))
     return np.asarray(butter(2, band, "bandpass", fs=fs_hz, output="sos"))
 

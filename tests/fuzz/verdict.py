@@ -141,10 +141,11 @@ def _verdict(
         return "traceback", err.strip().splitlines()[-1][:300]
     if found := _CONTROLS.search(err) or _CONTROLS.search(out):
         return "unclear", f"{found[0]!r} in what is printed"
-    if ended.code not in (0, 2):
+    goes_on = ended.code == 1 and prepared.case.job.lists_failures
+    if ended.code not in (0, 2) and not goes_on:
         return "exit", f"exit code {ended.code}"
     changed = sorted(name for name in {*prepared.before, *after} if prepared.before.get(name) != after.get(name))
-    if ended.code and prepared.case.job.lists_failures and changed:
+    if goes_on:
         return _failed(prepared, err, changed, after)
     return _refused(prepared, err, out, changed) if ended.code else _done(prepared, ended, after, changed, wanted)
 
@@ -176,7 +177,7 @@ def _failed(prepared: Prepared, err: str, changed: list[str], after: Tree) -> tu
     if wild := _wild(prepared, changed, after):
         return "outside", f"changed {', '.join(wild)[:200]}"
     lines = [line for line in err.splitlines() if line.strip()]
-    if not any(line.startswith("ecgfed: failed: ") for line in lines) or any(
+    if not any(line.startswith("ecgfed: note: failed: ") for line in lines) or any(
         not x.startswith("ecgfed: ") for x in lines
     ):
         return "unclear", f"{len(lines)} lines: {' | '.join(lines)[:300]}"

@@ -13,6 +13,7 @@ WARN_SHARE = 0.10
 #: Reason -> what it means after a number, and what to do where it excludes much; "" where nobody is warned.
 REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", f"choose other classes with {param('classes')}"),
+    "calibration": ("that are calibration pulses", "leave that part of the recording out"),
     "no_signal": ("whose window shows no signal", f"see 'ecgfed inspect', or choose another {param('leads')}"),
     "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
     "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),

@@ -12,7 +12,7 @@ from ecgfed.base.text import count_of, safe_text
 from ecgfed.core.privacy.accountant import DELTA
 from ecgfed.core.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.core.runs.document import finished_rounds
-from ecgfed.core.runs.history import HISTORY, read_history
+from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.run import open_run
 from ecgfed.network.budget import epsilon_spent, spent_by
 from ecgfed.network.leaves import Leaf
@@ -89,7 +89,7 @@ def _server(folder: Path) -> Status:
     if (folder / RUN / RUN_FILE).is_file():
         run = open_run(folder / RUN)
         finished, last = run.store.rounds(), {}
-        history = read_history(run.path, finished)
+        history = read_lines(run.path / HISTORY, finished)
         last = history[-1] if history else {}
         values |= {"round": finished, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
         with _reading(run.path / HISTORY):

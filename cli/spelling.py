@@ -50,12 +50,12 @@ def _parameters(command: Any, name: str) -> list[Any]:
     names = [_NAMES.get(name, name), name, plain]
     options = {f"--{text.replace('_', '-')}" for text in (name, plain)}
     typed = {word.partition("=")[0] for word in sys.argv}
-    found = [param for param in command.params if param.name in names or options & set(param.opts)]
+    matching = [param for param in command.params if param.name in names or options & set(param.opts)]
 
     def order(param: Any) -> tuple[bool, int]:
         return not set(param.opts) & typed, names.index(param.name) if param.name in names else len(names)
 
-    return sorted(found, key=order)
+    return sorted(matching, key=order)
 
 
 def _spelled(param: Any, value: str) -> str:

@@ -4,8 +4,9 @@
 
 First the task of ``run.py`` (46 clients of 512 beats, reference net, FedAvg, one local epoch): the loop is nn.Module
 and torch.optim.SGD with all beats on the GPU. Both start from the same weights and take the same batches; the averaged
-weights are compared and rounds take turns. Then whole runs of 100 rounds of five local epochs. float32 throughout, TF32
-off.
+weights are compared and rounds take turns. Then the engine in variants: clients per stack, steps without CUDA
+graphs, TF32, bfloat16 and torch.compile; and whole runs of 100 rounds of five local epochs. float32 with TF32 off,
+unless the variant says otherwise.
 
 Needs torch with CUDA, numpy, scipy, scikit-learn, typer, rich, safetensors; without CUDA it says so and exits 2.
 """
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ RUNS = {
     "grp-fed, default net": ("grp-fed", NetSpec(t.CLASSES)),
 }
 SAMPLE_MS = 200
+#: Clients per stack that are timed, besides all.
+SLOTS = (1, 4, 12, 23)
 Round = Callable[[], Params]
 
 
@@ -129,6 +132,69 @@ def compare(task: t.Task, data: TrainingData, device: torch.device, rounds: int)
     return {name: row(seconds, name, differences[name], task.samples) for name in ways}
 
 
+@contextmanager
+def tf32() -> Iterator[None]:
+    """Let products and convolutions round their inputs to TF32."""
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+
+
+@contextmanager
+def bfloat16() -> Iterator[None]:
+    """Let products and convolutions compute in bfloat16."""
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        yield
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Let torch.compile fuse the kernels of the stacked step."""
+    plain = torch.func.vmap
+    torch.func.vmap = lambda step: torch.compile(plain(step))
+    try:
+        yield
+    finally:
+        torch.func.vmap = plain
+
+
+def variants(clients: int) -> dict[str, tuple[int, bool, Callable[[], Any]]]:
+    """Return what is timed: name -> clients per stack, whether CUDA graphs are replayed, arithmetic."""
+    return {
+        **{f"{slots} clients at once": (slots, True, nullcontext) for slots in SLOTS if slots < clients},
+        "all at once": (clients, True, nullcontext),
+        "without CUDA graphs": (clients, False, nullcontext),
+        "torch.compile, without CUDA graphs": (clients, False, compiled),
+        "TF32": (clients, True, tf32),
+        "bfloat16": (clients, True, bfloat16),
+    }
+
+
+def timed_variant(
+    data: TrainingData, device: torch.device, rounds: int, slots: int, replay: bool, arithmetic: Callable[[], Any]
+) -> dict[str, float]:
+    """Time rounds of one local epoch after three that are not timed; memory includes the beats."""
+    torch.cuda.reset_peak_memory_stats()
+    plan, seconds = one_epoch(rounds + 3), []
+    with arithmetic(), BatchedEngine(data, plan, str(device), slots) as engine:
+        engine.replay = replay
+        once = our_rounds(engine, data, plan)
+        for _ in range(rounds + 3):
+            finished(device)
+            start = time.perf_counter()
+            once()
+            finished(device)
+            seconds.append(time.perf_counter() - start)
+    median = statistics.median(seconds[3:])
+    return {
+        "seconds": median,
+        "samples_per_second": float(data.train_examples.sum()) / median,
+        "peak_memory_mib": torch.cuda.max_memory_allocated() / 2**20,
+    }
+
+
 def row(seconds: dict[str, list[float]], name: str, differences: list[float], samples: int) -> dict[str, Any]:
     """Return one way's medians; no ratio where its weights are not the loop's."""
     timed, loop = seconds[name][1:], seconds[LOOP][1:]
@@ -205,6 +271,15 @@ def show(results: dict[str, Any]) -> None:
             f"{'other mathematics' if faster is None else f'{faster:.1f} x'} | "
             f"{max(way['weight_difference_by_round']):.1e} |"
         )
+    print("\n| engine | s/round | samples/s | peak MiB |\n| --- | --- | --- | --- |")
+    for name, variant in results["variants"].items():
+        if "failed" in variant:
+            print(f"| {name} | failed: {variant['failed']} | | |")
+            continue
+        print(
+            f"| {name} | {variant['seconds']:.3f} | {variant['samples_per_second']:,.0f} | "
+            f"{variant['peak_memory_mib']:.0f} |"
+        )
     print("\n| run | rounds | local epochs | s | samples/s | GPU busy |\n| --- | --- | --- | --- | --- | --- |")
     for run in results["runs"]:
         busy = f"{run['gpu_busy_percent_mean']:.0f}%" if "gpu_busy_percent_mean" in run else "not measured"
@@ -247,11 +322,18 @@ def main() -> None:
         "beats": task.beats,
         "batch": t.BATCH,
         "tolerance": t.TOLERANCE,
+        "variants": {},
         "runs": [],
     }
     with utilisation(device) as found:
         results["one_epoch"] = compare(task, data, device, options.rounds)
     results["one_epoch_gpu"] = found
+    for name, variant in variants(task.clients).items() if device.type == "cuda" else ():
+        try:
+            results["variants"][name] = timed_variant(data, device, options.rounds, *variant)
+        except RuntimeError as problem:  # what this version of torch cannot compile
+            results["variants"][name] = {"failed": str(problem).splitlines()[0]}
+        print(name, results["variants"][name], file=sys.stderr)
     for name in options.runs if options.run_rounds else ():
         run = whole_run(name, data, device, options.run_rounds, options.run_epochs)
         results["runs"].append(run)

@@ -54,7 +54,9 @@ DOUBLE, SINGLE = (1e-5, 1e-5), (1e-4, 1e-3)
 LOGIT_TOLERANCE, LARGE_LOGIT = 1e-4, 100.0
 
 
-def check_method(kind: type[Method], settings: Mapping[str, object] | None = None) -> CheckReport:
+def check_method(
+    kind: type[Method], settings: Mapping[str, object] | None = None, device: str = "cpu"
+) -> CheckReport:
     """Check that a method meets the contract that engines, checkpoints, evaluation and export rely on.
 
     It trains a dozen times on a few synthetic beats with a small net, which takes seconds to a minute.
@@ -62,6 +64,7 @@ def check_method(kind: type[Method], settings: Mapping[str, object] | None = Non
     Args:
         kind: the method's class.
         settings: by name, as ``--set`` takes them; the method's defaults otherwise.
+        device: ``cpu`` or ``cuda``, where many clients are trained at once; everything else runs on the CPU.
 
     Returns:
         A report, to be printed, with the checks that could not run here.
@@ -74,7 +77,7 @@ def check_method(kind: type[Method], settings: Mapping[str, object] | None = Non
     try:
         name = getattr(kind, "name", "") or kind.__name__
         _check_definition(kind, name)
-        return run_checks(name, CHECKS, Trial(kind, make_settings(kind.settings_type, dict(settings or {}))))
+        return run_checks(name, CHECKS, Trial(kind, make_settings(kind.settings_type, dict(settings or {})), device))
     finally:
         torch.set_num_threads(threads)
 
@@ -155,7 +158,8 @@ def _is_reproducible(trial: Trial) -> None:
     )
 
 
-def _engines_agree(trial: Trial) -> None:
+def engines_agree(trial: Trial) -> None:
+    """Check that many clients at once, on the trial's device, end like one after another on the CPU."""
     steps = trial.plan(rounds=2, local_epochs=None, local_steps=3, clients_per_round=3)
     for plan, norm, rr, clients_per_stack in ((trial.usual, "group", True, 2), (steps, "batch", False, 3)):
         try:
@@ -181,7 +185,7 @@ def _both_engines(
     if double:
         examples, features = data.examples.astype(np.float64), None if data.rr is None else data.rr.astype(np.float64)
         data = replace(data, examples=examples, rr=features)  # type: ignore[arg-type]  # float32 everywhere else
-    with BatchedEngine(data, plan, "cpu", clients_per_stack) as engine:
+    with BatchedEngine(data, plan, trial.device, clients_per_stack) as engine:
         batched = train(method, data, plan, engine, initial_state(method, plan))
     return trained(method, data, plan), batched
 
@@ -296,7 +300,7 @@ CHECKS: tuple[PluginCheck[Trial], ...] = (
     PluginCheck("settings survive JSON and text", _settings_survive_text),
     PluginCheck("hooks return trees of equal form and do not change their arguments", _hooks_are_sound),
     PluginCheck("the same seed gives the same bits, for any instance and number of threads", _is_reproducible),
-    PluginCheck("clients one after the other and many at once agree", _engines_agree),
+    PluginCheck("clients one after the other and many at once agree", engines_agree),
     PluginCheck("a run stopped and resumed from disk ends the same", _resumes),
     PluginCheck("training changes the model", _training_changes_model),
     PluginCheck("models are finite, of the net's roles, with equal shared stages", _models_are_finite),

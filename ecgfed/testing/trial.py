@@ -35,10 +35,12 @@ class Trial:
     Attributes:
         kind: its class.
         settings: its settings.
+        device: ``cpu`` or ``cuda``, where many clients are trained at once.
     """
 
     kind: type[Method]
     settings: Any
+    device: str = "cpu"
 
     def build(self, *, norm: str = "group", rr: bool = True, net: type[ResNet1d] = ResNet1d) -> Method:
         """Return a new instance of the method on a small net."""

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ecgfed.core.federation.client_round import ClientResult, ClientWork, close_client, prepared
+from ecgfed.core.federation.cuda_graphs import Flat, ReplayedStep, StackedStep
 from ecgfed.core.federation.data import TrainingData, local_rows
 from ecgfed.core.federation.memory import keep_freed_memory
 from ecgfed.core.federation.plan import TrainPlan
-from ecgfed.core.federation.trees import flatten, stack, unflatten
+from ecgfed.core.federation.trees import flatten, unflatten
 from ecgfed.core.methods.base import Batch, Losses, Method, Tree
 from ecgfed.core.nets.layers import mapped_over_clients
 from ecgfed.core.nets.net import Inputs
@@ -33,10 +34,6 @@ from ecgfed.core.nets.net import Inputs
 DEFAULT_SLOTS = {"cuda": 64, "cpu": 12}
 #: Parts of a slot's state: the method's, and the class counts for its batches.
 METHOD, COUNTS = "method", "counts"
-
-Flat = dict[str, Tensor]
-#: (state, index, weight, t) -> (new state, losses), all with slots as first axis
-StackedStep = Callable[[Flat, Tensor, Tensor | None, Tensor], tuple[Flat, Losses]]
 
 
 class DeviceBeats:
@@ -106,13 +103,10 @@ class _Flight:
     def __init__(self, step: StackedStep, state: Flat) -> None:
         self._step, self.state, self.sums = step, state, dict[str, Tensor]()
 
-    def run(self, index: Tensor, weight: Tensor, t: Tensor) -> None:
-        """Take a step: replaces ``state`` and adds to ``sums``. Weights are omitted if all rows count."""
-        every = bool(weight.all())
+    def run(self, index: Tensor, weight: Tensor | None, t: Tensor) -> None:
+        """Take a step: replaces ``state`` and adds to ``sums``."""
         with mapped_over_clients():
-            new, losses = self._step(self.state, index, None if every else weight, t)
-        # vmap may return a constant as an expanded view, but slots are written to
-        self.state = {path: leaf.contiguous() for path, leaf in new.items()}
+            self.state, losses = self._step(self.state, index, weight, t)
         self.sums = {name: value.double() + self.sums.get(name, 0.0) for name, value in losses.items()}
 
     def keep(self, stay: Tensor) -> None:
@@ -135,8 +129,12 @@ class BatchedEngine:
     def __init__(
         self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None, workers: int = 1
     ) -> None:
-        self.data, self.plan, self.device = data, plan, torch.device(device)
+        self.data, self.plan = data, plan
+        self.device = torch.device(device, torch.cuda.current_device()) if device == "cuda" else torch.device(device)
         self.slots = DEFAULT_SLOTS[self.device.type] if slots is None else slots
+        #: whether steps on a GPU are replayed as CUDA graphs
+        self.replay = True
+        self._replayed: tuple[Method, ReplayedStep] | None = None
         self.beats: DeviceBeats | CohortBeats
         self._pool: ThreadPoolExecutor | None = None
         if self.device.type == "cpu":
@@ -182,7 +180,8 @@ class BatchedEngine:
         results: dict[int, ClientResult] = {}
         first = [waiting.popleft() for _ in range(min(self.slots, len(waiting)))]
         slots: list[_Slot | None] = [self._open(method, i, work[i]) for i in first]
-        state = flatten(stack([self._begin(method, move, work[i]) for i in first]))
+        states = [self._begin(method, move, work[i]) for i in first]
+        state = {path: torch.stack([leaves[path] for leaves in states]) for path in states[0]}
         flight = _Flight(self._stacked_step(method), state)
         while any(slots):
             self._step(method, slots, flight)
@@ -196,11 +195,13 @@ class BatchedEngine:
         rows = local_rows(self.data, self.plan, work.info.index, work.beats_used, method.requirements.batches_per_step)
         return _Slot(position, work, rows)
 
-    def _begin(self, method: Method, move: "_Mover", work: ClientWork) -> Tree:
+    def _begin(self, method: Method, move: "_Mover", work: ClientWork) -> Flat:
+        """Return the leaves of a client's state at the start of its round, on the device."""
         work = prepared(method, self.data, replace(work, shared=move(work.shared)), self.device)
         with torch.device(self.device):  # tensors that ``begin`` creates must be on the same device
             state = method.init_round(work.shared, _moved(work.client_state, self.device), work.info)
-        return _moved({METHOD: state, COUNTS: work.info.class_counts}, self.device)
+        leaves = flatten({METHOD: state, COUNTS: work.info.class_counts}).items()
+        return {path: leaf if leaf.device == self.device else leaf.to(self.device) for path, leaf in leaves}
 
     def _close(
         self, method: Method, slots: list[_Slot | None], flight: _Flight, finished: list[int]
@@ -235,7 +236,7 @@ class BatchedEngine:
                 continue
             i = waiting.popleft()
             slots[k] = self._open(method, i, work[i])
-            for path, leaf in flatten(self._begin(method, move, work[i])).items():
+            for path, leaf in self._begin(method, move, work[i]).items():
                 flight.state[path][k] = leaf
             for value in flight.sums.values():
                 value[k] = 0.0
@@ -251,16 +252,23 @@ class BatchedEngine:
         for slot in slots:
             if slot:
                 slot.t += 1
-        flight.run(index.to(self.device), weight.to(self.device), t)
+        every = bool(weight.all())  # weights are left out if all rows count
+        flight.run(index.to(self.device), None if every else weight.to(self.device), t)
 
     def _stacked_step(self, method: Method) -> StackedStep:
         mapped_step = torch.func.vmap(_client_step(method))
 
         def step(state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
             batches = self.beats.gather(index)
-            return mapped_step(state, batches if weight is None else {**batches, "weight": weight}, t)
+            new, losses = mapped_step(state, batches if weight is None else {**batches, "weight": weight}, t)
+            # vmap may return a constant as an expanded view, but slots are written to
+            return {path: leaf.contiguous() for path, leaf in new.items()}, losses
 
-        return step
+        if self.device.type != "cuda" or not self.replay:
+            return step
+        if self._replayed is None or self._replayed[0] is not method:
+            self._replayed = (method, ReplayedStep(step))
+        return self._replayed[1]
 
     def _next_batches(self, method: Method, slots: list[_Slot | None]) -> tuple[Tensor, Tensor]:
         """Return the index of each slot's next batches (slots, batches, B), and weights: 1 for beats, 0 for padding."""

@@ -64,6 +64,16 @@ def is_exported() -> bool:
     return _EXPORTED.get()
 
 
+def constant(values: tuple[float, ...], like: Tensor) -> Tensor:
+    """Return values as a 1-D tensor of the dtype and on the device of ``like``.
+
+    Mapped over clients they are filled in by kernels: nothing can be copied to a GPU while a CUDA graph is captured.
+    """
+    if is_mapped():
+        return torch.stack([like.new_full((), value) for value in values])
+    return like.new_tensor(values)
+
+
 def is_buffer(name: str) -> bool:
     """Return whether a parameter's name marks a running statistic."""
     return name.endswith(BUFFER_SUFFIXES)

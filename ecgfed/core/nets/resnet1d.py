@@ -14,6 +14,7 @@ from ecgfed.core.nets.layers import (
     Initialiser,
     Params,
     channels_last,
+    constant,
     conv,
     is_exported,
     linear,
@@ -125,6 +126,6 @@ class ResNet1d(Net):
     def _scaled(self, rr: Tensor) -> Tensor:
         """RR features as the net takes them in; only version 1 is of seconds."""
         if self.spec.rr_version != 1:
-            return rr * rr.new_tensor(CONTEXT_SCALE)
-        centre, scale = rr.new_tensor(RR_CENTRE), rr.new_tensor(RR_SCALE)
+            return rr * constant(CONTEXT_SCALE, rr)
+        centre, scale = constant(RR_CENTRE, rr), constant(RR_SCALE, rr)
         return ((rr - centre) / scale).clamp(-RR_LIMIT, RR_LIMIT)

@@ -1,0 +1,72 @@
+"""Replay a stacked step as a CUDA graph: one launch instead of some hundred kernels and their Python calls."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ecgfed.core.methods.base import Losses
+
+Flat = dict[str, Tensor]
+#: (state, index, weight, t) -> (new state, losses), all with slots as first axis
+StackedStep = Callable[[Flat, Tensor, Tensor | None, Tensor], tuple[Flat, Losses]]
+Capture = Callable[[torch.cuda.CUDAGraph], AbstractContextManager[None]]
+#: Maximum number of graphs; a run with more shapes than this takes further ones without a graph.
+MAX_GRAPHS = 64
+
+
+class ReplayedStep:
+    """A stacked step that is captured at the second call with the same shapes, and replayed from then on.
+
+    A step that cannot be captured, because it copies something from the CPU, is called as it is. The state that is
+    returned is overwritten by the next call.
+
+    Args:
+        step: the step; a pure function of its tensors.
+    """
+
+    def __init__(self, step: StackedStep) -> None:
+        self._step = step
+        self._graphs: dict[object, _Graph | None] = {}
+        self._plain = False
+        self._capture: Capture = partial(torch.cuda.graph, pool=torch.cuda.graph_pool_handle())
+
+    def __call__(self, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
+        """Take a step."""
+        layout = tuple((path, leaf.shape, leaf.dtype) for path, leaf in state.items())
+        key = (layout, index.shape, weight is None)
+        graph = self._graphs.get(key)
+        if graph is None and key in self._graphs and not self._plain:
+            try:
+                graph = self._graphs[key] = _Graph(self._step, state, index, weight, t, self._capture)
+            except (RuntimeError, KeyError):  # a copy from the CPU, a state that grows
+                self._plain = True
+        if graph is not None:
+            return graph(state, index, weight, t)
+        if len(self._graphs) < MAX_GRAPHS:  # the first call is plain: kernels are loaded, libraries choose algorithms
+            self._graphs[key] = None
+        return self._step(state, index, weight, t)
+
+
+class _Graph:
+    """A captured step and the tensors that it reads and writes."""
+
+    def __init__(
+        self, step: StackedStep, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor, capture: Capture
+    ) -> None:
+        self.state = {path: leaf.clone(memory_format=torch.contiguous_format) for path, leaf in state.items()}
+        self.inputs = [index.clone(), t.clone(), *([] if weight is None else [weight.clone()])]
+        held = self.inputs[2] if weight is not None else None
+        self._graph = torch.cuda.CUDAGraph()
+        with capture(self._graph):
+            new, self.losses = step(self.state, self.inputs[0], held, self.inputs[1])
+            torch._foreach_copy_(list(self.state.values()), [new[path] for path in self.state])
+
+    def __call__(self, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
+        if state is not self.state:
+            torch._foreach_copy_(list(self.state.values()), [state[path] for path in self.state])
+        torch._foreach_copy_(self.inputs, [index, t, *([] if weight is None else [weight])])
+        self._graph.replay()
+        return self.state, self.losses

@@ -43,6 +43,7 @@ PARTS = (
         "benchmarks/stream/README.md", "benchmarks/stream/run.py",
         "stream/run.py", "rows_of", "stream/results.json", "records",
     ),
+    ("benchmarks/throughput/README.md", "gpu.py", "throughput/gpu.py", "tables", "throughput/gpu.json", None),
     *(
         ("docs/privacy.md", f"benchmarks/{script}", script, "page_of", source, None)
         for script, source in (

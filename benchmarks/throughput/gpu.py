@@ -4,9 +4,9 @@
 
 First the task of ``run.py`` (46 clients of 512 beats, reference net, FedAvg, one local epoch): the loop is nn.Module
 and torch.optim.SGD with all beats on the GPU. Both start from the same weights and take the same batches; the averaged
-weights are compared and rounds take turns. Then the engine in variants: clients per stack, steps without CUDA
-graphs, TF32, bfloat16 and torch.compile; and whole runs of 100 rounds of five local epochs. float32 with TF32 off,
-unless the variant says otherwise.
+weights are compared and rounds take turns. Then the engine in variants: clients per stack, steps without CUDA graphs,
+TF32, bfloat16 and torch.compile; and whole runs of 100 rounds of five local epochs. float32 with
+TF32 off, unless the variant says otherwise.
 
 Needs torch with CUDA, numpy, scipy, scikit-learn, typer, rich, safetensors; without CUDA it says so and exits 2.
 """
@@ -260,33 +260,27 @@ def whole_run(name: str, data: TrainingData, device: torch.device, rounds: int, 
     }
 
 
-def show(results: dict[str, Any]) -> None:
-    """Print both tables."""
-    print("| how | s/round | samples/s | faster than the loop | largest difference of weights |")
-    print("| --- | --- | --- | --- | --- |")
+def tables(results: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of three tables: the loop and the engine, the engine's variants, whole runs."""
+    yield f"{results['device']}, torch {results['torch']}, {results['date']}:\n"
+    yield "| how | s/round | samples/s | faster than the loop | largest difference of weights |"
+    yield "| --- | --- | --- | --- | --- |"
     for name, way in results["one_epoch"].items():
-        faster = way["faster_than_loop"]
-        print(
-            f"| {name} | {way['seconds']:.3f} | {way['samples_per_second']:,.0f} | "
-            f"{'other mathematics' if faster is None else f'{faster:.1f} x'} | "
-            f"{max(way['weight_difference_by_round']):.1e} |"
-        )
-    print("\n| engine | s/round | samples/s | peak MiB |\n| --- | --- | --- | --- |")
+        faster = "other mathematics" if way["faster_than_loop"] is None else f"{way['faster_than_loop']:.1f} x"
+        difference = max(way["weight_difference_by_round"])
+        yield f"| {name} | {way['seconds']:.3f} | {way['samples_per_second']:,.0f} | {faster} | {difference:.1e} |"
+    yield "\n| engine | s/round | samples/s | peak MiB |\n| --- | --- | --- | --- |"
     for name, variant in results["variants"].items():
         if "failed" in variant:
-            print(f"| {name} | failed: {variant['failed']} | | |")
+            yield f"| {name} | failed: {variant['failed']} | | |"
             continue
-        print(
-            f"| {name} | {variant['seconds']:.3f} | {variant['samples_per_second']:,.0f} | "
-            f"{variant['peak_memory_mib']:.0f} |"
-        )
-    print("\n| run | rounds | local epochs | s | samples/s | GPU busy |\n| --- | --- | --- | --- | --- | --- |")
+        memory = f"{variant['peak_memory_mib']:,.0f}"
+        yield f"| {name} | {variant['seconds']:.3f} | {variant['samples_per_second']:,.0f} | {memory} |"
+    yield "\n| run | rounds | local epochs | s | samples/s | GPU busy |\n| --- | --- | --- | --- | --- | --- |"
     for run in results["runs"]:
         busy = f"{run['gpu_busy_percent_mean']:.0f}%" if "gpu_busy_percent_mean" in run else "not measured"
-        print(
-            f"| {run['run']} | {run['rounds']} | {run['local_epochs']} | {run['seconds']:.1f} | "
-            f"{run['samples_per_second']:,.0f} | {busy} |"
-        )
+        rate = f"{run['samples_per_second']:,.0f}"
+        yield f"| {run['run']} | {run['rounds']} | {run['local_epochs']} | {run['seconds']:.1f} | {rate} | {busy} |"
 
 
 def arguments() -> argparse.Namespace:
@@ -341,7 +335,7 @@ def main() -> None:
             options.out.write_text(json.dumps(results, indent=1) + "\n")
     if options.out:
         options.out.write_text(json.dumps(results, indent=1) + "\n")
-    show(results)
+    print("\n".join(tables(results)))
     if not all(way["same_mathematics"] for way in results["one_epoch"].values()):
         sys.exit(1)
 

@@ -54,9 +54,7 @@ DOUBLE, SINGLE = (1e-5, 1e-5), (1e-4, 1e-3)
 LOGIT_TOLERANCE, LARGE_LOGIT = 1e-4, 100.0
 
 
-def check_method(
-    kind: type[Method], settings: Mapping[str, object] | None = None, device: str = "cpu"
-) -> CheckReport:
+def check_method(kind: type[Method], settings: Mapping[str, object] | None = None, device: str = "cpu") -> CheckReport:
     """Check that a method meets the contract that engines, checkpoints, evaluation and export rely on.
 
     It trains a dozen times on a few synthetic beats with a small net, which takes seconds to a minute.

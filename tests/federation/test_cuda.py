@@ -17,7 +17,7 @@ from ecgfed.core.methods.settings import make_settings
 from ecgfed.testing.method import engines_agree
 from ecgfed.testing.trial import Trial, expect_equal
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here (docs/gpu.md)")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
 
 def trial(name: str) -> Trial:

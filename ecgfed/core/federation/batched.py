@@ -161,7 +161,9 @@ class BatchedEngine:
         """
         order = sorted(range(len(work)), key=lambda i: -work[i].info.steps)
         if self._pool is None:
-            results = self._fly(method, work, order)
+            # float32 as on a CPU, and the same bits in every run: cuDNN's defaults promise neither
+            with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+                results = self._fly(method, work, order)
         else:
             stacks = [order[k : k + self.slots] for k in range(0, len(order), self.slots)]
             futures = [self._pool.submit(self._fly, method, work, stack) for stack in stacks]
@@ -180,7 +182,8 @@ class BatchedEngine:
         results: dict[int, ClientResult] = {}
         first = [waiting.popleft() for _ in range(min(self.slots, len(waiting)))]
         slots: list[_Slot | None] = [self._open(method, i, work[i]) for i in first]
-        states = [self._begin(method, move, work[i]) for i in first]
+        stored = self._on_device([work[i].client_state for i in first])
+        states = [self._begin(method, move, work[i], state) for i, state in zip(first, stored, strict=True)]
         state = {path: torch.stack([leaves[path] for leaves in states]) for path in states[0]}
         flight = _Flight(self._stacked_step(method), state)
         while any(slots):
@@ -195,11 +198,20 @@ class BatchedEngine:
         rows = local_rows(self.data, self.plan, work.info.index, work.beats_used, method.requirements.batches_per_step)
         return _Slot(position, work, rows)
 
-    def _begin(self, method: Method, move: "_Mover", work: ClientWork) -> Flat:
+    def _on_device(self, trees: list[Tree]) -> list[Tree]:
+        """Return trees on the device; trees of one structure are copied together, leaf by leaf."""
+        flat = [flatten(tree) for tree in trees]
+        alike = all(leaves.keys() == flat[0].keys() for leaves in flat)
+        if self.device.type == "cpu" or not alike:
+            return [unflatten({path: leaf.to(self.device) for path, leaf in leaves.items()}) for leaves in flat]
+        copied = {path: torch.stack([leaves[path] for leaves in flat]).to(self.device).unbind() for path in flat[0]}
+        return [unflatten({path: parts[j] for path, parts in copied.items()}) for j in range(len(flat))]
+
+    def _begin(self, method: Method, move: "_Mover", work: ClientWork, stored: Tree) -> Flat:
         """Return the leaves of a client's state at the start of its round, on the device."""
         work = prepared(method, self.data, replace(work, shared=move(work.shared)), self.device)
         with torch.device(self.device):  # tensors that ``begin`` creates must be on the same device
-            state = method.init_round(work.shared, _moved(work.client_state, self.device), work.info)
+            state = method.init_round(work.shared, stored, work.info)
         leaves = flatten({METHOD: state, COUNTS: work.info.class_counts}).items()
         return {path: leaf if leaf.device == self.device else leaf.to(self.device) for path, leaf in leaves}
 
@@ -236,7 +248,8 @@ class BatchedEngine:
                 continue
             i = waiting.popleft()
             slots[k] = self._open(method, i, work[i])
-            for path, leaf in self._begin(method, move, work[i]).items():
+            (stored,) = self._on_device([work[i].client_state])
+            for path, leaf in self._begin(method, move, work[i], stored).items():
                 flight.state[path][k] = leaf
             for value in flight.sums.values():
                 value[k] = 0.0
@@ -300,10 +313,6 @@ class _Mover:
         if id(leaf) not in self._copies:
             self._copies[id(leaf)] = (leaf, leaf.to(self.device))
         return self._copies[id(leaf)][1]
-
-
-def _moved(tree: Tree, device: torch.device) -> Tree:
-    return unflatten({path: leaf.to(device) for path, leaf in flatten(tree).items()})
 
 
 def _client_step(method: Method) -> Callable[..., tuple[Flat, Losses]]:

@@ -1,5 +1,6 @@
 """Nested dictionaries of tensors: flattening, stacking, counting bytes."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,12 +26,17 @@ def unflatten(flat: dict[str, torch.Tensor]) -> Tree:
     """Return the tree of flattened leaves (empty branches are lost)."""
     tree: dict[str, Any] = {}
     for path, value in flat.items():
-        *branches, leaf = path.split(_SEPARATOR)
+        *branches, leaf = _names(path)
         node = tree
         for branch in branches:
             node = node.setdefault(branch, {})
         node[leaf] = value
     return tree
+
+
+@functools.lru_cache(maxsize=65536)  # every client of every round has the same paths
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(path.split(_SEPARATOR))
 
 
 def stack(trees: Sequence[Tree]) -> Tree:

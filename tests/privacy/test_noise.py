@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from ecgfed.base.errors import OptionError
-from ecgfed.core.privacy.noise import Privacy, clipped, gaussian
+from ecgfed.core.config import PrivacyConfig
+from ecgfed.core.privacy.noise import clipped, gaussian
 
 SECRET = b"s" * 32
 
@@ -46,16 +47,16 @@ def test_the_same_secret_and_words_draw_the_same_and_others_do_not() -> None:
 @pytest.mark.parametrize(
     ("how", "option"),
     [
-        ({"noise": 1.0}, "--dp-noise"),
-        ({"at": "site"}, "--dp-at"),
-        ({"clip": -1.0}, "--dp-clip"),
-        ({"clip": math.nan}, "--dp-clip"),
-        ({"clip": math.inf}, "--dp-clip"),
-        ({"clip": 1.0, "noise": "2"}, "--dp-noise"),
-        ({"clip": True}, "--dp-clip"),
-        ({"clip": 1.0, "at": "client"}, "--dp-at"),
+        ({"dp_noise": 1.0}, "--dp-noise"),
+        ({"dp_at": "site"}, "--dp-at"),
+        ({"dp_clip": -1.0}, "--dp-clip"),
+        ({"dp_clip": math.nan}, "--dp-clip"),
+        ({"dp_clip": math.inf}, "--dp-clip"),
+        ({"dp_clip": 1.0, "dp_noise": "2"}, "--dp-noise"),
+        ({"dp_clip": True}, "--dp-clip"),
+        ({"dp_clip": 1.0, "dp_at": "client"}, "--dp-at"),
     ],
 )
 def test_what_cannot_be_is_refused(how: dict[str, object], option: str) -> None:
     with pytest.raises(OptionError, match=option.strip("-").replace("-", "_")):
-        Privacy(**how)  # type: ignore[arg-type]
+        PrivacyConfig(**how)  # type: ignore[arg-type]

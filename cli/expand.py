@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ecgfed.base.errors import OptionError
 from ecgfed.base.options import Option, Options, options_of
 
 
@@ -20,6 +21,7 @@ def takes_options(
     complete: Mapping[str, Callable[..., list[str]]] | None = None,
     defaults: Mapping[str, object] | None = None,
     before: Callable[[], None] = lambda: None,
+    check: Callable[[Any], None] = lambda options: None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator of a command that has one parameter for a dataclass: typer sees an option for each field.
 
@@ -33,6 +35,7 @@ def takes_options(
         complete: field -> completion of its value in a shell.
         defaults: field -> default of this command, if it is another one.
         before: called before the dataclass is made.
+        check: called with it after; raises OptionError.
     """
     complete, defaults, hints = complete or {}, defaults or {}, typing.get_type_hints(kind)
     described = [one for one in _ordered(options_of(kind)) if not one.hidden and one.name not in without]
@@ -43,9 +46,9 @@ def takes_options(
         @functools.wraps(command)
         def expanded(**values: Any) -> None:
             before()
-            passed = {one.name: values.pop(one.name) for one in described}
-            given = {name: value for name, value in passed.items() if value is not None}
-            command(**values, **{parameter: kind(**given)})
+            passed = {one.name: _parsed(one, values.pop(one.name)) for one in described}
+            check(options := kind(**{name: value for name, value in passed.items() if value is not None}))
+            command(**values, **{parameter: options})
 
         own = dict(inspect.signature(command).parameters)
         moved = {after: [own.pop(name) for name in names] for after, names in (insert or {}).items()}
@@ -56,7 +59,7 @@ def takes_options(
                 continue
             for one in described:
                 annotation: Any = _annotated(hints[one.name], _typer_option(one, complete.get(one.name)))
-                default = defaults.get(one.name)
+                default = defaults.get(one.name, False if one.kind is bool and not one.optional else None)
                 parameters.append(
                     inspect.Parameter(one.name, part.KEYWORD_ONLY, default=default, annotation=annotation)
                 )
@@ -71,7 +74,17 @@ def takes_options(
 
 def _annotated(hint: Any, typed: Any) -> Any:
     """Return the annotation of an option that may be left out."""
-    return Annotated[hint | None, typed]
+    return Annotated[(str if typing.get_origin(hint) is tuple else hint) | None, typed]
+
+
+def _parsed(one: Option, value: Any) -> Any:
+    """Return the names that a text lists, separated by commas, for a field that is a tuple; else the value."""
+    if typing.get_origin(one.kind) is not tuple or value is None:
+        return value
+    parts = tuple(part.strip() for part in value.split(","))
+    if not any(parts):
+        raise OptionError(one.label, "is empty", "names in order, separated by commas")
+    return parts
 
 
 def _ordered(options: Sequence[Option]) -> list[Option]:

@@ -231,7 +231,8 @@ def _options_of(kind: type, prefix: str) -> Iterator[Option]:
     for field in dataclasses.fields(kind):
         hint, metadata = hints[field.name], _metadata(kind, field.name)
         union = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-        plain = next(part for part in union if part is not type(None))
+        parts = [part for part in union if part is not type(None)]
+        plain = parts[0] if len(parts) == 1 or all(part in _BASIC for part in parts) else object
         label = f"{prefix} {field.name}" if prefix else metadata.get("label") or f"--{field.name.replace('_', '-')}"
         described = {"meaning": meanings.get(field.name, ""), **metadata, "label": label}
         described.setdefault(LIMITS, None)

@@ -14,7 +14,7 @@ import math
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self, TypeVar
@@ -265,7 +265,9 @@ def _meanings(kind: type) -> dict[str, str]:
     return meanings
 
 
-def merged(kind: type[OptionsT], passed: OptionsT | None, flat: Mapping[str, Any], function: str) -> OptionsT:
+def merged(
+    kind: type[OptionsT], passed: OptionsT | None, flat: Mapping[str, Any], function: str, without: Collection[str] = ()
+) -> OptionsT:
     """Return options from a dataclass and from keyword arguments, which take precedence; None is not passed.
 
     Args:
@@ -273,17 +275,23 @@ def merged(kind: type[OptionsT], passed: OptionsT | None, flat: Mapping[str, Any
         passed: its instance, or None.
         flat: keyword arguments by field.
         function: name of the function they were passed to.
+        without: fields that the function does not take.
 
     Raises:
         TypeError: a keyword that is not a field, or ``passed`` is of another type.
         OptionError: an invalid value.
     """
-    if unknown := sorted(flat.keys() - set(names_of(kind))):
+    if unknown := sorted(flat.keys() - set(names_of(kind)) | flat.keys() & set(without)):
         raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}")
     if passed is not None and not isinstance(passed, kind):
         raise TypeError(f"{function}() got {passed!r:.100}, expected {kind.__name__}")
     values = {} if passed is None else passed.given_values()
     return kind(**{**values, **{name: value for name, value in flat.items() if value is not None}})
+
+
+def _lowered(text: str) -> str:
+    """Return text that begins with a small letter, unless its first word is an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def flat_options(*kinds: type, without: Iterable[str] = ()) -> Callable[[FunctionT], FunctionT]:
@@ -316,7 +324,7 @@ def flat_options(*kinds: type, without: Iterable[str] = ()) -> Callable[[Functio
         for line in (function.__doc__ or "").splitlines():
             if line.strip().startswith("options: "):
                 indent = line[: len(line) - len(line.lstrip())]
-                texts = (f"{part.name}: {part.meaning[:1].lower()}{part.meaning[1:]}" for part in described)
+                texts = (f"{part.name}: {_lowered(part.meaning)}" for part in described)
                 wrapped = (
                     textwrap.fill(text, 116, initial_indent=indent, subsequent_indent=indent + "    ") for text in texts
                 )

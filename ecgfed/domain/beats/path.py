@@ -3,7 +3,7 @@
 What trains and what predicts walk it alike, so a beat that is predicted is cut exactly as a beat that was trained on.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -111,7 +111,12 @@ class RecordingOptions(ReadOptions):
 
     @classmethod
     def merged(
-        cls, how: ReadOptions | None, arguments: Mapping[str, object], function: str, **defaults: object
+        cls,
+        how: ReadOptions | None,
+        arguments: Mapping[str, object],
+        function: str,
+        without: Collection[str] = (),
+        **defaults: object,
     ) -> Self:
         """Return the options in ``how`` and in keyword arguments; raises OptionError, TypeError.
 
@@ -119,10 +124,11 @@ class RecordingOptions(ReadOptions):
             how: ``ReadOptions``, or an instance of this class.
             arguments: keyword arguments, which take precedence; None is not passed.
             function: name of the function they were passed to.
+            without: fields that it does not take.
             defaults: defaults of the function, if they are other ones.
         """
         given = read_options(how).given_values()
-        return merged(cls, cls(**{**defaults, **given}), arguments, function)
+        return merged(cls, cls(**{**defaults, **given}), arguments, function, without)
 
     @property
     def read_options(self) -> ReadOptions:

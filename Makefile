@@ -40,6 +40,7 @@ CASES ?= 2000
 SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
+.SECONDARY:
 .PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
 
 install: $(INSTALLED)
@@ -117,20 +118,19 @@ lock-flower: install
 		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
 		-c $(VENV)/versions-flower.txt --no-emit-package torch -o constraints/lock-flower.txt pyproject.toml
 
-# An environment of its own ($(1)) with ecgfed and what a lock ($(2)) names.
-define environment
-test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --require-hashes \
-		-r constraints/$(2).txt -r constraints/lock-cpu.txt
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+# Environments of their own, each of its lock: what the site is made with (docs), Flower (flower), pip-audit (audit), and
+# TensorFlow, onnx2tf and TensorFlow Lite for Microcontrollers, which want older packages than ours (tflite). The site's
+# generators load the registry and the application, and Flower's programs all of it: there ecgfed and torch are in it.
+.venv-%/installed: OWN = $(filter docs flower,$*)
+.venv-%/installed: constraints/lock-%.txt constraints/lock-cpu.txt pyproject.toml
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		-r $< $(if $(OWN),$(INDEX) -r constraints/lock-cpu.txt)
+	$(if $(OWN),.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .)
 	touch $@
-endef
 
-flower: .venv-flower/installed
-.venv-flower/installed: pyproject.toml constraints/lock-flower.txt constraints/lock-cpu.txt
-	$(call environment,.venv-flower,lock-flower)
+flower tflite: %: .venv-%/installed
 
-# The site's generators load the registry and the application, so ecgfed is there with what training needs.
 lock-docs: install
 	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt | cat - constraints/versions.txt > $(VENV)/versions-docs.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header --extra train \
@@ -140,12 +140,7 @@ lock-docs: install
 docs: .venv-docs/installed
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs --quiet build --strict
 
-.venv-docs/installed: pyproject.toml constraints/lock-docs.txt constraints/lock-cpu.txt
-	$(call environment,.venv-docs,lock-docs)
-
-audit: install
-	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
-	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints/lock-audit.txt
+audit: install .venv-audit/installed
 	.venv-audit/bin/python constraints/audit.py $(BIN)/python
 
 # What the browser tests need: Chromium and node from Debian where this is root and they are missing, and the driver and
@@ -169,13 +164,6 @@ mcu:
 			[ "$$(id -u)" = 0 ] || { echo "mcu: install $$missing first" >&2; exit 2; }; \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 		fi
-
-# TensorFlow, onnx2tf and TensorFlow Lite for Microcontrollers: they want older packages than ours, so they are apart.
-tflite: .venv-tflite/installed
-.venv-tflite/installed: constraints/lock-tflite.txt
-	test -x .venv-tflite/bin/python || $(PYTHON) -m venv .venv-tflite
-	.venv-tflite/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
-	touch $@
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite .venv-flower .venv-docs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,10 +8,13 @@ again, and what it holds of another question is refused.
 import argparse
 import json
 import math
+import os
+import platform
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -60,28 +63,43 @@ _NOT_PRINTED = ("patients", "drawn", "curve", "cohort")
 _NO_MATTER = ("workers", "collect", "known")
 
 
-def parser(
-    doc: str,
-    script: str,
-    *,
+def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return an option of a benchmark, as ``argparse`` takes it."""
+    return names, how
+
+
+def benchmark(
+    main: Callable[[argparse.Namespace], None],
+    *options: tuple[tuple[str, ...], dict[str, Any]],
+    standard: bool = True,
     source: str = "folder with the 48 MIT-BIH records",
     required: bool = True,
     results: str = "results.json",
-) -> argparse.ArgumentParser:
-    """Return a parser that knows ``--source``, ``--work`` and ``--results``.
+) -> NoReturn:
+    """Run a script's function with what its command line says; a user's mistake is one line, exit code 2.
 
     Args:
-        doc: the script's docstring.
-        script: its file; results lie beside it unless ``--results`` names another one.
+        main: the benchmark; its module's docstring is the help text.
+        options: what it takes besides.
+        standard: whether it takes ``--source``, ``--work`` and ``--results``.
         source: what ``--source`` is.
         required: whether it has to be named even where the cohort is there.
-        results: the name of the results file.
+        results: the name of the results file, beside the script unless ``--results`` names another one.
     """
-    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--source", type=Path, required=required, help=source)
-    made.add_argument("--work", type=Path, required=True, help="folder for what is made, and not made again")
-    made.add_argument("--results", type=Path, default=Path(script).with_name(results))
-    return made
+    doc, script = main.__globals__["__doc__"], Path(main.__globals__["__file__"])
+    arguments = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if standard:
+        arguments.add_argument("--source", type=Path, required=required, help=source)
+        arguments.add_argument("--work", type=Path, required=True, help="folder for what is made, and not made again")
+        arguments.add_argument("--results", type=Path, default=script.with_name(results))
+    for names, how in options:
+        arguments.add_argument(*names, **how)
+    try:
+        main(arguments.parse_args())
+    except EcgfedError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2)
+    sys.exit()
 
 
 def prepared(source: Path | None, work: Path, *, verb: str = "prepare_mitbih", **options: Any) -> ecgfed.Cohort:
@@ -286,23 +304,23 @@ def command(given: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
+def environment() -> dict[str, Any]:
+    """Return what results were made with: machine, processor, cores, versions."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.is_file() else []
+    processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    versions = {name: version(name) for name in ("ecgfed", "numpy", "torch") if is_installed(name)}
+    cores, python = os.cpu_count(), platform.python_version()
+    return {"machine": platform.machine(), "processor": processor, "cores": cores, "python": python, **versions}
+
+
 def save(given: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Write results and the command that gives them into ``--results``; the same results give the same bytes.
+    """Write results, what they were made with and the command that gives them into ``--results``.
 
     Raises:
         StorageError: the disk refuses; the file is as it was.
     """
-    write_json(given.results, {"command": command(given), **results})
-
-
-def script(main: Callable[[], None]) -> NoReturn:
-    """Run a script; what its user can cause is said in one line, exit code 2."""
-    try:
-        main()
-    except EcgfedError as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(2)
-    sys.exit()
+    write_json(given.results, {"command": command(given), "environment": environment(), **results})
 
 
 def needs_flower() -> None:

@@ -1,12 +1,8 @@
 """Write docs/results.md from the benchmarks' results files: what holds, what does not, what to choose when.
 
-    python benchmarks/results_page.py [--check]
-
-``--check`` writes nothing and fails where the page is not what the files give; a test does the same. A section whose
-benchmark has not been run says so.
+``benchmarks/pages.py`` writes it. A section whose benchmark has not been run says so.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +17,10 @@ from results_fed_rod import fed_rod
 from results_flagship import flagship
 from results_table1 import table1
 
-BENCHMARKS = Path(__file__).resolve().parent
-PAGE = BENCHMARKS.parent / "docs" / "results.md"
 HEAD = """# Results
 
 Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
-`python benchmarks/results_page.py` writes this page. MIT-BIH, 46 clients by record, 12 classes, macro-F1 over the
+`python benchmarks/pages.py` writes this page. MIT-BIH, 46 clients by record, 12 classes, macro-F1 over the
 classes in truth or prediction unless it says otherwise. Test beats are random beats of the recordings that were trained
 on: this says how patients who take part are served. New patients are much harder ([what was found of
 them](../benchmarks/clinical/README.md)).
@@ -148,18 +142,3 @@ def page() -> str:
     if left:
         lines += ["", "## Still to be measured", "", "These trainings take hours and are not finished:", "", *left]
     return "\n".join(lines) + "\n" + ELSEWHERE
-
-
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--check", action="store_true")
-    given = arguments.parse_args()
-    made = page()
-    if not given.check:
-        PAGE.write_text(made)
-    elif not PAGE.is_file() or PAGE.read_text() != made:
-        sys.exit(f"{PAGE} is not what the results files give; run python benchmarks/results_page.py")
-
-
-if __name__ == "__main__":
-    main()

@@ -83,7 +83,7 @@ def _parsed(one: Option, value: Any) -> Any:
         return value
     parts = tuple(part.strip() for part in value.split(","))
     if not any(parts):
-        raise OptionError(one.label, "is empty", "names in order, separated by commas")
+        raise OptionError(one.where, "is empty", "names in order, separated by commas")
     return parts
 
 
@@ -98,5 +98,5 @@ def _ordered(options: Sequence[Option]) -> list[Option]:
 
 def _typer_option(one: Option, completion: Callable[..., list[str]] | None) -> Any:
     """Return the typer option of a field."""
-    declared = f"{one.label}/--no-{one.label.removeprefix('--')}" if one.kind is bool and one.optional else one.label
+    declared = f"--{one.flag}/--no-{one.flag}" if one.kind is bool and one.optional else f"--{one.flag}"
     return typer.Option(declared, help=one.meaning, metavar=one.metavar or None, autocompletion=completion)

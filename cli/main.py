@@ -11,11 +11,12 @@ from typing import NoReturn
 import typer
 
 from ecgfed import __version__
-from ecgfed.base.errors import EcgfedError
+from ecgfed.base.errors import EcgfedError, spelling
 from ecgfed.base.extras import naming_the_extra
 from ecgfed.base.platform import is_out_of_memory
 from ecgfed.base.text import closest, safe_text
 
+from .spelling import option_speller
 from .stop import interruptible
 from .streams import close_streams, open_closed_streams
 from .synopses import CommandGroup, add_synopses
@@ -153,7 +154,7 @@ def _looped(error: Exception) -> str:
 def _refuse(error: Exception) -> NoReturn:
     """Say in one line what a user can mend; raise what is our own mistake."""
     if isinstance(error, EcgfedError):
-        _stop(2, error.line)
+        _stop(2, str(error))
     if isinstance(error, _UsageError):
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
             alone = getattr(getattr(error, "ctx", None), "parent", None) is None
@@ -185,7 +186,7 @@ def _refuse(error: Exception) -> NoReturn:
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C and 143 after SIGTERM."""
     open_closed_streams()
-    with interruptible() as interruption:
+    with spelling(option_speller(app)), interruptible() as interruption:
         try:
             with naming_the_extra("this command"):
                 code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test

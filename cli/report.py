@@ -32,8 +32,8 @@ from .tables import Cell
 from .two_forms import refuse_options_of
 
 if TYPE_CHECKING:
-    from ecgfed.tasks.report import RecordingReport
-    from ecgfed.tasks.report_run import RunReport
+    from ecgfed.reports.recording_report import RecordingReport
+    from ecgfed.reports.run_report import RunReport
 
 NOT_ASSESSED = "not assessed"
 #: Options that a recording and a run have both.

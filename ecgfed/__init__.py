@@ -22,7 +22,11 @@ _MODULE_OF = {
     )
 }
 #: Deprecated name -> the module that has it, and warns.
-_DEPRECATED = {"OwnModel": "ecgfed.tasks.label_personalization", "Watch": "ecgfed.tasks.progress"}
+_DEPRECATED = {
+    "LongRecording": "ecgfed.domain.record.recording",
+    "OwnModel": "ecgfed.tasks.label_personalization",
+    "Watch": "ecgfed.tasks.progress",
+}
 __all__ = sorted(_MODULE_OF.keys() - _DEPRECATED)
 
 

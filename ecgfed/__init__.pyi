@@ -6,7 +6,7 @@ from .domain.beats.labels import LabelMap as LabelMap
 from .domain.cohort.cohort import Cohort as Cohort
 from .domain.cohort.cohort import open_cohort as open_cohort
 from .domain.events.rules import EventRules as EventRules
-from .domain.record.opening import open_recording as open_recording
+from .domain.record.reader import open_recording as open_recording
 from .domain.record.reader import read_annotation as read_annotation
 from .domain.record.reader import read_recording as read_recording
 from .domain.record.recording import Annotation as Annotation
@@ -17,6 +17,8 @@ from .exports.device.bundle import Bundle as Bundle
 from .exports.device.bundle import open_bundle as open_bundle
 from .exports.device.classifier import Classifier as Classifier
 from .exports.device.predictions import Predictions as Predictions
+from .reports.recording_report import RecordingReport as RecordingReport
+from .reports.run_report import RunReport as RunReport
 from .tasks.convert import Conversion as Conversion
 from .tasks.convert import convert as convert
 from .tasks.detect import Detections as Detections
@@ -44,9 +46,7 @@ from .tasks.prepare_images import prepare_cifar10 as prepare_cifar10
 from .tasks.progress import EcgfedWarning as EcgfedWarning
 from .tasks.progress import ProgressReporter as ProgressReporter
 from .tasks.progress import Watch as Watch
-from .tasks.report import RecordingReport as RecordingReport
 from .tasks.report import report as report
-from .tasks.report_run import RunReport as RunReport
 from .tasks.report_run import report_run as report_run
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds

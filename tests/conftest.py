@@ -2,9 +2,11 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the slow tests too (or set ECGFED_SLOW=1)")
 
 
+def touched() -> set[str]:
+    """Folders and tests of the last commit; none where this is no git checkout with a history."""
+    command = ["git", "diff", "--name-only", "HEAD~1", "--", "ecgfed", "cli", "tests"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return set()
+    paths = [Path(line) for line in done.stdout.splitlines()]
+    return {path.name for path in paths if path.name.startswith("test_")} | {path.parent.name for path in paths}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the tests of what the last commit touched."""
+    first = touched() - {"tests", "ecgfed"}
+    items.sort(key=lambda item: first.isdisjoint({item.path.name, item.path.parent.name}))
     if config.getoption("--slow") or os.environ.get("ECGFED_SLOW") == "1":
         return
     for item in items:
@@ -211,6 +227,15 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
     with ThreadEngine(data, plan, 2) as engine:
         train(made, data, plan, engine, initial_state(made, plan), [WriteHistory(out), SaveCheckpoint(run.store)])
     return out
+
+
+@pytest.fixture
+def quick_finetuning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Personal models are trained on for a few steps: what is tested holds after any number of them."""
+    from ecgfed.core.personal import finetune, partway
+
+    monkeypatch.setattr(finetune, "Stopping", partial(finetune.Stopping, steps=10, every=5))
+    monkeypatch.setattr(partway, "STEPS", 10)
 
 
 @pytest.fixture(scope="session")

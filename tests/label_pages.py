@@ -9,8 +9,7 @@ from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.labels.choose import Rule
 from ecgfed.domain.labels.groups import LEAVES, Groups
 from ecgfed.domain.labels.page import LabelPage
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import read_annotation
+from ecgfed.domain.record.reader import open_recording, read_annotation
 from ecgfed.tasks.grouped import grouped_beats
 from ecgfed.tasks.label_parts import label_page_of
 

@@ -8,7 +8,7 @@ import wfdb
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.labels.choose import next_group
 from ecgfed.domain.labels.user_labels import UserLabel, label_table
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 
 #: Two and a half minutes: normal beats, two kinds of others.

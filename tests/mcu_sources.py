@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.extract import Windows, windows_around
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.windows import rr_features
 from ecgfed.domain.signal.qrs import BRIDGE_S, QrsDetector
 from ecgfed.exports.device.classifier import Classifier

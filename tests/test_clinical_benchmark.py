@@ -14,11 +14,6 @@ from ecgfed.domain.labels.user_labels import SYMBOLS
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "clinical"
 
 
-def test_the_page_is_what_the_results_give() -> None:
-    made = load_script(FOLDER / "page.py").page(json.loads((FOLDER / "results.json").read_text()))
-    assert (FOLDER / "README.md").read_text() == made, "run python benchmarks/clinical/page.py"
-
-
 def test_the_rule_in_the_package_is_the_one_that_was_learned() -> None:
     said = json.loads((FOLDER / "learned.json").read_text())["rule"]
     np.testing.assert_array_equal(shipped_rule().weight, [said["weights"][name] for name in FEATURES])
@@ -59,15 +54,3 @@ def test_the_person_has_a_button_for_whatever_the_reference_says() -> None:
     assert set(person.PRESSED.values()) <= buttons
     assert {person.PRESSED.get(symbol, symbol) for symbol in SYMBOLS} <= buttons
     assert person.NO_BEAT in buttons
-
-
-def test_five_minute_protocols_have_their_records() -> None:
-    run, models = load_script(FOLDER / "run.py"), load_script(FOLDER / "models.py")
-    assert len(models.HUNDRED) == 20
-    assert len(models.TWO_HUNDRED) == 24
-    assert len(set(run.ELEVEN)) == 11
-    assert len(set(run.FOURTEEN)) == 14
-    assert set(run.FOURTEEN) <= set(models.TWO_HUNDRED)
-    assert not set(models.HUNDRED) & set(models.TWO_HUNDRED)
-    for record in models.DS1:
-        assert record not in models.patients(models.fold_of(record))

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,10 +102,14 @@ def test_a_renamed_parameter_and_attribute_still_work(tmp_path: Path) -> None:
     how = ecgfed.ReadOptions(fs_hz=250, units="mV", columns=("II", "RESP"))
     with pytest.warns(EcgfedDeprecation, match="min_samples"):
         recording = ecgfed.open_recording(tmp_path / "r.npy", "MLII", every_lead=True, how=how, least=1000)  # type: ignore[call-arg]
-    assert isinstance(recording, ecgfed.LongRecording)
+    assert recording.is_lazy
     with pytest.warns(EcgfedDeprecation, match="skipped"):
         assert recording.left_out == recording.skipped == ("RESP: no ECG",)
     with pytest.warns(EcgfedDeprecation, match="requested_as"):
         assert recording.stands_for == recording.requested_as == "MLII"
+    with pytest.warns(EcgfedDeprecation, match="source"):
+        assert replace(recording, signals_mv=np.zeros((1, 5))).signals_mv.shape == (1, 5)  # type: ignore[call-arg]
+    with pytest.warns(EcgfedDeprecation, match="Recording"):
+        assert ecgfed.LongRecording is ecgfed.Recording
     with pytest.raises(TypeError, match="both"):
         ecgfed.open_recording(tmp_path / "r.npy", how=how, least=1000, min_samples=1000)  # type: ignore[call-arg]

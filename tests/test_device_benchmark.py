@@ -1,6 +1,5 @@
 """What the benchmarks of device and width count themselves: multiplications, sums over patients, ratios of turns."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,26 +83,6 @@ def test_a_batch_is_whole_and_its_filling_is_cut_off() -> None:
     np.testing.assert_array_equal(found, window[:, 0, :2])
 
 
-@pytest.mark.parametrize("table", ["costs_table", "all_table"])
-def test_the_tables_of_the_page_are_those_of_the_results(table: str) -> None:
-    page = (ROOT / "device" / "README.md").read_text("utf-8")
-    results = json.loads((ROOT / "device" / "results.json").read_text())
-    assert not results["quick"]
-    given = results["forms"] if table == "costs_table" else results
-    begin, end = f"<!-- written by {table} -->\n", f"\n<!-- end of what {table} writes -->"
-    assert page.split(begin)[1].split(end)[0] == getattr(load_script(ROOT / "device" / "run.py"), table)(given)
-
-
-def test_the_table_of_widths_is_that_of_the_results() -> None:
-    page = (ROOT / "width" / "README.md").read_text("utf-8")
-    rows = json.loads((ROOT / "width" / "results.json").read_text())["rows"]
-    begin, end = (
-        "<!-- written by benchmarks/width/run.py -->\n",
-        "\n<!-- end of what benchmarks/width/run.py writes -->",
-    )
-    assert page.split(begin)[1].split(end)[0] == load_script(ROOT / "width" / "run.py").rows_of(rows)
-
-
 def test_parity_by_hand() -> None:
     parity = load_script(ROOT / "device" / "parity.py")
     python = np.array([[1, 0], [0, 1], [2, 3]], np.float32)
@@ -122,15 +101,3 @@ def test_parity_by_hand() -> None:
     assert own["node"] == {"max_logit_difference": 1.0, "same_labels": 7}
     assert own["chromium"] == {"max_logit_difference": 0.25, "same_labels": 10}
     assert (int8["form"], int8["models"], everyone["whose"], everyone["beats"]) == ("int8", 1, "global", 9)
-
-
-def test_the_table_of_parity_is_that_of_its_results() -> None:
-    """And every model was asked about beats, with Python's labels but for what the table says."""
-    parity = load_script(ROOT / "device" / "parity.py")
-    results = json.loads((ROOT / "device" / "parity.json").read_text())
-    page = (ROOT / "device" / "README.md").read_text()
-    written = page.partition(parity.BEGIN)[2].partition(parity.END)[0].strip()
-    assert written == parity.table_of(results)
-    own = [row for row in results["rows"] if row["client"] is not None]
-    assert len({row["client"] for row in own}) == 46
-    assert all(0 <= row[where]["same_labels"] <= row["beats"] for row in results["rows"] for where in parity.WHERE)

@@ -1,55 +1,124 @@
 """One error in two voices: the command line's options, and Python's parameters."""
 
+import ast
 import pickle
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from ecgfed_cli.main import app
+from ecgfed_cli.spelling import _commands, _parameters
 
+import ecgfed
 from ecgfed.base.deprecation import EcgfedDeprecation
-from ecgfed.base.errors import EcgfedError, OptionError, RecordError, in_python
+from ecgfed.base.errors import CODES, EcgfedError, OptionError, RecordError, param, spelling
+from ecgfed.domain.cohort.problems import UnusableError
+from ecgfed.domain.record.leads import NoLeadError
 from ecgfed.domain.record.reader import check_annotator, read_annotation, read_recording
 from ecgfed.domain.record.recording import Annotation, Recording, read_options
+from ecgfed.network.errors import REASONS, SiteError
+
+PACKAGE = Path(ecgfed.__file__).parent
+
+
+def test_parameters_are_spelled_as_in_a_call_or_as_somebody_else_wants() -> None:
+    error = OptionError("mains_hz", "70", "50 or 60", f"pass {param('download=True')} or {param('class_mix=FILE')}")
+    with spelling(lambda name, value: f"<{name} {value}>"):
+        assert str(error) == "<mains_hz >: 70; expected 50 or 60; pass <download True> or <class_mix FILE>"
+        assert error.action == "pass <download True> or <class_mix FILE>"
+    assert str(error) == "mains_hz: 70; expected 50 or 60; pass download=True or class_mix=FILE"
+    assert error.line == str(error)
+    assert (error.where, error.reason, error.expected) == ("mains_hz", "70", "50 or 60")
+
+
+def test_what_a_file_is_called_is_no_parameter() -> None:
+    for name in ("{leads}.csv", "my--lead.csv", "/a/--lead/b.csv", "leads"):
+        error = RecordError(name, "is empty")
+        with spelling(lambda name, value: "x"):
+            assert (error.where, error.parameter) == (name, None)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("where", "action", "parameter"),
     [
-        ("--lead: is empty; expected names", "leads: is empty; expected names"),
-        ("--class-mix: missing; pass --class-mix FILE", "class_mix: missing; pass class_mix=FILE"),
-        ("runs/a: exists; pass --resume or --overwrite", "runs/a: exists; pass resume=True or overwrite=True"),
-        ("--resume and --overwrite: both given", "resume and overwrite: both given"),
-        (
-            "x: stopped; go on with ecgfed train c --out x --resume",
-            "x: stopped; go on with ecgfed train c --out x --resume",
-        ),
-        ("--global: 'x'; expected ensemble", "protocol: 'x'; expected ensemble"),
-        ("my--lead.csv: no --fs", "my--lead.csv: no fs_hz"),
-        ("/a/--lead/b.csv: an em-dash -- here", "/a/--lead/b.csv: an em-dash -- here"),
+        ("out", f"pass {param('overwrite=True')}", "out"),
+        (f"{param('config')} a.toml", "", "config"),
+        ("a.csv", f"leave {param('fs_hz')} out, or {param('units')}", "fs_hz"),
+        ("BUNDLE", "", None),
+        (Path("leads"), "", None),
     ],
 )
-def test_options_are_parameters_in_python(line: str, said: str) -> None:
-    assert in_python(line) == said
+def test_the_parameter_is_in_where_else_the_first_of_the_action(
+    where: object, action: str, parameter: str | None
+) -> None:
+    assert OptionError(where, "is wrong", action=action).parameter == parameter
 
 
-def test_an_error_keeps_both_and_survives_a_worker() -> None:
-    error = OptionError("--mains", "70", "50 or 60", "pass --download")
-    assert error.line == "--mains: 70; expected 50 or 60; pass --download"
-    assert str(error) == "mains_hz: 70; expected 50 or 60; pass download=True"
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), again.line, str(again)) == (OptionError, error.line, str(error))
+def test_an_error_survives_a_worker_with_all_it_carries() -> None:
+    errors: list[EcgfedError] = [
+        OptionError("mains_hz", "70", "50 or 60", code="unknown-choice"),
+        UnusableError("folder", [("a", "a is empty"), ("b", "b is")], 3),
+        SiteError("privacy", "run", "is too much", action=f"more {param('dp_noise')}"),
+        NoLeadError("r", "has no lead", action=f"name one with {param('leads')}"),
+    ]
+    errors[3].ecg = ("II",)  # type: ignore[attr-defined]
+    for error in errors:
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+        with spelling(lambda name, value: f"--{name}"):
+            assert str(again) == str(error)
+
+
+def _keywords(name: str) -> Iterator[str]:
+    """Yield each constant that is passed as a keyword, or set in a class, anywhere in the package."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from (k.value.value for k in node.keywords if k.arg == name and isinstance(k.value, ast.Constant))
+
+
+def test_every_code_is_listed_and_every_listed_code_is_used() -> None:
+    classes, defaults = [EcgfedError], set()
+    while classes:
+        kind = classes.pop()
+        defaults.add(kind.default_code)
+        classes += kind.__subclasses__()
+    assert defaults | {code for code in _keywords("code") if code in CODES} == set(CODES)
+    assert {code for code in _keywords("code") if "-" in str(code)} <= set(CODES)
+    assert not set(CODES) & set(REASONS) - {"storage"}
+
+
+def test_the_page_of_errors_lists_the_codes() -> None:
+    page = (PACKAGE.parent / "docs" / "errors.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    assert {code.strip("`"): text for code, text in rows} == CODES
+    assert all(f"`{code}`" in page for code in REASONS)
+
+
+def test_every_marked_parameter_is_one_of_a_command() -> None:
+    """So that no message of the command line names what cannot be typed."""
+    pattern = re.compile(r"""param\(['"](\w+)|OptionError\(\s*"([a-z_0-9]+)",""")
+    named = {a or b for path in PACKAGE.rglob("*.py") for a, b in pattern.findall(path.read_text(encoding="utf-8"))}
+    commands = list(_commands(typer.main.get_command(app)))
+    known = {name for name in named if any(_parameters(command, name) for command in commands)}
+    # of Python alone: the label page's form, reading options as one, the script of web/live
+    assert named - known == {"form", "how", "ort", "predict", "recording"}
+    assert len(known) > 90
 
 
 def test_the_former_name_of_the_reason_still_works() -> None:
     with pytest.warns(EcgfedDeprecation, match=r"EcgfedError\.found is deprecated since ecgfed 0\.3 .* use reason"):
-        error = OptionError("--mains", found="70", expected="50 or 60")
+        error = OptionError("mains_hz", found="70", expected="50 or 60")
     assert error.reason == "70"
     with pytest.warns(EcgfedDeprecation, match="use reason"):
         assert error.found == "70"
 
 
 def test_what_a_library_quotes_is_cut() -> None:
-    error = OptionError("--mains", "7" * 10_000, "50 or 60", "do so")
+    error = OptionError("mains_hz", "7" * 10_000, "50 or 60", "do so")
     assert len(error.line) < 700
     assert error.line.endswith("777...; expected 50 or 60; do so")
 

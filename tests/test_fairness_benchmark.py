@@ -65,10 +65,6 @@ def test_the_worst_tenth_is_one_patient_at_least(fairness: ModuleType) -> None:
     assert fairness.worst_tenth(np.array([[0.4, 0.2, 0.9, 0.9]])) == pytest.approx([0.2])
 
 
-def test_without_uniform_weights_nothing_is_compared(fairness: ModuleType) -> None:
-    assert fairness.less_uniform({"rule": runs([[0.5]], [0.5])}) == {}
-
-
 def test_the_last_losses_are_of_the_last_passes(fairness: ModuleType, tmp_path: Path) -> None:
     lines = [
         {"round": n, "passes": n / 2, "loss_max": 10.0 - n, "loss_mean": 5.0 - n, "losses": {"loss": [0.0, 2.0 * n]}}
@@ -78,30 +74,3 @@ def test_the_last_losses_are_of_the_last_passes(fairness: ModuleType, tmp_path: 
     run = SimpleNamespace(path=tmp_path)
     assert fairness.last_losses(run, over=1.0) == {"loss_max": 5.5, "loss_mean": 0.5, "loss_std": 4.5}, "rounds 4 and 5"
     assert fairness.last_losses(run, over=0.0) == {"loss_max": 5.0, "loss_mean": 0.0, "loss_std": 5.0}
-
-
-def test_the_worst_tenth_in_truth_is_compared_where_it_was_kept(fairness: ModuleType) -> None:
-    page = load_script(FILE.parent.parent / "results_page.py")
-    base, better = runs([[0.5] * 10] * 2, [0.8, 0.8]), runs([[0.6] * 10] * 2, [0.8, 0.8])
-    for run, score in ((base, 0.7), (better, 0.9)):
-        for one in run:
-            one |= {"patients_truth": dict.fromkeys(one["patients"], score), "worst_decile": 0.5, "std": 0.0}
-    less = fairness.less_uniform({fairness.UNIFORM: base, "rule": better})
-    assert less["rule"]["worst_decile_truth"] == pytest.approx({"mean": 0.2, "low": 0.2, "high": 0.2})
-    lines = page._finals({fairness.UNIFORM: base, "rule": better}, less)
-    assert lines[0].endswith("| largest loss | worst tenth over the classes in truth |")
-    assert any(line.endswith("over the 2 seeds (Student's t):") for line in lines)
-    assert lines[3] == "| rule | 0.800 | 0.500 | 0.000 | 0.200 | 0.900 |"
-    assert lines[-1].endswith("| +0.200 (+0.200 to +0.200) |")
-    assert "loss_std" not in less["rule"], "not all of them keep it"
-    for spread, of_rule in ((0.3, base), (0.1, better)):
-        for one in of_rule:
-            one["loss_std"] = spread
-    less = fairness.less_uniform({fairness.UNIFORM: base, "rule": better})
-    assert less["rule"]["loss_std"] == pytest.approx({"mean": -0.2, "low": -0.2, "high": -0.2})
-    lines = page._finals({fairness.UNIFORM: base, "rule": better}, less)
-    assert "| largest loss | sd of the losses | worst tenth" in lines[0]
-    assert lines[3] == "| rule | 0.800 | 0.500 | 0.000 | 0.200 | 0.100 | 0.900 |"
-    for one in base:
-        del one["patients_truth"]
-    assert "worst_decile_truth" not in fairness.less_uniform({fairness.UNIFORM: base, "rule": better})["rule"]

@@ -71,7 +71,7 @@ def test_one_more_field_is_an_option_everywhere() -> None:
     assert (seen[0].shots, seen[0].rounds, seen[0].given) == (5, 2, {"shots", "rounds"})
     refused = runner.invoke(trial, ["a", "--shots", "10"]).exception
     assert isinstance(refused, OptionError)
-    assert refused.line == "--shots: 10; expected 1 to 9"
+    assert (refused.line, refused.parameter, refused.code) == ("shots: 10; expected 1 to 9", "shots", "invalid-value")
     assert _copied_train("a", shots=5, seed=None).given == {"shots"}
     assert inspect.signature(_copied_train).parameters["shots"].default == 3
     assert "    shots: how many shots." in (_copied_train.__doc__ or "")
@@ -90,7 +90,7 @@ def _labels(*command: str) -> set[str]:
     ("command", "kind"), [(("train",), TrainConfig), (("federate", "server"), FederationConfig)], ids=str
 )
 def test_every_field_is_on_the_command_line(command: tuple[str, ...], kind: type) -> None:
-    assert {one.label for one in options_of(kind) if one.name != "settings"} <= _labels(*command)
+    assert {f"--{one.flag}" for one in options_of(kind) if one.name != "settings"} <= _labels(*command)
     assert all(one.meaning for one in options_of(kind))
 
 

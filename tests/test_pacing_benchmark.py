@@ -3,17 +3,11 @@
 import json
 from pathlib import Path
 
-from loaded_scripts import load_script
-
 from ecgfed.domain.signal.pacing import bands
 from ecgfed.domain.signal.pacing_features import NAMES
 
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "pacing"
 RESULTS = json.loads((FOLDER / "results.json").read_text())
-
-
-def test_the_page_is_of_the_results() -> None:
-    assert load_script(FOLDER / "page.py").page(RESULTS) == (FOLDER / "README.md").read_text()
 
 
 def test_every_paced_record_is_called_paced_and_no_other() -> None:

@@ -12,12 +12,7 @@ import pytest
 from browser_driver import chromium_path
 from loaded_scripts import load_script
 from picture_checks import IMAGES, ROOT, assert_read_without_seeing_it, said_in
-from PIL import Image
 from sklearn.metrics import f1_score
-
-from ecgfed.core.nets.build import make_net
-from ecgfed.core.nets.net import NetSpec
-from ecgfed.exports.device.stream import LATENCY
 
 #: Each picture and its page.
 SHOWN_ON = {
@@ -55,11 +50,6 @@ def words(name: str) -> str:
         said: dict[str, str] = json.loads((IMAGES / name / f"{name}.json").read_text("utf-8"))
         return "\n".join(said.values())
     return "\n".join(said_in(picture(name)))
-
-
-def test_every_folder_of_pictures_has_its_page() -> None:
-    folders = {one.parent.name for one in IMAGES.glob("*/draw.py")}
-    assert folders == {*SHOWN_ON, "grp-fed"}
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -117,14 +107,6 @@ def test_the_four_scores_are_those_of_evaluate() -> None:
         assert lines[lines.index(name) + 1] == f"{score:.2f}"
 
 
-def test_the_scored_run_is_that_of_grp_fed_in_pictures() -> None:
-    """One run, whose scores are in both."""
-    said = json.loads((IMAGES / "grp-fed" / "round.json").read_text("utf-8"))
-    own = next(one for one in said["answers"] if one["name"] == "own")
-    scores = numbers("scored")["scores"]
-    assert (scores["T_p"], scores["T_r"]) == pytest.approx((own["T_p"], own["T_r"]))
-
-
 def test_the_gate_decides_as_its_equation_says() -> None:
     """Each shown beat's mixture from its distance and logits alone: (1 - s) own + s softmax(g - r), and 0.001."""
     said, draw = numbers("gate"), script("gate")
@@ -140,77 +122,6 @@ def test_the_gate_decides_as_its_equation_says() -> None:
         assert draw.weighed(beat, said["gate"]) == pytest.approx((beat["distance"], against, lean, share), abs=1e-4)
         assert said["classes"][int(np.argmax(beat["mixture"]))] == beat["marked"]
         assert f"share of the global model: s = {share:.4f}" in words("gate")
-
-
-def test_windows_are_flagged_where_they_touch_a_bad_stretch() -> None:
-    """Each fault that was made is found as what it is; the counts in the picture are those of the flags."""
-    said = numbers("quality")
-    assert sorted(reason for reason, *_ in said["found"]) == sorted(said["damage"])
-    for reason, start, stop in said["found"]:
-        made_from, made_to = said["damage"][reason]
-        assert start < made_to
-        assert stop > made_from
-    for one in said["windows"]:
-        touched = {reason for reason, start, stop in said["found"] if start < one["stop_s"] and stop > one["start_s"]}
-        assert one["flagged"] == bool(touched)
-        assert set(one["reasons"]) == touched
-    flagged = sum(one["flagged"] for one in said["windows"])
-    assert f"flag bit 1, {flagged} in all" in words("quality")
-    assert f"window of a beat, {len(said['windows']) - flagged} in all" in words("quality")
-
-
-def test_a_stream_is_as_late_as_its_page_says() -> None:
-    said = numbers("stream")
-    for answers in (said["shipped"], said["without_rr"]):
-        assert [one["stage"] for one in answers] == ["early", "final"]
-        assert answers[0]["late_s"] <= LATENCY["early_at_most_s"]
-    assert said["beats_ahead"] == LATENCY["final_beats_ahead"]["2"]
-    assert said["shipped"][1]["late_s"] > said["ahead_s"]
-    at_most_s = LATENCY["final_after_last_needed_beat_s"]
-    assert said["without_rr"][1]["late_s"] <= at_most_s + max(np.diff(said["r_around_s"]))
-
-
-def test_what_leaves_a_site_is_the_model_and_what_the_page_says() -> None:
-    """The default net's own bytes, and those that docs/hospitals.md and the pictures of GRP-FED have."""
-    said = numbers("round-bytes")
-    model = sum(value.nbytes for value in make_net(NetSpec(12, rr=True, rr_version=2)).initial(0).values())
-    assert said["down"] == said["up"]["model"] == model
-    up = f"{model + said['up']['beside']:,} bytes up and {said['down']:,} down"
-    assert up in (ROOT / "docs" / "hospitals.md").read_text("utf-8")
-    in_pictures = json.loads((IMAGES / "grp-fed" / "round.json").read_text("utf-8"))["bytes"]
-    assert in_pictures["down"] == model
-    headers = said["stays"]["kept"] - said["patients"] * in_pictures["kept"]
-    assert 0 < headers < 0.02 * said["stays"]["kept"], "the same tensors, and the files' own headers"
-    assert f"{said['patients'] * model:,} bytes" in words("round-bytes")
-
-
-def test_the_bundle_in_the_picture_answers_everywhere_alike() -> None:
-    said = numbers("bundle")
-    in_onnx = {said["places"][place] for place in ("python", "node", "chromium")}
-    assert len(in_onnx) == 1
-    assert re.fullmatch(r"all \d+ stages agree with the golden vectors", in_onnx.pop())
-    assert said["places"]["c"] == "golden: 0 beats differ"
-    named = [name for name, *_ in script("bundle").FILES]
-    for file in said["files"]:
-        assert any(file in name or (name.endswith("/") and file.startswith(name)) for name in named), file
-    total = sum(said["files"].values())
-    assert f"{len(said['files'])} files, {total:,} bytes" in words("bundle")
-
-
-def test_an_answer_speaks_for_each_beat_once() -> None:
-    said = numbers("groups")
-    assert sum(group["beats"] for group in said["groups"]) == said["beats"]
-    for number, group in enumerate(said["groups"], 1):
-        assert group["right"] <= group["beats"]
-        assert f"Answer {number}: {group['label']}" in words("groups")
-        assert f"speaks for {group['beats']} beats" in words("groups")
-
-
-def test_the_photograph_is_small_and_as_wide_as_a_screen() -> None:
-    photograph = IMAGES / PHOTOGRAPH / f"{PHOTOGRAPH}.png"
-    assert photograph.stat().st_size < 120_000
-    with Image.open(photograph) as opened:
-        assert opened.width == 1280
 
 
 @pytest.mark.browser

@@ -1,7 +1,5 @@
 """The tables of privacy and of malicious clients are those of their results; the attacks do what they say."""
 
-import json
-import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,26 +15,6 @@ from ecgfed.core.nets.resnet1d import ResNet1d
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
-PAGE = ROOT / "docs" / "privacy.md"
-
-
-def written(name: str) -> str:
-    found = re.search(rf"<!-- written by {name} -->\n(.*?)\n<!-- end of what", PAGE.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1].strip()
-
-
-def results(folder: str, file: str) -> Any:
-    return json.loads((BENCHMARKS / folder / file).read_text())
-
-
-@pytest.mark.parametrize(
-    ("folder", "name", "file"),
-    [("privacy", "dp", "dp.json"), ("privacy", "attacks", "attacks.json"), ("robust", "run", "results.json")],
-)
-def test_the_page_s_tables_are_those_of_the_results(folder: str, name: str, file: str) -> None:
-    run = load_script(BENCHMARKS / folder / f"{name}.py")
-    assert written(f"benchmarks/{folder}/{name}.py") == run.page_of(results(folder, file))
 
 
 def inversion() -> ModuleType:

@@ -1,10 +1,9 @@
 """The peers of QRS detection that have an environment of their own: asked for it, started in it, and scored."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,44 +21,12 @@ def peers() -> ModuleType:
     return load_script(SCRIPT)
 
 
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The worker with a stand-in for each package: beats are the samples above 0.5."""
-
-    def beats(signal: np.ndarray, **_: object) -> np.ndarray:
-        return np.flatnonzero(signal > 0.5)
-
-    def same(signal: np.ndarray, **_: object) -> np.ndarray:
-        return signal
-
-    def fails(signal: np.ndarray, fs_hz: int, **_: object) -> dict[str, np.ndarray]:
-        raise IndexError(f"no peak in {len(signal)} samples at {fs_hz} Hz")
-
-    ecg = SimpleNamespace(clean=same, find_peaks=beats)
-    physiokit = SimpleNamespace(ecg=ecg, signal=SimpleNamespace(normalize_signal=same))
-    utils = SimpleNamespace(_preproc=SimpleNamespace(preprocess_single_lead_signal=fails))
-    for name, module in {"physiokit": physiokit, "torch_ecg": SimpleNamespace(), "torch_ecg.utils": utils}.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    return load_script(SCRIPT.with_name("peers_worker.py"))
-
-
 def a_python(folder: Path, says: str) -> None:
     """Put an executable in the place of an environment's Python."""
     python = folder / "environment" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\n{says}\n")
     python.chmod(0o755)
-
-
-def test_a_missing_environment_is_said_in_one_line_before_anything_is_made(tmp_path: Path) -> None:
-    command = [sys.executable, SCRIPT, "--source", tmp_path, "--work", tmp_path / "work"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    (line,) = done.stderr.splitlines()
-    assert done.returncode == 2
-    assert f"{tmp_path / 'work' / 'environment'} is no virtual environment" in line
-    assert "torch-ecg 0.0.33 and physiokit 0.10.1" in line
-    assert "the commands at the top of peers.py" in line
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script of sh")
@@ -77,39 +44,6 @@ def test_an_environment_without_the_peers_is_refused(peers: ModuleType, tmp_path
         peers.environment(tmp_path)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="environments have no bin there")
-def test_a_real_python_without_the_peers_is_asked_and_refused(peers: ModuleType, tmp_path: Path) -> None:
-    a_python(tmp_path, f'exec "{sys.executable}" "$@"')
-    with pytest.raises(OptionError, match="has no torch-ecg and no physiokit"):
-        peers.environment(tmp_path)
-
-
-def test_pieces_lose_no_beat_and_count_from_the_start(worker: ModuleType) -> None:
-    for samples, at in ((5_000, [10, 1_999, 2_000, 4_500, 4_999]), (1_500, [3, 1_400]), (4_000, [0, 3_999])):
-        signal = np.zeros(samples)
-        signal[at] = 1
-        assert worker.physiokit_in_pieces(signal, 100.0).tolist() == at  # pieces of 2,000 samples
-
-
-def test_a_peer_that_fails_has_found_nothing_and_it_is_said(
-    worker: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    worker.run("torch_ecg-ssf", {"100": (np.zeros(9_000), 360.0)}, tmp_path / "ssf")
-    assert "torch_ecg-ssf 100: IndexError: no peak in 9000 samples at 360 Hz" in capsys.readouterr().err
-    with np.load(tmp_path / "ssf" / "100.npz") as stored:
-        assert stored["peaks"].tolist() == []
-
-
-def test_what_a_folder_holds_is_not_found_again(worker: ModuleType, tmp_path: Path) -> None:
-    signal = np.zeros(9_000)
-    signal[100] = 1
-    for _ in range(2):
-        worker.run("physiokit", {"100": (signal, 360.0)}, tmp_path)
-        signal[:] = 0
-    with np.load(tmp_path / "100.npz") as stored:
-        assert stored["peaks"].tolist() == [100]
-
-
 def test_scores_by_hand(peers: ModuleType, mitdb: Path) -> None:
     """All reference beats but every tenth, and none at all in the other record."""
     beats = {name: read_annotation(mitdb / name).beats().sample for name in ("100", "103")}
@@ -124,10 +58,6 @@ def test_scores_by_hand(peers: ModuleType, mitdb: Path) -> None:
     nothing = peers.row("x", mitdb, {"103": (np.empty(0, np.int64), 2.0)})
     assert (nothing["f1"], nothing["offset_ms"], nothing["found_nothing"]) == (0, None, ["103"])
     assert peers.cells(nothing) == ["x", "0.00", "0.00", "0.00", "103 0.0", "2.00"]
-
-
-def test_the_script_knows_every_detector_of_its_worker(peers: ModuleType, worker: ModuleType) -> None:
-    assert set(peers.DETECTORS) == set(worker.DETECTORS)
 
 
 def test_the_results_are_of_the_peers_the_script_asks_for(peers: ModuleType) -> None:

@@ -106,7 +106,7 @@ def test_an_empty_folder_may_be_filled_and_a_taken_one_not(tmp_path: Path) -> No
     path.mkdir()
     with files.replacing_folder(path) as partial:
         (partial / "a").write_text("1")
-    with pytest.raises(OptionError, match=r"to: .*out is not empty"), files.replacing_folder(path, option="--to"):
+    with pytest.raises(OptionError, match=r"to: .*out is not empty"), files.replacing_folder(path, option="to"):
         pytest.fail("must not come this far")
     with pytest.raises(OptionError, match="is a file"), files.replacing_folder(path / "a", overwrite=True):
         pytest.fail("must not come this far")

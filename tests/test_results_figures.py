@@ -22,39 +22,6 @@ def test_the_frontier_has_every_row_once(figures: ModuleType) -> None:
     assert found == [("FedAvg", False, 0.6, 0.7), ("head", True, 0.8, 0.1)]
 
 
-def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
-    def runs(*own: float) -> list[dict[str, object]]:
-        return [{"test": {"T_p": score, "T_r": score / 2}} for score in own]
-
-    methods = {
-        "FedGate": runs(0.8, 0.9),
-        "FedAvg": runs(0.6, 0.6),
-        "FedGate, windows alone": runs(0.1, 0.1),
-        "FedGate's global model, head": runs(0.7, 0.7),
-    }
-    found = figures.frontier_of_flagship(methods, 20)
-    assert [(name, simple) for name, simple, *_ in found] == [
-        ("FedGate", True),
-        ("FedAvg, masked", True),
-        ("head", True),
-    ]
-    assert found[0][2:] == pytest.approx((0.85, 0.425))
-    figure = figures.frontier_figure({"passes": []}, {"methods": methods})
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["windows alone, 12 passes", "with RR intervals, 20 passes"]
-    longer = methods | {"FedGate, 60 passes": runs(0.9), "FedGate's global model of 60 passes, head": runs(0.8)}
-    assert [name for name, *_ in figures.frontier_of_flagship(longer, 20)] == ["FedGate", "FedAvg, masked", "head"]
-    assert [(name, simple) for name, simple, *_ in figures.frontier_of_flagship(longer, 60)] == [
-        ("FedGate", True),
-        ("head", True),
-    ]
-    assert {text.get_text() for text in figure.axes[1].texts} == {"FedGate", "FedAvg, masked", "head"}
-    sixty = [{"name": "AFL", "seeds": 1, "scores": {"T_p": {"mean": 0.5}, "T_r": {"mean": 0.4}}}]
-    middle = figures.frontier_figure({"passes": [], "sixty": sixty}, {"methods": methods}).axes[1]
-    assert middle.get_title() == "windows alone, 60 passes (1 seed)"
-    assert {text.get_text() for text in middle.texts} == {"AFL"}
-
-
 def test_the_committed_figures_are_of_the_committed_numbers(figures: ModuleType) -> None:
     results, flagship = figures.results_of("table1"), figures.results_of("flagship")
     known = figures.known_drawn()
@@ -77,20 +44,3 @@ def test_no_name_of_the_frontier_lies_on_another_or_on_a_point(figures: ModuleTy
         for number, box in enumerate(boxes):
             assert not any(box.overlaps(other) for other in boxes[:number]), axes.texts[number].get_text()
             assert not any(box.contains(x, y) for x, y in points), axes.texts[number].get_text()
-
-
-def test_a_long_curve_is_kept_as_means_of_rounds() -> None:
-    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
-    lines = [{"passes": number / 10, "loss_mean": number, "loss_max": 2 * number} for number in range(700)]
-    found = run._losses(lines)
-    assert len(found) == 234, "of three rounds each, of one the last"
-    assert found[:2] == [[0.1, 1.0, 2.0], [0.4, 4.0, 8.0]]
-    assert found[-1] == [69.9, 699.0, 1398.0]
-    assert run._losses(lines[:320])[:2] == [[0.0, 0.0, 0.0], [0.1, 1.0, 2.0]]
-
-
-def test_figures_are_of_60_passes_once_all_are_there(figures: ModuleType) -> None:
-    rows = [{"name": name} for name in {*figures.CURVES, *figures.CASES}]
-    assert figures.latest_stage({"passes": rows, "sixty": rows}) == "sixty"
-    assert figures.latest_stage({"passes": rows, "sixty": rows[1:]}) == "passes"
-    assert figures.latest_stage({"passes": rows}) == "passes"

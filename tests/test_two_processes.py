@@ -97,6 +97,15 @@ def test_a_lock_file_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> Non
     assert (tmp_path / "mine").read_text() == "keep"
 
 
+def test_a_link_to_a_file_is_locked_where_it_will_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("keep")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "file")
+    with locked(tmp_path / "link"):
+        assert (tmp_path / ".link.lock").is_file()
+        assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["file"]
+
+
 def test_a_disk_without_locks_locks_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import errno
     import fcntl

@@ -9,10 +9,14 @@ pool after the last epoch (the test split is read once), validation macro-F1 and
 import argparse
 import dataclasses
 import json
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import benchmark, option
 
 from ecgfed.core.evaluation.predict import Predictor
 from ecgfed.core.evaluation.scores import CONVENTIONS, confusion, macro_f1
@@ -55,15 +59,7 @@ def score(method: FedAvg, state: State, cohort: Cohort, data: TrainingData, spli
     return {convention: macro_f1(matrix, convention) for convention in CONVENTIONS}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cohort", type=Path)
-    parser.add_argument("--norm", default="group")
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--lr", type=float, default=0.03)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rr", action="store_true")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     cohort = open_cohort(options.cohort)
     data = training_data(cohort, rr=options.rr)
     pooled = dataclasses.replace(data, clients=np.array([0]), rows={0: cohort.pool(TRAIN)})
@@ -93,4 +89,13 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(
+        main,
+        option("cohort", type=Path),
+        option("--norm", default="group"),
+        option("--epochs", type=int, default=8),
+        option("--lr", type=float, default=0.03),
+        option("--seed", type=int, default=0),
+        option("--rr", action="store_true"),
+        standard=False,
+    )

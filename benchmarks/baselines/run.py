@@ -13,18 +13,14 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, scored, script, trained
+from common import benchmark, option, prepared, print_table, save, scored, trained
 from measure import measured
 
 WORK = ({"local_epochs": 1}, {"local_steps": 4})
 SCORES = ("T_g", "T_p", "T_r", "T_l", "T_l_clients")
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--passes", type=float, default=20)
-    arguments.add_argument("--seed", type=int, default=0)
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record").path
     rows = []
     for method in ("fedavg", "local"):
@@ -88,4 +84,4 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main, option("--passes", type=float, default=20), option("--seed", type=int, default=0))

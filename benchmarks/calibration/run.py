@@ -9,13 +9,14 @@ with. Prints tables, writes ``results.json`` and the figure ``results.svg`` besi
 cohort with held-out patients no figure).
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
-from common import parser, print_table, save, script
+from common import benchmark, option, print_table, save
 from figure import draw
 from numpy.typing import NDArray
 from scipy.stats import rankdata
@@ -135,11 +136,7 @@ def distances(classifier: ecgfed.Classifier, window_mv: NDArray[np.float32]) -> 
     return np.concatenate(parts)[:, 0]
 
 
-def main() -> None:
-    command = parser(__doc__, __file__)
-    command.add_argument("--run", type=Path, required=True, help="a finished run")
-    command.add_argument("--personal", default=None, help="the personal answers; default what the method is made for")
-    given = command.parse_args()
+def main(given: argparse.Namespace) -> None:
     run = ecgfed.open_run(given.run)
     cohort = run.cohort()
     bundle = ecgfed.export(run, given.work / "bundle", personal=given.personal, overwrite=True)
@@ -221,4 +218,8 @@ def show(results: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--run", type=Path, required=True, help="a finished run"),
+        option("--personal", default=None, help="the personal answers; default what the method is made for"),
+    )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.domain.record.recording import Recording
 
 Cut = Windows

@@ -7,6 +7,7 @@ many clients a round, the same net, local epochs and batches), the second is tim
 on to what the whole protocol reads. Run it on the machine that shall train; nothing else should run beside it.
 """
 
+import argparse
 import shlex
 import sys
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, script, short, trained
+from common import benchmark, option, prepared, print_table, save, short, trained
 
 from ecgfed.core.runs.history import TIMING, read_lines
 
@@ -107,10 +108,7 @@ def images_a_second(source: Path, work: Path, name: str, method: str, device: st
     return float(last["examples"] / last["seconds"])
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, source="folder with CIFAR-10, or an official archive", results="hours.json")
-    arguments.add_argument("--device", default="cpu")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     found: dict[str, Any] = {}
     for name, protocol in PROTOCOLS.items():
         rates = {
@@ -129,4 +127,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--device", default="cpu"),
+        source="folder with CIFAR-10, or an official archive",
+        results="hours.json",
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import kept_of, mean_of, parser, prepared, print_table, remembered, save, scored, script, trained
+from common import benchmark, kept_of, mean_of, option, prepared, print_table, remembered, save, scored, trained
 
 from ecgfed import Cohort
 
@@ -55,13 +55,7 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
     return {"rounds": run.plan.rounds, **kept_of(scored(run, workers=given.workers))}
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, source="folder with CIFAR-10, or an official archive")
-    arguments.add_argument("--images", type=int, default=10_000)
-    arguments.add_argument("--passes", type=float, default=12.0)
-    arguments.add_argument("--seeds", nargs="+", type=int, default=[0])
-    arguments.add_argument("--workers", type=int, default=1)
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(
         given.source,
         given.work,
@@ -99,4 +93,11 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--images", type=int, default=10_000),
+        option("--passes", type=float, default=12.0),
+        option("--seeds", nargs="+", type=int, default=[0]),
+        option("--workers", type=int, default=1),
+        source="folder with CIFAR-10, or an official archive",
+    )

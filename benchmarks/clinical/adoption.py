@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, parser, print_table, save, script
+from common import DS1, benchmark, option, print_table, save
 from models import Model, fold_of, model
 from person import as_answered, grouped, labelled, truth
 
@@ -121,10 +121,7 @@ def at_chance(runs: list[dict[str, Any]], chance: float) -> dict[str, float | in
     return {**result, "accuracy": round(float(np.mean(right)), 4)}
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, results="adoption.json")
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     reader = cache(lambda name: model(given, name))
     runs: dict[float, list[dict[str, Any]]] = {rate: [] for rate in RATES}
     for record in DS1:
@@ -146,4 +143,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main, option("--workers", type=int, default=None, help="threads; default one a core"), results="adoption.json"
+    )

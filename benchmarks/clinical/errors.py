@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, DS2, ROOT, parser, print_table, save, script
+from common import DS1, DS2, ROOT, benchmark, option, print_table, save
 from models import Model, fold_of, model
 from person import CANNOT_TELL, as_answered, grouped, labelled, truth
 
@@ -206,10 +206,7 @@ def runs_of(given: argparse.Namespace, record: str, reader: Callable[[str], Mode
     return load_runs(file)
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, results="errors.json")
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     reader = cache(lambda name: model(given, name))
     ds1 = {record: runs_of(given, record, reader) for record in DS1}
     left_out: list[Row] = []
@@ -234,4 +231,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main, option("--workers", type=int, default=None, help="threads; default one a core"), results="errors.json"
+    )

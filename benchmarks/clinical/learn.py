@@ -9,6 +9,7 @@ how likely their labels differ: logistic regression (scikit-learn, C = 1). ``--r
 do on each record of DS1 with the rule of the other records.
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Iterable
@@ -20,13 +21,13 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, ROOT, compared, parser, print_table, save, script
+from common import DS1, ROOT, benchmark, compared, option, print_table, save
 from models import FOLDS, Model, fold_of, model
 from person import annotation, grouped, labelled, truth
 from scoring import scored
 
 from ecgfed.base.files import write_json
-from ecgfed.domain.labels.choose import FEATURES, LabelledTree, Rule, differ_features, expected_errors_of_groups
+from ecgfed.domain.labels.choose import FEATURES, LabelledTree, Rule, differ_features, group_errors
 from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
@@ -69,14 +70,10 @@ def expected_and_wrong(
     )
     asked = LabelledTree.of(found.groups, label)
     leaves = np.array([leaf for leaf in np.unique(found.groups.leaf).tolist() if not asked.inside[leaf]], np.int64)
-    return float(expected_errors_of_groups(asked, rule, leaves).sum()), wrong
+    return float(group_errors(asked, rule, leaves).sum()), wrong
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.set_defaults(results=Path(__file__).with_name("learned.json"))
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     models: dict[str, Model] = {f"fold{number}": model(given, f"fold{number}") for number in range(FOLDS)}
     known: dict[tuple[str, str], Known] = {}
     for record in DS1:
@@ -114,4 +111,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main, option("--workers", type=int, default=None, help="threads; default one a core"), results="learned.json"
+    )

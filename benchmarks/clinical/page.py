@@ -1,10 +1,5 @@
-"""Writes this folder's README from the results.
+"""This folder's README from the results; ``benchmarks/pages.py`` writes it."""
 
-python benchmarks/clinical/page.py
-"""
-
-import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +7,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import table
-
-HERE = Path(__file__).resolve().parent
 
 #: protocol, method, labels, VEB Se/+P, SVEB Se/+P, where it can be read; second hand where another paper says it.
 PUBLISHED = (
@@ -55,7 +48,7 @@ INTRO = """# What a few labels of a patient are worth
 
     python benchmarks/clinical/learn.py --source MITDB --work DIR
     python benchmarks/clinical/run.py --source MITDB --work DIR
-    python benchmarks/clinical/page.py
+    python benchmarks/pages.py
 
 What a few labels add to a model that has not seen the patient. The last command writes this page from `results.json`.
 Scores are EC57's (`ecgfed ec57`, classes as in de Chazal 2004), in percent, all records' beats together, F1 with a 95%
@@ -127,12 +120,3 @@ def page(results: dict[str, Any]) -> str:
         + "\n",
     ]
     return "\n".join(parts)
-
-
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    (HERE / "README.md").write_text(page(json.loads((HERE / "results.json").read_text())))
-
-
-if __name__ == "__main__":
-    main()

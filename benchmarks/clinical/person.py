@@ -13,7 +13,7 @@ from ecgfed.domain.beats.extract import MATCH_S, match_peaks
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.labels.choose import KIND_OF, Rule, next_group
 from ecgfed.domain.labels.groups import Groups
-from ecgfed.domain.record.opening import open_every_lead
+from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.record.wfdb_files import read_annotation
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, DS2, compared, parser, print_table, save, script
+from common import DS1, DS2, benchmark, compared, option, print_table, save
 from models import TWO_HUNDRED, Model, fold_of, model
 from person import CANNOT_TELL, CHOICES, NO_BEAT, annotation, class_numbers, grouped, labelled, truth
 from scoring import found_missed_false, scored
@@ -191,11 +191,7 @@ def scores(protocol: str, rows: Rows, left_out: dict[str, tuple[str, ...]]) -> d
     return made
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--on", choices=("ds1", "ds2"), default="ds2", help="which records are read")
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     if given.on == "ds1" and given.results == Path(__file__).with_name("results.json"):
         given.results = Path(__file__).with_name("ds1.json")
     results: dict[str, Any] = {}
@@ -226,4 +222,8 @@ def _line(name: str, one: dict[str, Any]) -> tuple[object, ...]:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--on", choices=("ds1", "ds2"), default="ds2", help="which records are read"),
+        option("--workers", type=int, default=None, help="threads; default one a core"),
+    )

@@ -8,6 +8,7 @@ errs by itself, at the same rate. V and S F1 of all records' beats together (by 
 a record, without and with the second question.
 """
 
+import argparse
 import sys
 from collections import Counter
 from functools import cache
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, parser, print_table, save, script
+from common import DS1, benchmark, option, print_table, save
 from models import fold_of, model
 from person import CANNOT_TELL, as_answered, grouped, labelled, mistaken, truth
 
@@ -107,10 +108,7 @@ def summary(total: dict[float, dict[str, Counter[str]]]) -> dict[str, dict[str, 
     }
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, results="second.json")
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     reader = cache(lambda name: model(given, name))
     total: dict[float, dict[str, Counter[str]]] = {rate: {"one": Counter(), "two": Counter()} for rate in RATES}
     for record in DS1:
@@ -125,4 +123,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main, option("--workers", type=int, default=None, help="threads; default one a core"), results="second.json"
+    )

@@ -7,17 +7,17 @@ with their aggregation; validation and saving go on beside them. Writes ``result
 ``--results``).
 """
 
+import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, scored, script, trained
+from common import benchmark, prepared, print_table, save, scored, trained
 
 from ecgfed.core.runs.history import HISTORY, TIMING, read_lines
 
 
-def main() -> None:
-    given = parser(__doc__, __file__).parse_args()
+def main(given: argparse.Namespace) -> None:
     run = trained(prepared(given.source, given.work, by="record"), given.work / "run")
     valid, test = (scored(run, split) for split in ("valid", "test"))
     history, timing = (read_lines(run.path / file, run.plan.rounds) for file in (HISTORY, TIMING))
@@ -42,4 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main)

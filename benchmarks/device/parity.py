@@ -5,7 +5,7 @@
 Python's answers are onnxruntime's, by ``ecgfed.device``; JavaScript's those of ``ecgfed/exports/js`` with
 onnxruntime-node and onnxruntime-web (the packages of ``tests/browser``: ``make browser``). Float forms, and int8 forms
 where the bundle has them; the global model is asked of all patients' test beats. Writes ``parity.json`` beside this
-file, and its summary into ``README.md`` between the marks.
+file; ``benchmarks/pages.py`` puts its summary into ``README.md``.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, save, script, table
+from common import ROOT, benchmark, option, save, table
 from forms import logits_of, test_rows
 
 import ecgfed
@@ -37,11 +37,6 @@ Logits = NDArray[np.float32]
 
 DRIVER = ROOT / "tests" / "browser" / "models.mjs"
 RUNTIME = Path(ecgfed.exports.__file__).with_name("js")
-README = Path(__file__).with_name("README.md")
-BEGIN, END = (
-    "<!-- written by benchmarks/device/parity.py -->",
-    "<!-- end of what benchmarks/device/parity.py writes -->",
-)
 #: Where JavaScript runs.
 WHERE = {"node": "Node", "chromium": "Chromium"}
 
@@ -155,25 +150,21 @@ def table_of(results: dict[str, Any]) -> str:
     return "\n".join([*table(columns, lines), "", ran])
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Measure, and write results and table."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--cohort", type=Path, required=True, help="the cohort whose test beats are asked about")
-    options.add_argument("--bundle", type=Path, required=True, help="a bundle with those patients")
-    options.add_argument("--results", type=Path, default=Path(__file__).with_name("parity.json"))
-    given = options.parse_args()
     bundle, cohort = ecgfed.open_bundle(given.bundle), ecgfed.open_cohort(given.cohort)
     if not bundle.patients:
         raise OptionError("--bundle", f"{given.bundle} has no patients", "one with their models")
     results = measured(bundle, cohort)
     save(given, {"method": bundle.manifest["method"], "rounds": bundle.manifest["rounds"], **results})
-    made = table_of(results)
-    if given.results.parent == README.parent:
-        text = README.read_text(encoding="utf-8")
-        before, after = text.split(BEGIN)[0], text.split(END)[1]
-        README.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
-    print(made)
+    print(table_of(results))
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--cohort", type=Path, required=True, help="the cohort whose test beats are asked about"),
+        option("--bundle", type=Path, required=True, help="a bundle with those patients"),
+        option("--results", type=Path, default=Path(__file__).with_name("parity.json")),
+        standard=False,
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import command, print_table, script
+from common import benchmark, command, option, print_table
 
 import ecgfed
 from ecgfed.base.files import write_json
@@ -45,12 +45,7 @@ def judged(run: ecgfed.Run, folder: Path, rule: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("run", type=Path, help="a run with its cohort")
-    arguments.add_argument("--work", type=Path, required=True, help="folder for the bundles")
-    arguments.add_argument("--results", type=Path, default=Path(__file__).with_name("ranges.json"))
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     run = ecgfed.open_run(given.run)
     given.work.mkdir(parents=True, exist_ok=True)
     rows = [judged(run, given.work / f"bundle-{rule}", rule) for rule in RULES]
@@ -61,4 +56,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("run", type=Path, help="a run with its cohort"),
+        option("--work", type=Path, required=True, help="folder for the bundles"),
+        option("--results", type=Path, default=Path(__file__).with_name("ranges.json")),
+        standard=False,
+    )

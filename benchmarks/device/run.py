@@ -15,7 +15,6 @@ anything.
 
 import argparse
 import json
-import platform
 import random
 import statistics
 import subprocess
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, parser, prepared, save, script, short, table, trained
+from common import ROOT, benchmark, option, prepared, save, short, table, trained
 from forms import agreed, by_patient, chain_bytes, logits_of, summary, test_rows
 
 import ecgfed
@@ -249,21 +248,7 @@ def size_of(form: str, given: argparse.Namespace, bundle: Bundle, patient: str) 
     return chain_bytes(bundle, patient, int8=form == "int8") if form in ("onnx", "int8") else None
 
 
-def arguments() -> argparse.Namespace:
-    made = parser(__doc__, __file__, required=False)
-    made.add_argument("--run", type=Path, help="a run; default: one is trained in --work")
-    made.add_argument("--bundle", type=Path, help="its bundle, exported with --int8")
-    made.add_argument("--passes", type=float, help=f"of a run that is trained here; default {PASSES:g}")
-    made.add_argument("--record", default="208", help="the patient and record that is timed")
-    made.add_argument("--tflite", type=Path, help="the patient's model as a TFLite file")
-    made.add_argument("--litert", type=Path, help="a python with ai-edge-litert; default this one")
-    made.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
-    made.add_argument("--quick", action="store_true", help="synthetic patients, few turns: no figures")
-    return made.parse_args()
-
-
-def main() -> None:
-    given = arguments()
+def main(given: argparse.Namespace) -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     run, bundle = model(given)
     cohort = run.cohort()
@@ -300,17 +285,11 @@ def main() -> None:
     }
     patients = by_patient(bundle, cohort)
     others = {form: of_all(given, run, bundle, form) for form in ("eager", "tflite") if form in costed}
-    about = {"machine": platform.machine(), "processor": processor(), "patient": patient, "rounds": run.plan.rounds}
+    about = {"patient": patient, "rounds": run.plan.rounds}
     results = {**about, "quick": given.quick, "forms": costed, "int8": summary(patients), "patients": patients}
     results["others"] = others
     save(given, results)
     print(costs_table(costed), all_table(results), sep="\n\n")
-
-
-def processor() -> str:
-    """Return what the processor calls itself."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def costs_table(forms: dict[str, dict[str, Any]]) -> str:
@@ -351,4 +330,15 @@ def percent(share: float) -> str:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--run", type=Path, help="a run; default: one is trained in --work"),
+        option("--bundle", type=Path, help="its bundle, exported with --int8"),
+        option("--passes", type=float, help=f"of a run that is trained here; default {PASSES:g}"),
+        option("--record", default="208", help="the patient and record that is timed"),
+        option("--tflite", type=Path, help="the patient's model as a TFLite file"),
+        option("--litert", type=Path, help="a python with ai-edge-litert; default this one"),
+        option("--forms", nargs="+", choices=FORMS, default=list(FORMS)),
+        option("--quick", action="store_true", help="synthetic patients, few turns: no figures"),
+        required=False,
+    )

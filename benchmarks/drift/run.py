@@ -7,6 +7,7 @@ those of the whole recording, which a stream's are (``tests/device/test_stream.p
     python benchmarks/drift/run.py --source MITDB --work DIR
 """
 
+import argparse
 import sys
 from pathlib import Path
 from statistics import median
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import DS1, parser, save, script
+from common import DS1, benchmark, save
 
 from ecgfed.device import Classifier, Drift, open_bundle
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
@@ -127,9 +128,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
     """Read every record in every way, or what ``--work`` holds of it, and write what was found."""
-    asked = parser(__doc__ or "", __file__).parse_args()
     classifier = open_bundle(shipped_model()).classifier()
     asked.work.mkdir(parents=True, exist_ok=True)
     events: dict[str, dict[str, list[dict[str, Any]]]] = {kind: {} for kind in KINDS}
@@ -150,4 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main)

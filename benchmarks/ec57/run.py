@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS2, PACED, SAME_SERVER, UNSEEN, ec57_scores, parser, prepared, save, script, trained
+from common import DS2, PACED, SAME_SERVER, UNSEEN, benchmark, ec57_scores, option, prepared, save, trained
 
 from ecgfed import Cohort, export, predict
 
@@ -34,11 +34,7 @@ def predictions(method: str, cohort: Cohort, given: argparse.Namespace) -> Path:
     return out
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--passes", type=float, default=20)
-    arguments.add_argument("--peaks", choices=("detected", "annotated"), default="detected")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     held_out = (*DS2, *(name for name in PACED if name in ("107", "217")))  # 102 and 104 have no MLII: no clients
     cohort = prepared(given.source, given.work, by="record", classes="aami5", holdout=held_out)
     results: dict[str, Any] = {}
@@ -57,4 +53,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--passes", type=float, default=20),
+        option("--peaks", choices=("detected", "annotated"), default="detected"),
+    )

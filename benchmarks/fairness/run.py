@@ -33,15 +33,15 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
     SAME_SERVER,
+    benchmark,
     bootstrap,
     known_runs,
-    parser,
+    option,
     prepared,
     print_table,
     remembered,
     save,
     scored,
-    script,
     t_interval,
     trained,
     worst_tenth,
@@ -180,16 +180,7 @@ def longer(cohort: Cohort, given: argparse.Namespace, rules: Sequence[str]) -> d
     return {"longer": found, "longer_against_uniform": less_uniform(found)}
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--stage", choices=tuple(PASSES), default="longer", help="the last stage to run")
-    arguments.add_argument("--only", nargs="+", choices=list(RULES), metavar="RULE")
-    arguments.add_argument("--first", type=int, metavar="N", help="of each rule no more than N seeds")
-    arguments.add_argument(
-        "--known", action="store_true", help="of the last stage train nothing, write the seeds that all rules have"
-    )
-    arguments.add_argument("--workers", type=int, default=1)
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     stages = tuple(PASSES)[: list(PASSES).index(given.stage) + 1]
     cohort = prepared(given.source, given.work, by="record")
     tuned = {
@@ -218,4 +209,13 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--stage", choices=tuple(PASSES), default="longer", help="the last stage to run"),
+        option("--only", nargs="+", choices=list(RULES), metavar="RULE"),
+        option("--first", type=int, metavar="N", help="of each rule no more than N seeds"),
+        option(
+            "--known", action="store_true", help="of the last stage train nothing, write the seeds that all rules have"
+        ),
+        option("--workers", type=int, default=1),
+    )

@@ -95,15 +95,7 @@ def share(folder: Path, cohort: Path, rounds: int, every: int | None) -> dict[st
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="a folder on the disk in question")
-    parser.add_argument("--clients", type=int, nargs="+", default=[0, 46, 1000])
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--cohort", type=Path)
-    parser.add_argument("--results", type=Path, help="write the JSON there, too")
-    given = parser.parse_args()
+def main(given: argparse.Namespace) -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     cohort = given.cohort or given.work / "demo"
     if not cohort.is_dir():
@@ -118,4 +110,13 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.script(main)
+    common.benchmark(
+        main,
+        common.option("--work", type=Path, required=True, help="a folder on the disk in question"),
+        common.option("--clients", type=int, nargs="+", default=[0, 46, 1000]),
+        common.option("--repeats", type=int, default=15),
+        common.option("--rounds", type=int, default=200),
+        common.option("--cohort", type=Path),
+        common.option("--results", type=Path, help="write the JSON there, too"),
+        standard=False,
+    )

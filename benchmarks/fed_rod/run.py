@@ -19,15 +19,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
     SAME_SERVER,
+    benchmark,
     kept_of,
     mean_of,
-    parser,
+    option,
     prepared,
     print_table,
     remembered,
     save,
     scored,
-    script,
     trained,
 )
 
@@ -79,11 +79,7 @@ def trained_run(cohort: Cohort, given: argparse.Namespace, name: str, seed: int)
     )
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    arguments.add_argument("--workers", type=int, default=1)
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     rows = {
         name: [
@@ -114,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main, option("--seeds", nargs="+", type=int, default=[0, 1, 2]), option("--workers", type=int, default=1))

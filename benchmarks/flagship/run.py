@@ -26,12 +26,12 @@ from common import (
     OF_ITS_MODEL,
     OF_LONGER,
     SAME_SERVER,
-    parser,
+    benchmark,
+    option,
     prepared,
     print_table,
     remembered,
     save,
-    script,
     trained,
 )
 
@@ -79,12 +79,7 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
     return found
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    arguments.add_argument("--only", nargs="+", default=list(METHODS), choices=list(METHODS))
-    arguments.add_argument("--workers", type=int, default=None)
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     rows = {
         name: [
@@ -115,4 +110,9 @@ def _over(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--seeds", nargs="+", type=int, default=[0, 1, 2]),
+        option("--only", nargs="+", default=list(METHODS), choices=list(METHODS)),
+        option("--workers", type=int, default=None),
+    )

@@ -8,6 +8,7 @@ with aggregation (``timing.jsonl``). How many rounds it takes is known already: 
 FedGate's rounds until T_g .86 on validation beats are those of ``runs.json``, three seeds.
 """
 
+import argparse
 import json
 import statistics
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, parser, prepared, print_table, results_of, save, script, trained
+from common import ROOT, benchmark, prepared, print_table, results_of, save, trained
 from results_flagship import ENOUGH, passes_to
 
 from ecgfed.base.errors import RunError
@@ -66,8 +67,7 @@ def rounds_needed(runs: dict[str, Any]) -> Iterator[float]:
         yield passes_to(run, ENOUGH) / run["curve"][-1][0] * run["rounds"]
 
 
-def main() -> None:
-    given = parser(__doc__, __file__, results="seconds.json").parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     round_s = timed(cohort, given.work / "timed")
     rounds, local_share = rounds_before()
@@ -86,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main, results="seconds.json")

@@ -10,10 +10,14 @@ and T_r on the validation split, the first row the global model's own; prints a 
 
 import argparse
 import itertools
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import benchmark, option
 
 from ecgfed.core.evaluation.predict import Predictor
 from ecgfed.core.evaluation.scores import confusion, macro_f1
@@ -27,15 +31,7 @@ from ecgfed.core.runs.run import Run, open_run
 from ecgfed.domain.cohort.split import VALID
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--betas", nargs="+", type=float, default=[0.5, 0.9, 1.0])
-    parser.add_argument("--penalties", nargs="+", type=float, default=[0.0, 10.0])
-    parser.add_argument("--rounds", nargs="+", type=int, default=[5, 25, 75])
-    parser.add_argument("--momenta", nargs="+", type=float, default=[0.9])
-    parser.add_argument("--every", type=int, default=1)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     run = open_run(options.run)
     data = training_data(run.cohort(), rr=run.net.spec.rr)
     data = replace(data, clients=data.clients[:: options.every])
@@ -88,4 +84,13 @@ def scores(run: Run, data: TrainingData, method: GrpFed, state: State) -> tuple[
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(
+        main,
+        option("run", type=Path),
+        option("--betas", nargs="+", type=float, default=[0.5, 0.9, 1.0]),
+        option("--penalties", nargs="+", type=float, default=[0.0, 10.0]),
+        option("--rounds", nargs="+", type=int, default=[5, 25, 75]),
+        option("--momenta", nargs="+", type=float, default=[0.9]),
+        option("--every", type=int, default=1),
+        standard=False,
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, print_table, save, scored, script, trained
+from common import SAME_SERVER, benchmark, option, prepared, print_table, save, scored, trained
 
 from ecgfed import Run, open_run
 from ecgfed.base.errors import RunError
@@ -36,13 +36,7 @@ RUNS: dict[str, tuple[str, dict[str, float | str]]] = {
 TEST_SCORES = ("T_g", "T_p", "T_p_global", "T_r", "T_l")
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, required=False)
-    arguments.add_argument("--passes", type=float, default=60)
-    arguments.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
-    arguments.add_argument("--only", nargs="+", default=list(RUNS), choices=list(RUNS))
-    arguments.add_argument("--collect", action="store_true")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     stopped: list[dict[str, Any]] = []
     for seed in given.seeds:
@@ -110,4 +104,11 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--passes", type=float, default=60),
+        option("--seeds", nargs="+", type=int, default=[0, 1]),
+        option("--only", nargs="+", default=list(RUNS), choices=list(RUNS)),
+        option("--collect", action="store_true"),
+        required=False,
+    )

@@ -11,6 +11,7 @@ starts and without the process's start, which flatters them; gqrs on the hour al
 Prints a table and writes ``results.json`` (or ``--results``). Two weeks need 1 GB below ``--work`` while it runs.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, parser, print_table, save, script
+from common import ROOT, benchmark, option, print_table, save
 from records import pieces, write_edf, write_wfdb
 
 BUNDLE = ROOT / "tests" / "data" / "version-0.1" / "bundle"
@@ -65,11 +66,7 @@ def measured(program: str) -> dict[str, Any]:
     return {"seconds": round(wall_s, 2), "cpu_s": round(cpu_s, 2), "peak_mib": round(peak / MIB), "beats": beats}
 
 
-def main() -> None:
-    given_by = parser(__doc__ or "", __file__)
-    given_by.add_argument("--days", type=int, default=14, help="days of the longest record; 0 leaves it out")
-    given_by.add_argument("--bundle", type=Path, default=BUNDLE, help="for predict")
-    given = given_by.parse_args()
+def main(given: argparse.Namespace) -> None:
     parts, work = pieces(given.source), given.work / "records"
     files = {
         "1 h": write_wfdb(work / "hour", parts, 1),
@@ -119,4 +116,8 @@ def prepared(parts: list[Any], given: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--days", type=int, default=14, help="days of the longest record; 0 leaves it out"),
+        option("--bundle", type=Path, default=BUNDLE, help="for predict"),
+    )

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
 import ecgfed
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.signal.qrs import detect_qrs
 from ecgfed.exports.device.bundle import Bundle
@@ -135,12 +135,8 @@ def totals(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Export, compare, measure and save."""
-    made: argparse.ArgumentParser = common.parser(__doc__, __file__)
-    made.add_argument("--run", type=Path, required=True, help="a run with RR features of version 1, or none")
-    made.add_argument("--patients", default="208,119,207,232", help="patients whose own models are compared too")
-    given = made.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     kept = given.work / "bundle"
     bundle = ecgfed.open_bundle(kept) if kept.exists() else ecgfed.export(given.run, kept, int8=True)
@@ -178,4 +174,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.script(main)
+    common.benchmark(
+        main,
+        common.option("--run", type=Path, required=True, help="a run with RR features of version 1, or none"),
+        common.option("--patients", default="208,119,207,232", help="patients whose own models are compared too"),
+    )

@@ -190,14 +190,7 @@ def _round(what: str, patients: float, sites: float, leaf: dict[str, int]) -> di
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--source", type=Path, help="folder with the 48 MIT-BIH records; without it, no transport")
-    parser.add_argument("--sites", type=int, nargs="*", default=[2, 4, 8])
-    parser.add_argument("--passes", type=float, default=2.0)
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("cost.json"))
-    given = parser.parse_args()
+def main(given: argparse.Namespace) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     given.work.mkdir(parents=True, exist_ok=True)
     cohort = given.work / "demo"
@@ -228,4 +221,12 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.script(main)
+    common.benchmark(
+        main,
+        common.option("--work", type=Path, required=True),
+        common.option("--source", type=Path, help="folder with the 48 MIT-BIH records; without it, no transport"),
+        common.option("--sites", type=int, nargs="*", default=[2, 4, 8]),
+        common.option("--passes", type=float, default=2.0),
+        common.option("--results", type=Path, default=Path(__file__).with_name("cost.json")),
+        standard=False,
+    )

@@ -343,12 +343,7 @@ def revoked(work: Path, report: Report) -> None:
         made.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts; their rows replace those there")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("faults.json"))
-    given = parser.parse_args()
+def main(given: argparse.Namespace) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     given.work.mkdir(parents=True, exist_ok=True)
     report = Report()
@@ -372,4 +367,10 @@ def merged(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dic
 
 
 if __name__ == "__main__":
-    common.script(main)
+    common.benchmark(
+        main,
+        common.option("--work", type=Path, required=True),
+        common.option("--only", nargs="+", choices=PARTS, default=PARTS, help="parts; their rows replace those there"),
+        common.option("--results", type=Path, default=Path(__file__).with_name("faults.json")),
+        standard=False,
+    )

@@ -10,6 +10,7 @@ Each finished method is written into ``mitbih.json`` at once, and is not run aga
 Needs Flower (``make flower``) and Linux.
 """
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -103,10 +104,7 @@ def row_of(work: Path, cohort: Path, method: str) -> dict[str, Any]:
     return {"method": method, "rounds": rounds, "steps": steps, **found, "sites": result["sites"], "bundles": bundles}
 
 
-def main() -> None:
-    options = common.parser(__doc__, __file__, results="mitbih.json")
-    options.add_argument("--only", nargs="+", default=METHODS, choices=METHODS)
-    given = options.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = common.prepared(given.source, given.work, by="record").path
     rows = read_json(given.results, StorageError)["mitbih"] if given.results.is_file() else []
     for method in given.only:
@@ -117,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.script(main)
+    common.benchmark(main, common.option("--only", nargs="+", default=METHODS, choices=METHODS), results="mitbih.json")

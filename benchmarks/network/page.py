@@ -1,10 +1,5 @@
-"""Writes the tables of the results files beside it into ``docs/hospitals.md``.
+"""The tables of ``docs/hospitals.md`` from the results files beside it; ``benchmarks/pages.py`` puts them there."""
 
-python benchmarks/network/page.py
-"""
-
-import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +7,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "hospitals.md"
 GIB = 2.0**30
 
 
@@ -109,36 +102,3 @@ def scale(results: dict[str, Any]) -> list[str]:
         f"over {', '.join(str(one['sites']) for one in results['loopback'])} sites), so {found['hospitals']:,} sites "
         f"{cores:.0f} cores. It is one process: at {found['sites_for_one_core']:.0f} sites one core is full.",
     ]
-
-
-PARTS = {
-    "mitbih": ("mitbih.json", mitbih),
-    "faults": ("faults.json", faults),
-    "loopback": ("cost.json", loopback),
-    "transport": ("cost.json", transport),
-    "scale": ("cost.json", scale),
-}
-
-
-def written(text: str) -> str:
-    """Return the page with its tables as the results files have them."""
-    for name, (file, lines) in PARTS.items():
-        results = json.loads((HERE / file).read_text()) if (HERE / file).is_file() else {}
-        begin, end = f"<!-- written by page.py:{name} -->", f"<!-- end of what page.py:{name} writes -->"
-        between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if len(between.findall(text)) != 1:
-            raise SystemExit(f"{PAGE} lacks {begin}")
-        found = (
-            lines(results) if name in results else [f"Not measured yet (`python benchmarks/network/{file[:-5]}.py`)."]
-        )
-        part = "\n".join([begin, "", *found, "", end])
-        text = between.sub(lambda _, part=part: part, text)
-    return text
-
-
-def main() -> None:
-    PAGE.write_text(written(PAGE.read_text()))
-
-
-if __name__ == "__main__":
-    common.script(main)

@@ -1,12 +1,5 @@
-"""Writes the part of this folder's README that is of the results.
+"""The part of this folder's README that is of the results; ``benchmarks/pages.py`` puts it there."""
 
-    python benchmarks/newcomers/page.py [--check]
-
-``--check`` writes nothing and fails where the page is not what ``results.json`` gives; a test does the same.
-"""
-
-import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +8,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import interval, table
 
-HERE = Path(__file__).resolve().parent
-README, RESULTS = HERE / "README.md", HERE / "results.json"
-BEGIN, END = "<!-- written by page.py -->", "<!-- end of what page.py writes -->"
-NOT_RUN = "Not run yet: there is no `results.json`, and nothing on this page has been measured in this way."
 KIND, TRUTH = "macro_f1", "macro_f1_truth"
 NOBODY, ANSWERS = "nobody", ("global", "own way", "class mix", "partway")
 
 
-def page(results: dict[str, Any] | None) -> str:
-    """Return the part of the page that results give, None for none."""
-    if results is None:
-        return NOT_RUN
+def page(results: dict[str, Any]) -> str:
+    """Return the part of the page that results give."""
     lines = [f"`{results['command']}`", "", *_done(results), ""]
     for lesson, rows in results["lessons"].items():
         lines += [f"### {lesson[0].upper()}{lesson[1:]}", ""]
@@ -79,25 +66,3 @@ def _differences(rows: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         less = row["less"] + (f", {row['of']}" if "of" in row else "")
         method = "" if row["method"] == NOBODY else f"`{row['method']}`"
         yield method, row["answer"], less, *(interval(row[key]) for key in (KIND, TRUTH, "worst_tenth"))
-
-
-def with_results(text: str, results: dict[str, Any] | None) -> str:
-    """Return the README with the part that results give."""
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{page(results)}\n\n{END}{rest.split(END)[1]}"
-
-
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--check", action="store_true")
-    given = arguments.parse_args()
-    text = README.read_text()
-    made = with_results(text, json.loads(RESULTS.read_text()) if RESULTS.is_file() else None)
-    if not given.check:
-        README.write_text(made)
-    elif made != text:
-        sys.exit(f"{README} is not what {RESULTS.name} gives; run python benchmarks/newcomers/page.py")
-
-
-if __name__ == "__main__":
-    main()

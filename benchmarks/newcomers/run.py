@@ -12,8 +12,8 @@ get the same twenty. Scored are the beats that nobody learned from, for all answ
 - without any method: the net from scratch, a support vector machine, and the groups of the twenty beats.
 
 Each finished method, fold and seed is written into ``runs.json`` beside this file at once, and is not run again; DIR
-may be deleted between two sessions. ``--results`` gets what is known so far, and ``page.py`` puts it into the README.
-Runs with other ``--passes`` than 10 count by themselves.
+may be deleted between two sessions. ``--results`` gets what is known so far; ``benchmarks/pages.py`` puts it into the
+README. Runs with other ``--passes`` than 10 count by themselves.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "clinical"))
 from answers import of_method, of_nobody
-from common import SAME_SERVER, UNSEEN, parser, prepared, print_table, remembered, save, script, trained
+from common import SAME_SERVER, UNSEEN, benchmark, option, prepared, print_table, remembered, save, trained
 from patients import Lesson, Questions, class_counts, folds_of, lessons, questions
 from summary import KINDS, NOBODY, finished, summary
 
@@ -182,16 +182,7 @@ def parts(given: argparse.Namespace, dealt: list[list[str]]) -> None:
                 )
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    told = "over the training beats; of pfedme, whose step takes five gradients, a fifth"
-    arguments.add_argument("--passes", type=float, default=PASSES, help=told)
-    arguments.add_argument("--only", nargs="+", choices=tuple(METHODS), default=list(METHODS), metavar="METHOD")
-    arguments.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    arguments.add_argument("--folds", nargs="+", type=int, choices=range(FOLDS), default=list(range(FOLDS)))
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    arguments.add_argument("--runs", type=Path, default=RUNS, help="finished runs, read and added to")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     if given.passes != PASSES and given.results == Path(__file__).with_name("results.json"):
         found = f"{PASSES:g} for the results beside the script"
         raise OptionError("--passes", f"{given.passes:g}", found, "name other ones with --results and --runs")
@@ -218,4 +209,17 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option(
+            "--passes",
+            type=float,
+            default=PASSES,
+            help="over the training beats; of pfedme, whose step takes five gradients, a fifth",
+        ),
+        option("--only", nargs="+", choices=tuple(METHODS), default=list(METHODS), metavar="METHOD"),
+        option("--seeds", nargs="+", type=int, default=list(SEEDS)),
+        option("--folds", nargs="+", type=int, choices=range(FOLDS), default=list(range(FOLDS))),
+        option("--workers", type=int, default=None, help="threads; default one a core"),
+        option("--runs", type=Path, default=RUNS, help="finished runs, read and added to"),
+    )

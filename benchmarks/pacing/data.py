@@ -11,11 +11,10 @@ from synthetic import Synthetic, synthesise
 
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.extract import match_peaks
-from ecgfed.domain.record.opening import open_every_lead
-from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
+from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_lead, read_annotation
 from ecgfed.domain.record.recording import Annotation, Recording
-from ecgfed.domain.signal.long_peaks import find_peaks
 from ecgfed.domain.signal.pacing_features import margins, resampling_matrix, window_features
+from ecgfed.domain.signal.peaks import find_peaks
 
 #: Samples up and down from 360 Hz.
 RATES = {250: (25, 36), 128: (16, 45)}
@@ -114,7 +113,7 @@ def _read(path: Path, fs_hz: int) -> tuple[Recording, Annotation | None]:
     if annotation is not None:
         moved = np.rint(annotation.sample * up / down).astype(np.int64)
         annotation = Annotation(moved, annotation.symbol)
-    return replace(recording, signals_mv=signals_mv, fs_hz=float(fs_hz), files=()), annotation
+    return replace(recording, source=signals_mv, fs_hz=float(fs_hz), files=()), annotation
 
 
 def _inside(recording: Recording, peaks: NDArray[np.int64]) -> NDArray[np.int64]:

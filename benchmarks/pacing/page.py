@@ -16,7 +16,7 @@ _INTRO = """# Pacing detected in the signal
 
 Which recordings are paced, and which beats follow a pacing spike
 ([`ecgfed/domain/signal/pacing.py`](../../ecgfed/domain/signal/pacing.py),
-[decision 0060](../../docs/decisions/0060-pacing-in-the-signal.md))? `train.py` wrote this page from
+[decision 0060](../../docs/decisions/0060-pacing-in-the-signal.md))? `benchmarks/pages.py` wrote this page from
 [`results.json`](results.json); change neither by hand.
 
     python benchmarks/pacing/train.py --data DATA --work WORK

@@ -3,9 +3,8 @@
     python benchmarks/pacing/train.py --data DATA --work WORK
 
 DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Writes
-``ecgfed/domain/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``), from it
-``README.md``, and the weights without each paced patient to WORK; ``--page`` writes the page alone. Minutes on one
-core. What is measured:
+``ecgfed/domain/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``), and the weights
+without each paced patient to WORK. Minutes on one core. What is measured:
 
 - ``left out``: four times, weights without one of the four paced patients and without a quarter of all others, on just
   these; the same with the reference's R peaks, with single leads, and on synthetic beats;
@@ -29,13 +28,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import benchmark, option
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from data import PACED, Beats, Sample, Source, samples
-from page import page
 from synthetic import LOW_PASS_HZ, Kind
 
-from ecgfed.base.errors import RunError
-from ecgfed.base.files import read_json, write_json, write_text
+from ecgfed.base.files import write_json
 from ecgfed.domain.signal.pacing import CLEAR_SCORE, FILE, PACED_SCORE, mean_score, pacing_of
 from ecgfed.domain.signal.pacing_features import NAMES
 
@@ -297,22 +296,18 @@ def learn(data: Path, work: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return results, {"bands": stored}
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Train, test, write."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--data", type=Path)
-    arguments.add_argument("--work", type=Path)
-    arguments.add_argument("--results", type=Path, default=HERE / "results.json")
-    arguments.add_argument("--page", action="store_true", help="write README.md from the results, train nothing")
-    given = arguments.parse_args()
-    if not given.page:
-        if given.data is None or given.work is None:
-            arguments.error("--data and --work are needed, or --page")
-        results, weights = learn(given.data, given.work)
-        write_json(WEIGHTS, weights)
-        write_json(given.results, results)
-    write_text(HERE / "README.md", page(read_json(given.results, RunError)))
+    results, weights = learn(given.data, given.work)
+    write_json(WEIGHTS, weights)
+    write_json(given.results, results)
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(
+        main,
+        option("--data", type=Path, required=True),
+        option("--work", type=Path, required=True),
+        option("--results", type=Path, default=HERE / "results.json"),
+        standard=False,
+    )

@@ -15,6 +15,7 @@ before an update leaves is that of ``LEAVING``. Every finished attack is written
 file.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, remembered, save, script, table
+from common import benchmark, prepared, remembered, save, table
 from dp import BATCH, CLIP, ROUNDS, STEPS, run_of
 from inversion import Seen, batch_of, correlations, inferred_labels, invert, matched, overlap
 from scipy.stats import rankdata
@@ -278,8 +279,7 @@ def page_of(results: dict[str, Any]) -> str:
     return "\n".join([head, "", inversion_rows(results), "", other, "", other_rows(results)])
 
 
-def main() -> None:
-    given = parser(__doc__ or "", __file__, results="attacks.json").parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"clip": CLIP, "leaving": LEAVING, "private": PRIVATE, "victims": len(VICTIMS)}
     runs = {row: run_of(cohort, given.work, row) for row in (PLAIN, PRIVATE)}
@@ -322,4 +322,4 @@ def inversions(cohort: ecgfed.Cohort) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main, results="attacks.json")

@@ -10,6 +10,7 @@ row with noise gives other figures.
 Every finished run is written into ``dp-runs.json`` beside this file at once; what is there is not run again.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, remembered, save, scored, script, short, table, trained
+from common import benchmark, prepared, remembered, save, scored, short, table, trained
 
 import ecgfed
 from ecgfed.core.evaluation.predict import Predictor
@@ -111,8 +112,7 @@ def page_of(results: dict[str, Any]) -> str:
     return "\n".join([head, "", *table(("noise added by", "epsilon", "T_g", "T_p"), body)])
 
 
-def main() -> None:
-    given = parser(__doc__ or "", __file__, results="dp.json").parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     rows = {row: measured(cohort, given.work, row) for row in ROWS}
     clips = {f"{clip:g}": tried(cohort, given.work, clip) for clip in CLIPS}
@@ -130,4 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main, results="dp.json")

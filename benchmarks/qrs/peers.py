@@ -14,6 +14,7 @@ whole recording and in that demo's pieces of 20 s. Ours is run with both leads (
 alone (``ecgfed-1``), which is MLII in each of these records. CPU seconds are those of ``run.py``.
 """
 
+import argparse
 import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
@@ -29,7 +30,7 @@ from typing import TypedDict
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS2, parser, print_table, save, script
+from common import DS2, benchmark, option, print_table, save
 from run import ONE_LEAD, kept, score
 
 from ecgfed import read_recording
@@ -147,10 +148,7 @@ def cells(one: Row) -> list[str]:
     return [one["detector"], *scores, named, f"{one['cpu_s_per_record']:.2f}"]
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__, results="peers.json")
-    arguments.add_argument("--only", nargs="+", choices=DETECTORS, help="the peers' detectors to run")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     python, versions = environment(given.work)
     found = {name: kept(name, given.source, given.work / "ours", list(DS2)) for name in (OURS, ONE_LEAD)}
     found |= of_peers(python, given.source, given.work, given.only or DETECTORS)
@@ -162,4 +160,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main, option("--only", nargs="+", choices=DETECTORS, help="the peers' detectors to run"), results="peers.json"
+    )

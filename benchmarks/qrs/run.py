@@ -12,6 +12,7 @@ type how many of the beats found have their peak, moved so, within 25 ms of the 
 kept in DIR, by record.
 """
 
+import argparse
 import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
@@ -28,7 +29,7 @@ import numpy as np
 import scipy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS2, PACED, compared, parser, print_table, save, script
+from common import DS2, PACED, benchmark, compared, option, print_table, save
 
 from ecgfed import Annotation, EcgfedError, Recording, read_recording
 from ecgfed.base.errors import MissingExtraError
@@ -69,7 +70,7 @@ def kept(detector: str, source: Path, work: Path, records: list[str]) -> dict[st
         if not file.exists():
             recording = read_recording(source / record, every_lead=True)
             if not warm:  # so that loading packages is not counted
-                find(detector, replace(recording, signals_mv=recording.signals_mv[:, :7200]))
+                find(detector, replace(recording, source=recording.signals_mv[:, :7200]))
                 warm = True
             peaks, seconds = find(detector, recording)
             partial = folder / f".{record}.npz"
@@ -173,10 +174,7 @@ def cells(one: dict[str, Any]) -> list[str]:
     return [one["detector"], *(f"{score:.2f}" for score in scores), offset, worst, f"{one['cpu_s_per_record']:.2f}"]
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--only", nargs="*", help="detectors to run")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     names = given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]
     records, results = list(record_names()), []
     for name in names:
@@ -194,4 +192,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main, option("--only", nargs="*", help="detectors to run"))

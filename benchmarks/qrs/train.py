@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1
+from common import DS1, benchmark, option
 from copies import Copies
 from networks import train, use
 from shown import Example, examples
@@ -51,13 +51,7 @@ def print_kinds(made: list[Example]) -> None:
         print(f"{kind:22} {beats:8,} beats, {lost:5,} of them without one of {count:,} candidates")
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--source", type=Path, required=True, help="folder of the MIT-BIH records")
-    arguments.add_argument("--epochs", type=int, default=8)
-    arguments.add_argument("--seed", type=int, default=3)
-    arguments.add_argument("--folds", type=int, default=0, help="cross-validate by record and write nothing")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     made = seen(given.source)
     print_kinds(made)
@@ -71,4 +65,11 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(
+        main,
+        option("--source", type=Path, required=True, help="folder of the MIT-BIH records"),
+        option("--epochs", type=int, default=8),
+        option("--seed", type=int, default=3),
+        option("--folds", type=int, default=0, help="cross-validate by record and write nothing"),
+        standard=False,
+    )

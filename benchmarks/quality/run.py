@@ -32,18 +32,18 @@ from scipy.stats import kurtosis
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import PACED, save, script
+from common import PACED, benchmark, option, save
 
 from ecgfed import Recording, read_annotation
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, match_peaks
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.record.reader import read_every_lead
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
+from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass
 from ecgfed.domain.signal.findings import record_findings
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.quality import NOISE_SHARE, LeadQuality, Reason
 
 Signal = NDArray[np.float64]
@@ -156,7 +156,7 @@ def rates(errors: NDArray[np.float64]) -> dict[str, dict[str, float]]:
 
 
 def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> list[str]:
-    turned = replace(recording, signals_mv=signals)
+    turned = replace(recording, source=signals)
     chosen = recording.leads.index(recording.lead)
     try:
         peaks = detect_around_gaps(turned.signals_mv, FS, quality[chosen], lead=chosen)
@@ -175,7 +175,7 @@ def frequency(recordings: list[Recording]) -> dict[str, int]:
         peaks = detect_around_gaps(signals, FS, lead=recording.leads.index(recording.lead))
         annotation = read_annotation(recording)
         for stated in doubted:
-            misread = replace(recording, signals_mv=signals, fs_hz=float(stated))
+            misread = replace(recording, source=signals, fs_hz=float(stated))
             found = {finding.kind for finding in record_findings(misread, peaks, bad, annotation)}
             doubted[stated] += bool(found & {"heart-rate", "sampling-frequency"})
     return doubted
@@ -291,17 +291,13 @@ def damage(recordings: list[Recording], quality: dict[str, LeadQuality]) -> dict
     return rows
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--source", type=Path, required=True, help="folder with the 48 MIT-BIH records")
-    arguments.add_argument("--results", type=Path, default=Path(__file__).with_name("results.json"))
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     names = sorted(path.stem for path in given.source.glob("*.hea"))
     result: dict[str, Any] = {"records": {}, "inverted": {"as_recorded": {}, "turned_over": {}}, "pacing": {}}
     recordings, marks, quality = [], [], {}
     errors = {name: np.zeros((2, 4)) for name in DETECTED_BY}
     for name in names:
-        recording = read_every_lead(given.source / name, ("MLII",))
+        recording = open_every_lead(given.source / name, ("MLII",))
         every = [lead_quality(signal, FS) for signal in recording.signals_mv]
         lead = recording.leads.index(recording.lead)
         found = quality[name] = every[lead]
@@ -330,4 +326,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--source", type=Path, required=True, help="folder with the 48 MIT-BIH records"),
+        option("--results", type=Path, default=Path(__file__).with_name("results.json")),
+        standard=False,
+    )

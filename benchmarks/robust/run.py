@@ -12,6 +12,7 @@ defaults. Test beats are scored once, after the last round.
 Every finished run is written into ``runs.json`` beside this file at once; what is there is not run again.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import mean_of, parser, prepared, remembered, save, script, table
+from common import benchmark, mean_of, prepared, remembered, save, table
 
 import ecgfed
 from ecgfed.base.errors import RunError
@@ -157,8 +158,7 @@ def page_of(results: dict[str, Any]) -> str:
     return "\n".join([head, "", *table(("the malicious site", *DEFENCES), body)])
 
 
-def main() -> None:
-    given = parser(__doc__ or "", __file__).parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     runs = {}
     for seed in SEEDS:
@@ -177,4 +177,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(main)

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import print_table, save
+from common import benchmark, print_table, save
 
 from ecgfed import open_cohort
 from ecgfed.core.federation.data import training_data
@@ -202,8 +202,7 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def main() -> None:
-    options = parser().parse_args()
+def main(options: argparse.Namespace) -> None:
     if options.one:
         figures = measure(
             options.one, options.rounds, options.per_round, options.checkpoint_every, not options.no_checkpoint
@@ -239,4 +238,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    benchmark(main)

@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from card import card_of, card_texts
-from common import script
+from common import benchmark, option
 
 import ecgfed
 from ecgfed.exports.bundles.golden import golden_of
@@ -23,12 +23,7 @@ from ecgfed.exports.device.golden import check_golden
 from ecgfed.exports.device.shipped import MODEL
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--model", type=Path, default=MODEL, help="the folder to write anew")
-    arguments.add_argument("--source", type=Path, default=None, help="the bundle to begin from; default that folder")
-    arguments.add_argument("--trace", action="store_true", help="trace the graphs anew, from the weights in them")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     old = ecgfed.open_bundle(given.source or given.model)
     before = golden_of(old)["global"]["float"]["logits"]
@@ -40,4 +35,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--model", type=Path, default=MODEL, help="the folder to write anew"),
+        option("--source", type=Path, default=None, help="the bundle to begin from; default that folder"),
+        option("--trace", action="store_true", help="trace the graphs anew, from the weights in them"),
+        standard=False,
+    )

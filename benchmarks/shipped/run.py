@@ -32,13 +32,13 @@ from common import (
     PACED,
     ROOT,
     UNSEEN,
+    benchmark,
     compared,
     ec57_scores,
-    parser,
+    option,
     prepared,
     print_table,
     save,
-    script,
     trained,
 )
 from unseen import BEATS, folds_of, measured, record_beats
@@ -159,13 +159,7 @@ def ship(given: argparse.Namespace, card: dict[str, Any]) -> None:
     print(f"wrote {given.model}", flush=True)
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--passes", type=float, default=PASSES)
-    arguments.add_argument("--folds", type=int, default=FOLDS)
-    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
-    arguments.add_argument("--model", type=Path, default=None, help="where the model and its card go")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     short = (given.passes, given.folds) != (PASSES, FOLDS)
     if given.model is None:
         given.model = given.work / "model" if short else ROOT / "ecgfed" / "exports" / "model"
@@ -186,4 +180,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--passes", type=float, default=PASSES),
+        option("--folds", type=int, default=FOLDS),
+        option("--workers", type=int, default=None, help="threads; default one a core"),
+        option("--model", type=Path, default=None, help="where the model and its card go"),
+    )

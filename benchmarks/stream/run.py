@@ -8,6 +8,7 @@ and finally; and as far as the windows with RR features of version 1. The final 
 made-up rhythm at 128 samples a second, with gaps.
 """
 
+import argparse
 import resource
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import parser, remembered, save, script, table
+from common import benchmark, option, remembered, save, table
 
 import ecgfed
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
@@ -153,12 +154,8 @@ def rows_of(records: dict[str, dict[str, Any]]) -> str:
     return "\n".join(table(columns, rows))
 
 
-def main() -> None:
+def main(asked: argparse.Namespace) -> None:
     """Measure what ``--work`` does not hold yet."""
-    asking = parser(__doc__ or "", __file__)
-    asking.add_argument("--records", nargs="*", default=list(RECORDS))
-    asking.add_argument("--hours", type=int, default=24, help="of the made-up recording; 0 for none")
-    asked = asking.parse_args()
     classifier = open_bundle(shipped_model()).classifier()
     asked.work.mkdir(parents=True, exist_ok=True)
     kept, records = asked.work / "found.json", {}
@@ -173,4 +170,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--records", nargs="*", default=list(RECORDS)),
+        option("--hours", type=int, default=24, help="of the made-up recording; 0 for none"),
+    )

@@ -22,7 +22,18 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import LONGER, OF_ITS_MODEL, OF_LONGER, ROOT, WITH_SIXTY, known_runs, prepared, results_of, script
+from common import (
+    LONGER,
+    OF_ITS_MODEL,
+    OF_LONGER,
+    ROOT,
+    WITH_SIXTY,
+    benchmark,
+    known_runs,
+    option,
+    prepared,
+    results_of,
+)
 from methods import CASES, CURVES, FAR, NEAR, latest_stage
 from names import name_points
 from run import RUNS, trained_run
@@ -274,12 +285,7 @@ def _case(axes: "Axes", results: dict[str, Any], client: str, word: str, apart: 
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--source", type=Path, help="folder with the 48 MIT-BIH records")
-    arguments.add_argument("--work", type=Path, required=True, help="folder of benchmarks/table1/run.py")
-    arguments.add_argument("--out", type=Path, default=IMAGES)
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     import matplotlib
 
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
@@ -309,4 +315,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--source", type=Path, help="folder with the 48 MIT-BIH records"),
+        option("--work", type=Path, required=True, help="folder of benchmarks/table1/run.py"),
+        option("--out", type=Path, default=IMAGES),
+        standard=False,
+    )

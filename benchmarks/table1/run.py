@@ -32,16 +32,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
+    benchmark,
     check_cohort,
     known_runs,
     of_spread,
-    parser,
+    option,
     prepared,
     print_table,
     remembered,
     save,
     scored,
-    script,
     spread_of,
     trained,
 )
@@ -306,14 +306,7 @@ def unfinished(results: dict[str, Any]) -> Iterator[str]:
             yield f"{TITLES[stage]}: {'; '.join(left)}"
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--stage", choices=STAGES, default=STAGES[-1], help="the last stage to run")
-    arguments.add_argument("--only", nargs="+", choices=list(ROWS), default=list(ROWS), metavar="METHOD")
-    arguments.add_argument("--first", type=int, metavar="N", help="of each method no more than N seeds")
-    arguments.add_argument("--workers", type=int, default=1)
-    arguments.add_argument("--known", action="store_true", help="train nothing, write the results of finished runs")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in given.only}}
     for stage in STAGES[1 : STAGES.index(given.stage) + 1]:
@@ -342,4 +335,11 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--stage", choices=STAGES, default=STAGES[-1], help="the last stage to run"),
+        option("--only", nargs="+", choices=list(ROWS), default=list(ROWS), metavar="METHOD"),
+        option("--first", type=int, metavar="N", help="of each method no more than N seeds"),
+        option("--workers", type=int, default=1),
+        option("--known", action="store_true", help="train nothing, write the results of finished runs"),
+    )

@@ -9,12 +9,13 @@ the graphs of one patient's model, the largest one's. Every finished run is writ
 results at once, and what is there is not run again.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, remembered, save, script, table, trained
+from common import benchmark, option, prepared, remembered, save, table, trained
 from forms import by_patient, chain_bytes, summary
 
 import ecgfed
@@ -61,12 +62,7 @@ def measured(cohort: ecgfed.Cohort, work: Path, runs: Path, width: float, passes
     return remembered(runs, f"{width:g}/{passes:g}/{seed}", make, cohort)
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--widths", type=float, nargs="+", default=list(WIDTHS))
-    arguments.add_argument("--passes", type=float, default=5.0)
-    arguments.add_argument("--seeds", type=int, nargs="+", default=[0])
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     cohort = prepared(given.source, given.work, by="record")
     runs = given.results.with_name("runs.json")
     rows = [
@@ -98,4 +94,9 @@ def rows_of(rows: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--widths", type=float, nargs="+", default=list(WIDTHS)),
+        option("--passes", type=float, default=5.0),
+        option("--seeds", type=int, nargs="+", default=[0]),
+    )

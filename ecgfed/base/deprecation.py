@@ -146,6 +146,8 @@ def renamed_imports(module: str, since: str, removed: str, **renamed: str) -> Ca
 def renamed_fields(since: str, removed: str, **renamed: str) -> Callable[[ClassT], ClassT]:
     """Return a decorator of a dataclass whose fields were renamed: old keyword arguments and attributes still work.
 
+    An old name that the class still has, a property now, stays what it is.
+
     Args:
         since: the version that renamed them.
         removed: the first version without the old names.
@@ -167,7 +169,8 @@ def renamed_fields(since: str, removed: str, **renamed: str) -> Callable[[ClassT
 
         kind.__init__ = with_old_keywords  # type: ignore[misc]
         for old, new in renamed.items():
-            setattr(kind, old, _Renamed(new, aliases[old]))
+            if old not in vars(kind):
+                setattr(kind, old, _Renamed(new, aliases[old]))
         return kind
 
     return mark

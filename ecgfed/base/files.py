@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import EcgfedError, OptionError, StorageError
+from ecgfed.base.errors import EcgfedError, OptionError, StorageError, param
 from ecgfed.base.fsync import (
     atomic_swap,
     hidden_name,
@@ -137,7 +137,7 @@ def write_together(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
     except OSError as problem:
         remove_empty(created)
         reason = f"cannot be made ({problem.strerror})"
-        raise StorageError(first.parent, reason, action="choose another --out") from None
+        raise StorageError(first.parent, reason, action=f"choose another {param('out')}") from None
     except StorageError:
         remove_empty(created)
         raise
@@ -231,7 +231,7 @@ def read_folder_document(
     recover(folder, marker or name)
     if not folder.is_dir():
         if (backup := backup_path(folder)).is_dir():
-            reason = f"does not exist; {backup.name} beside it is the backup of an --overwrite that was killed"
+            reason = f"does not exist; {backup.name} beside it is the backup of an {param('overwrite')} that was killed"
             raise error(folder, reason, what, "rename it")
         raise error(folder, "is not a folder", what, f"create one with '{command}'")
     if not (folder / name).is_file():
@@ -253,7 +253,7 @@ def check_new_folder(
     path: Path,
     *,
     overwrite: bool = False,
-    option: str = "--out",
+    option: str = "out",
     markers: Sequence[str] = MARKERS,
     contents: Sequence[str] = ("*",),
 ) -> None:
@@ -271,11 +271,17 @@ def check_new_folder(
     if path.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise OptionError(option, f"{path} is the working directory", "a new folder", "name one inside it")
     if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
-        raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
+        raise OptionError(
+            option,
+            f"{path} is not empty",
+            "a new folder",
+            f"choose another, or pass {param('overwrite=True')}",
+            code="exists",
+        )
     if overwrite and path.is_dir() and (foreign := _foreign_names(path, markers, contents)):
         reason = f"{path} contains {shortened(', '.join(foreign), 60)}, which ecgfed did not write"
         action = "choose another, or move your own files; nothing was removed"
-        raise OptionError(option, reason, "a new folder, or one to replace", action)
+        raise OptionError(option, reason, "a new folder, or one to replace", action, code="exists")
 
 
 def _foreign_names(path: Path, markers: Sequence[str], contents: Sequence[str]) -> list[str]:
@@ -287,7 +293,7 @@ def _foreign_names(path: Path, markers: Sequence[str], contents: Sequence[str]) 
 
 
 def check_free(
-    targets: Sequence[Path], inputs: Iterable[Path] = (), *, overwrite: bool = False, option: str = "--out"
+    targets: Sequence[Path], inputs: Iterable[Path] = (), *, overwrite: bool = False, option: str = "out"
 ) -> None:
     """Refuse to overwrite existing files, and input files in any case; raises OptionError.
 
@@ -304,7 +310,9 @@ def check_free(
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         reason = f"{targets[0].parent} already has {', '.join(taken[:3])}"
-        raise OptionError(option, reason, "no such files", "choose another folder, or pass --overwrite")
+        raise OptionError(
+            option, reason, "no such files", f"choose another folder, or pass {param('overwrite=True')}", code="exists"
+        )
 
 
 def backup_path(path: Path) -> Path:
@@ -377,7 +385,7 @@ def replacing_folder(
     path: Path,
     *,
     overwrite: bool = False,
-    option: str = "--out",
+    option: str = "out",
     markers: Sequence[str] = MARKERS,
     contents: Sequence[str] = ("*",),
 ) -> Iterator[Path]:

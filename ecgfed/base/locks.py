@@ -32,6 +32,8 @@ _lock_handles: set[int] = set()
 class LockedError(StorageError):
     """Another process, or another part of this process, is using this folder."""
 
+    default_code = "locked"
+
 
 @contextlib.contextmanager
 def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator[bool]:
@@ -48,7 +50,10 @@ def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator
     Raises:
         LockedError: another process holds the lock; the message names it.
     """
-    lock, created = _lock_of(path, Path(os.path.realpath(path)), shared=shared, until=time.monotonic() + wait_s)
+    real = Path(os.path.realpath(path))
+    if path.is_symlink() and not real.is_dir():  # writing replaces the link: its target is not touched, nor locked
+        real = Path(os.path.realpath(path.parent)) / path.name
+    lock, created = _lock_of(path, real, shared=shared, until=time.monotonic() + wait_s)
     try:
         yield lock is not None
     finally:

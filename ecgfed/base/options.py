@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self, TypeVar
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import did_you_mean
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -89,7 +89,8 @@ class Option:
         default: the field's.
         limits: its range or choices, or None.
         meaning: its help, on one line.
-        label: its name in messages: ``--rounds``, ``--set lr``.
+        flag: its name on the command line, without hyphens before it: ``batch-size``.
+        owner: the parameter that holds it among other values, ``settings``; "" for a parameter of its own.
         unit: unit of the value, or "".
         metavar: placeholder on the command line, "" for the usual one.
         hidden: whether it is not an option of the command line.
@@ -102,11 +103,17 @@ class Option:
     default: Any
     limits: Range | Choice | None
     meaning: str
-    label: str
+    flag: str
+    owner: str = ""
     unit: str = ""
     metavar: str = ""
     hidden: bool = False
     after: str = ""
+
+    @property
+    def where(self) -> str:
+        """Its name in messages, as a marked parameter."""
+        return f"{param(self.owner)} {self.name}" if self.owner else param(self.name)
 
     @property
     def allowed(self) -> str:
@@ -123,13 +130,13 @@ class Option:
             raise self.type_error(value)
         if isinstance(self.limits, Range):
             if value not in self.limits:
-                raise OptionError(self.label, f"{value}", self.limits.expected(value))
+                raise OptionError(self.where, f"{value}", self.limits.expected(value))
         elif isinstance(self.limits, Choice):
             if value not in self.limits.options:
                 meant = did_you_mean(value, self.limits.options)
-                raise OptionError(self.label, f"{value!r:.100}", f"one of {self.limits}", meant)
+                raise OptionError(self.where, f"{value!r:.100}", f"one of {self.limits}", meant, code="unknown-choice")
         elif isinstance(value, Real) and not math.isfinite(value):
-            raise OptionError(self.label, f"{value}", "a finite number")
+            raise OptionError(self.where, f"{value}", "a finite number")
 
     def _is_of_kind(self, value: object) -> bool:
         if isinstance(value, bool):  # a subclass of int
@@ -138,7 +145,7 @@ class Option:
 
     def type_error(self, value: object) -> OptionError:
         """Return the error for a value of another type."""
-        return OptionError(self.label, f"{value!r:.100}", _KIND_TEXT.get(self.kind, self.kind.__name__))
+        return OptionError(self.where, f"{value!r:.100}", _KIND_TEXT.get(self.kind, self.kind.__name__))
 
 
 def option(
@@ -146,7 +153,7 @@ def option(
     help: str,  # the word that command lines use
     limits: Range | Iterable[str] | None = None,
     *,
-    label: str = "",
+    flag: str = "",
     unit: str = "",
     metavar: str = "",
     hidden: bool = False,
@@ -158,14 +165,14 @@ def option(
         default: the default; None if it depends on other options, or for no value.
         help: one line for the command line and the documentation.
         limits: a range, or the allowed strings.
-        label: name on the command line and in messages, if it is not that of the field with hyphens.
+        flag: name on the command line, if it is not that of the field with hyphens.
         unit: see ``Option``; so are the others.
         metavar: see there.
         hidden: see there.
         after: see there.
     """
     checked = limits if isinstance(limits, Range | None) else Choice(tuple(limits))
-    texts = {"meaning": help, "label": label, "unit": unit, "metavar": metavar, "hidden": hidden, "after": after}
+    texts = {"meaning": help, "flag": flag, "unit": unit, "metavar": metavar, "hidden": hidden, "after": after}
     return dataclasses.field(default=default, metadata={LIMITS: checked, **texts})
 
 
@@ -211,30 +218,30 @@ def names_of(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def options_of(kind: type, prefix: str = "") -> tuple[Option, ...]:
+def options_of(kind: type, owner: str = "") -> tuple[Option, ...]:
     """Return a description of each option of a dataclass, in the order of its fields.
 
     Args:
         kind: the dataclass. Help that a field does not have is read from ``Attributes:`` of the class's docstring.
-        prefix: of the labels, ``--set``; by default each is the option of the command line.
+        owner: the parameter that holds the options among other values, ``settings``; by default each is a parameter.
     """
-    if (kind, prefix) not in _KNOWN:  # cached: some methods create settings in every step
-        _KNOWN[kind, prefix] = tuple(_options_of(kind, prefix))
-    return _KNOWN[kind, prefix]
+    if (kind, owner) not in _KNOWN:  # cached: some methods create settings in every step
+        _KNOWN[kind, owner] = tuple(_options_of(kind, owner))
+    return _KNOWN[kind, owner]
 
 
 _KNOWN: dict[tuple[type, str], tuple[Option, ...]] = {}
 
 
-def _options_of(kind: type, prefix: str) -> Iterator[Option]:
+def _options_of(kind: type, owner: str) -> Iterator[Option]:
     hints, meanings = typing.get_type_hints(kind), _meanings(kind)
     for field in dataclasses.fields(kind):
         hint, metadata = hints[field.name], _metadata(kind, field.name)
         union = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
         parts = [part for part in union if part is not type(None)]
         plain = parts[0] if len(parts) == 1 or all(part in _BASIC for part in parts) else object
-        label = f"{prefix} {field.name}" if prefix else metadata.get("label") or f"--{field.name.replace('_', '-')}"
-        described = {"meaning": meanings.get(field.name, ""), **metadata, "label": label}
+        flag = metadata.get("flag") or field.name.replace("_", "-")
+        described = {"meaning": meanings.get(field.name, ""), **metadata, "flag": flag, "owner": owner}
         described.setdefault(LIMITS, None)
         yield Option(field.name, plain, type(None) in union, field.default, **described)
 

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 
 _FILE_MODULES = "ecgfed_own_file_"
 #: Attribute of such a file's module with the SHA-256 of the executed source.
@@ -49,7 +49,7 @@ def load_code(name: str, option: str, pinned: str | None = None) -> Loaded:
 
     Args:
         name: ``path/to/file.py:NAME`` or ``package.module:NAME``.
-        option: the option it was given with, for messages.
+        option: the parameter it was given with, for messages.
         pinned: the required SHA-256 of its file; None for any.
 
     Raises:
@@ -83,6 +83,7 @@ def check_pin(where: object, sha256: str, pinned: str | None) -> None:
             f"has SHA-256 {sha256 or 'none, no file'}",
             f"{pinned}, the file used before",
             "restore that file, or start again with this one",
+            code="code-not-loaded",
         )
 
 
@@ -123,6 +124,7 @@ def load_entry(entry: EntryPoint) -> object:
             f"entry point {entry.value}",
             f"fails with {type(problem).__name__}: {problem}",
             action=f"repair or uninstall {_package(entry)}",
+            code="code-not-loaded",
         ) from problem
 
 
@@ -148,14 +150,14 @@ def _module(where: str, name: str, option: str, pinned: str | None) -> ModuleTyp
             spec = importlib.util.find_spec(where)
             source = Path(spec.origin) if spec is not None and spec.origin else None
             sha256 = hashlib.sha256(source.read_bytes()).hexdigest() if source is not None and source.is_file() else ""
-            check_pin(f"{option} {name}", sha256, pinned)
+            check_pin(f"{param(option)} {name}", sha256, pinned)
         module = importlib.import_module(where)
     except OptionError:
         raise
     except (Exception, SystemExit) as problem:
         description = str(problem) if isinstance(problem, ImportError) else f"{type(problem).__name__}: {problem}"
         raise OptionError(option, f"{name!r} ({description})", "a module that can be imported") from problem
-    check_pin(f"{option} {name}", _digest_of(module), pinned)
+    check_pin(f"{param(option)} {name}", _digest_of(module), pinned)
     return module
 
 
@@ -184,6 +186,6 @@ def _file(path: Path, name: str, option: str, pinned: str | None) -> ModuleType:
     except (Exception, SystemExit) as problem:
         del sys.modules[module_name]
         raise OptionError(
-            option, f"{path} fails with {type(problem).__name__}: {problem}", "a file that runs"
+            option, f"{path} fails with {type(problem).__name__}: {problem}", "a file that runs", code="code-not-loaded"
         ) from problem
     return module

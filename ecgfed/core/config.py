@@ -9,7 +9,7 @@ Needs no torch, since the command line reads it at its start.
 
 from dataclasses import dataclass
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import Options, Range, option
 
 #: Upper limit for rounds, steps and beats, against typing errors.
@@ -104,8 +104,12 @@ class PrivacyConfig(Options):
         """Raise OptionError for noise without a clip."""
         super().check_together()
         if not self.dp_clip and (self.dp_noise or self.dp_at != SERVER):
-            label = "--dp-noise" if self.dp_noise else "--dp-at"
-            raise OptionError(label, "given without --dp-clip", "the longest update, such as --dp-clip 0.5")
+            raise OptionError(
+                "dp_noise" if self.dp_noise else "dp_at",
+                f"given without {param('dp_clip')}",
+                f"the longest update, such as {param('dp_clip')} 0.5",
+                code="missing",
+            )
 
     @property
     def clips(self) -> bool:
@@ -122,8 +126,7 @@ class ModelConfig(PrivacyConfig, DataOptions, NetOptions, WorkOptions, MethodOpt
         super().check_together()
         for pair in EITHER_OR:
             if all(getattr(self, name) is not None for name in pair):
-                labels = " and ".join(f"--{name.replace('_', '-')}" for name in pair)
-                raise OptionError(labels, "both given", "one of them")
+                raise OptionError(" and ".join(map(param, pair)), "both given", "one of them", code="conflict")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import StorageError
+from ecgfed.base.errors import StorageError, param
 from ecgfed.base.files import read_json, write_json
 from ecgfed.core.config import PATIENT, SERVER, SITE
 from ecgfed.core.federation.client_round import ClientResult
@@ -87,8 +87,14 @@ def check_noise(max_epsilon: float | None, plan: TrainPlan) -> None:
 
 
 def _refusal(reason: str, max_epsilon: float) -> SiteError:
-    expected = f"at most {max_epsilon:g} at delta {DELTA:g}, this site's --most-epsilon"
-    return SiteError("privacy", "the server's run", reason, expected, "more --dp-noise, --dp-at patient, fewer rounds")
+    expected = f"at most {max_epsilon:g} at delta {DELTA:g}, the limit of this site"
+    return SiteError(
+        "privacy",
+        "the server's run",
+        reason,
+        expected,
+        f"more {param('dp_noise')}, {param('dp_at')} patient, fewer rounds",
+    )
 
 
 def spent_by(folder: Path) -> dict[str, float]:

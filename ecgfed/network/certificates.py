@@ -84,7 +84,7 @@ def _create(folder: Path, names: Sequence[str]) -> None:
     write_private(folder / CA, ca.public_bytes(pem), mode=0o644)
 
 
-def check_names(folder: Path, names: Sequence[str], option: str = "--name") -> None:
+def check_names(folder: Path, names: Sequence[str], option: str = "name") -> None:
     """Reject a server certificate that sites would reject: a name is missing, or it has expired; raises OptionError.
 
     Args:
@@ -132,7 +132,7 @@ def _alternative(name: str) -> x509.GeneralName:
     try:
         return x509.DNSName(name)
     except ValueError as problem:
-        raise OptionError("--name", f"{name!r:.100}", "a host name or an address") from problem
+        raise OptionError("name", f"{name!r:.100}", "a host name or an address") from problem
 
 
 def make_site_key(path: Path) -> Path:
@@ -158,7 +158,7 @@ def make_site_key(path: Path) -> Path:
     elif read_bounded(public, _MAX_BYTES, StorageError).split()[:2] != text.split()[:2]:  # a comment may follow
         reason = f"{public} is not the public half of {path}"
         raise OptionError(
-            "--key", reason, "both of one pair", f"remove {public.name}, and send the new one to the server"
+            "key", reason, "both of one pair", f"remove {public.name}, and send the new one to the server"
         )
     return public
 
@@ -169,11 +169,11 @@ def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
         key = serialization.load_ssh_private_key(read_bounded(path, _MAX_BYTES, StorageError), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as problem:
         raise OptionError(
-            "--key", f"{path} is not a private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
+            "key", f"{path} is not a private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
         ) from problem
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise OptionError(
-            "--key", f"{path} is a {type(key).__name__}", "an ECDSA key", "make one with ecgfed federate site"
+            "key", f"{path} is a {type(key).__name__}", "an ECDSA key", "make one with ecgfed federate site"
         )
     return key
 
@@ -183,9 +183,9 @@ def check_public_key(path: Path) -> None:
     try:
         key = serialization.load_ssh_public_key(read_bounded(path, _MAX_BYTES, StorageError))
     except (OSError, ValueError, UnsupportedAlgorithm) as problem:
-        raise OptionError("--keys", f"{path} is not a public key ({problem!s:.100})", "a site's key.pub") from problem
+        raise OptionError("keys", f"{path} is not a public key ({problem!s:.100})", "a site's key.pub") from problem
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise OptionError("--keys", f"{path} is a {type(key).__name__}", "an ECDSA key, as a site makes it")
+        raise OptionError("keys", f"{path} is a {type(key).__name__}", "an ECDSA key, as a site makes it")
 
 
 def check_certificate(path: Path) -> None:
@@ -197,12 +197,12 @@ def check_certificate(path: Path) -> None:
     try:
         certificate = x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
     except (OSError, ValueError) as problem:
-        raise OptionError("--ca", f"{path} is not a certificate ({problem!s:.100})", "the server's ca.crt") from problem
+        raise OptionError("ca", f"{path} is not a certificate ({problem!s:.100})", "the server's ca.crt") from problem
     with contextlib.suppress(x509.ExtensionNotFound, ValueError):
         if not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             raise OptionError(
-                "--ca", f"{path} is the certificate of one server", "its authority's, tls/ca.crt", "ask for that file"
+                "ca", f"{path} is the certificate of one server", "its authority's, tls/ca.crt", "ask for that file"
             )
     if certificate.not_valid_after_utc < datetime.now(UTC):
         expired = f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
-        raise OptionError("--ca", expired, "a valid certificate", f"ask for the server's current {CA}")
+        raise OptionError("ca", expired, "a valid certificate", f"ask for the server's current {CA}")

@@ -50,9 +50,9 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
     except LockedError as problem:
         refusal = SiteError("busy", problem.where, problem.reason)
     except StorageError as problem:
-        refusal = SiteError("storage", problem.where, problem.reason, problem.expected, problem.action)
+        refusal = SiteError("storage", *problem.parts)
     except EcgfedError as problem:
-        refusal = SiteError("training", problem.where, problem.reason, problem.expected, problem.action)
+        refusal = SiteError("training", *problem.parts)
     except Exception:
         refusal = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
     _write_log(folder, refusal)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import Options, Range, option
 from ecgfed.base.plugins import names_code
 from ecgfed.core.config import MOST_COUNT, ModelConfig
@@ -46,10 +46,12 @@ class FederationConfig(ModelConfig, _SitesOptions):
         super().check_together()
         if names_code(self.method):
             reason = f"{self.method!s:.100}: a site runs only code that is installed there"
-            raise OptionError("--method", reason, "a registered name", "install it at every site as a package")
+            raise OptionError("method", reason, "a registered name", "install it at every site as a package")
         settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
-            raise OptionError("--set risk", "meta-bsm, for which beats would leave their site", "another risk")
+            raise OptionError(
+                f"{param('settings')} risk", "meta-bsm, for which beats would leave their site", "another risk"
+            )
         Aggregation.parse(self.aggregation)
 
     def options(self) -> dict[str, str]:
@@ -78,23 +80,29 @@ class PolicyOptions(Options):
         None,
         "Seconds that a round waits for the other sites; default 300.",
         Range(0, 7 * 86_400),
-        label="--wait",
+        flag="wait",
         unit="s",
     )
     max_beats: int = option(
         MAX_BEATS,
         "Training beats that a site may claim for a patient; default 1,000,000.",
         Range(1, 1 << 40),
-        label="--most-beats",
+        flag="most-beats",
     )
     max_patients: int = option(
-        MAX_PATIENTS, "Patients that a site may claim; default 10,000.", Range(1, 1 << 20), label="--most-patients"
+        MAX_PATIENTS, "Patients that a site may claim; default 10,000.", Range(1, 1 << 20), flag="most-patients"
     )
 
     def check_together(self) -> None:
         """Raise OptionError for a time to wait if every site is required."""
         if self.wait_s is not None and self.min_sites is None:
-            raise OptionError("--wait", "was given without --min-sites", "both options", "add --min-sites")
+            raise OptionError(
+                "wait_s",
+                f"was given without {param('min_sites')}",
+                "both options",
+                f"add {param('min_sites')}",
+                code="missing",
+            )
 
 
 @dataclass(frozen=True)
@@ -110,13 +118,11 @@ class SiteOptions(Options):
         None, "shuffled or cohort: the order in which the server numbers the patients; default shuffled."
     )
     max_epsilon: float | None = option(
-        None,
-        "Refuse runs that would bring what all of them tell of a patient above this epsilon.",
-        label="--most-epsilon",
+        None, "Refuse runs that would bring what all of them tell of a patient above this epsilon.", flag="most-epsilon"
     )
     max_runs: int | None = option(
-        None, "Runs that the site keeps; a further one is refused. Default 20.", _MOST, label="--most-runs"
+        None, "Runs that the site keeps; a further one is refused. Default 20.", _MOST, flag="most-runs"
     )
     max_rounds: int | None = option(
-        None, "Rounds of a run that the site takes part in; default 10,000.", _MOST, label="--most-rounds"
+        None, "Rounds of a run that the site takes part in; default 10,000.", _MOST, flag="most-rounds"
     )

@@ -97,7 +97,7 @@ class Control:
         """
         files = {_key_bytes(key): key for key in keys}
         if len(files) != len(keys):
-            raise OptionError("--keys", "two files hold the same key", "a different key for each site")
+            raise OptionError("keys", "two files hold the same key", "a different key for each site")
         nodes = self._nodes()
         with _flower_errors("did not take a key"):
             for key, (node, _) in nodes.items():

@@ -154,7 +154,7 @@ def _read_reply(
         check_beats(request.clients, reply.examples, expected)
         check_up(method, reply.returned, reply.losses)
     except EcgfedError as problem:
-        raise NetworkError(problem.where, problem.reason, problem.expected) from problem
+        raise NetworkError(*problem.parts[:3]) from problem
     except Exception as problem:
         raise NetworkError(
             "a site's reply", f"cannot be read ({type(problem).__name__}: {problem!s:.200})"

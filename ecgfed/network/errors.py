@@ -9,8 +9,8 @@ REASONS = {
     "request": "it cannot use the server's request",
     "behind": "its patients' state is not from the round before this one",
     "card": "the method would send something its communication spec does not declare",
-    "privacy": "the run would exceed its privacy budget (its --most-epsilon)",
-    "limit": "the run exceeds its limits (its --most-runs or --most-rounds)",
+    "privacy": "the run would exceed its privacy budget that it allows",
+    "limit": "the run exceeds the number of runs or rounds that it allows",
     "ended": "it already has a different result of this run",
     "training": "its training failed",
     "storage": "it could not read or write its files",
@@ -30,13 +30,14 @@ class SiteError(EcgfedError):
     """
 
     def __init__(self, code: str, where: object, reason: str, expected: str = "", action: str = "") -> None:
-        super().__init__(where, reason, expected, action)
-        self.code = code
+        super().__init__(where, reason, expected, action, code=code)
 
-    def __reduce__(self) -> tuple[type, tuple[str, str, str, str, str]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[object, ...]:
         """Support pickling, for errors raised in worker processes."""
-        return type(self), (self.code, self.where, self.reason, self.expected, self.action)
+        return type(self), (self.code, *self.parts), vars(self)
 
 
 class NetworkError(EcgfedError):
     """A federation cannot continue because of a site, a certificate or a port."""
+
+    default_code = "network"

@@ -72,7 +72,7 @@ def site_keys(folder: Path, sites: int, min_sites: int | None = None) -> list[Pa
     keys = sorted(folder.glob("*.pub")) if folder.is_dir() else []
     if not (sites if min_sites is None else min_sites) <= len(keys) <= sites:
         reason = f"{folder} holds {len(keys)} public keys (*.pub)"
-        raise OptionError("--keys", reason, f"{sites}, one for each site", "collect each site's key.pub under any name")
+        raise OptionError("keys", reason, f"{sites}, one for each site", "collect each site's key.pub under any name")
     for key in keys:
         check_public_key(key)
     return keys
@@ -88,7 +88,7 @@ def prepare_server(folder: Path, config: FederationConfig, listening: Listening)
     make_server(folder, config)
     make_certificates(folder / TLS, [*listening.names, listening.local_address.host])
     check_names(folder / TLS, listening.names)
-    check_names(folder / TLS, [listening.local_address.host], "--host")
+    check_names(folder / TLS, [listening.local_address.host], "host")
     return folder / TLS / CA
 
 
@@ -348,7 +348,7 @@ def try_federation(
     check_new_folder(out, overwrite=overwrite)
     source, target = opened.path.resolve(), out.resolve()
     if target == source or target in source.parents:
-        raise OptionError("--out", f"{out} is or contains the cohort", "a new folder", "nothing was removed")
+        raise OptionError("out", f"{out} is or contains the cohort", "a new folder", "nothing was removed")
     folders = [out / f"site-{target + 1}" for target in range(config.sites)]
     if out.exists():
         remove(out)

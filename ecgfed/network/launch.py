@@ -37,7 +37,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if bare else f"{self.host}:{self.port}"
 
 
-def read_address(text: str, option: str = "--server") -> Address:
+def read_address(text: str, option: str = "server") -> Address:
     """Read ``HOST:PORT``; raises OptionError."""
     match = _ADDRESS.fullmatch(text.strip())
     if match is None or not 1 <= int(match["port"]) <= 65535:
@@ -63,7 +63,7 @@ def free_port() -> int:
             return port
 
 
-def check_free(port: int, host: str, option: str = "--port") -> None:
+def check_free(port: int, host: str, option: str = "port") -> None:
     """Reject a port that cannot be used; raises OptionError."""
     if not 1 <= port <= 65535:
         raise OptionError(option, f"{port}", "1 to 65535")
@@ -76,7 +76,7 @@ def check_free(port: int, host: str, option: str = "--port") -> None:
         reason = f"cannot listen at {Address(host, port)} ({problem.strerror})"
         if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             raise OptionError(
-                "--host", reason, "an address of this machine", "see 'ip address', or leave it out"
+                "host", reason, "an address of this machine", "see 'ip address', or leave it out"
             ) from None
         raise OptionError(option, reason, "a free port of this machine", "choose another") from None
 

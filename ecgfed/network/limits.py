@@ -51,14 +51,14 @@ class Limits:
                 "limit",
                 runs,
                 f"holds {len(existing)} runs",
-                f"fewer than {self.runs} before another run starts (this site's --most-runs)",
+                f"fewer than {self.runs} before another run starts (this site's limit)",
                 "remove runs you no longer need ('ecgfed federate status' lists them), or raise the limit",
             )
 
     def check_rounds(self, rounds: int) -> None:
         """Refuse a run of more rounds than this site takes part in; raises SiteError."""
         if rounds > self.rounds:
-            expected = f"at most {self.rounds:,} (this site's --most-rounds)"
+            expected = f"at most {self.rounds:,} (this site's limit)"
             raise SiteError(
                 "limit", "the server's run", f"has {rounds:,} rounds", expected, "raise the limit, or shorten the run"
             )

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.network.config import ListeningOptions
 from ecgfed.network.launch import Address
 
@@ -34,11 +34,11 @@ class Listening(ListeningOptions):
             valid = False
         if not valid:
             expected = "an IPv4 or IPv6 address of this machine, 0.0.0.0 for all IPv4 ones, or :: for all IPv6 ones"
-            raise OptionError("--host", f"{self.host!r:.100}", expected, "give names to --name")
+            raise OptionError("host", f"{self.host!r:.100}", expected, f"give names to {param('name')}")
         for name in self.names:
             if not (_is_address(name) or (_NAME.fullmatch(name) and len(name) < 254)):
                 expected = "a host name or an address, without https://, port or brackets"
-                raise OptionError("--name", f"{name!r:.100}", expected, "use the name that sites will connect to")
+                raise OptionError("name", f"{name!r:.100}", expected, "use the name that sites will connect to")
 
     @property
     def local_address(self) -> Address:

@@ -23,7 +23,7 @@ def blocks(clients: int, sites: int) -> list[range]:
         OptionError: more sites than clients.
     """
     if not 1 <= sites <= clients:
-        raise OptionError("--sites", f"{sites} for a cohort of {clients} patients", f"1 to {clients}")
+        raise OptionError("sites", f"{sites} for a cohort of {clients} patients", f"1 to {clients}")
     edges = [site * clients // sites for site in range(sites + 1)]
     return [range(start, stop) for start, stop in pairwise(edges)]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.base import Requirements
@@ -45,13 +45,14 @@ class Policy(PolicyOptions):
         if self.min_sites is None:
             return
         if self.min_sites > sites:
-            raise OptionError("--min-sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
+            raise OptionError("min_sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
         if self.min_sites < sites and needs.all_clients:
             raise OptionError(
-                "--min-sites",
+                "min_sites",
                 f"{self.min_sites} of {sites}",
                 "all sites, because every client takes part in each round of this method",
-                "omit --min-sites",
+                f"omit {param('min_sites')}",
+                code="conflict",
             )
 
     def check_claim(self, registration: Mapping[str, Any]) -> None:
@@ -64,14 +65,14 @@ class Policy(PolicyOptions):
         if registration["patients"] > self.max_patients:
             reason, expected = (
                 f"claims {count_of(registration['patients'], 'patient')}",
-                f"at most {self.max_patients:,}, --most-patients",
+                f"at most {self.max_patients:,}, {param('max_patients')}",
             )
             raise NetworkError("a site's registration", reason, expected, action)
         claimed = max(registration["train_examples"], default=0)
         if claimed > self.max_beats:
             reason, expected = (
                 f"claims {claimed:,} training beats of a patient",
-                f"at most {self.max_beats:,}, --most-beats",
+                f"at most {self.max_beats:,}, {param('max_beats')}",
             )
             raise NetworkError("a site's registration", reason, expected, action)
 

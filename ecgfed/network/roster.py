@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.base.errors import StorageError
+from ecgfed.base.errors import StorageError, param, spelled
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import TrainingData
@@ -95,7 +95,8 @@ class Roster:
         """Return warnings about sites that report more beats than all other sites together."""
         return [
             f"site {site.name} reports more beats than all other sites together ({100 * share:.1f}%), which gives it "
-            "this weight in the aggregate: if the count is wrong, stop, and exclude the site or lower --most-beats"
+            "this weight in the aggregate: if the count is wrong, stop, and exclude the site or lower "
+            f"{spelled(param('max_beats'))}"
             for site, share in zip(self.sites, self.shares(), strict=True)
             if share > 0.5 and len(self.sites) > 2
         ]

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from ecgfed import __version__
-from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import create_folder, read_json, write_json
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.methods.base import Method
@@ -48,14 +48,14 @@ def make_server(path: Path, config: FederationConfig) -> FederationConfig:
         existing = read_config(path)
         for name, expected in asdict(existing).items():
             if getattr(config, name) != expected:
-                option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
                 value = getattr(config, name)
                 created_with = "left out" if expected is None else f"{expected}"
                 raise OptionError(
-                    option,
+                    name,
                     "was left out" if value is None else f"{value}",
                     f"{created_with}, as when {path} was created",
-                    "give the same options every time, --prepare included, or choose a new folder",
+                    f"give the same options every time, {param('prepare')} included, or choose a new folder",
+                    code="contradiction",
                 )
         return existing
     create_folder(path)

@@ -59,7 +59,7 @@ class Site:
         if epsilon is not None and (
             isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < 1e6
         ):
-            raise OptionError("--most-epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
+            raise OptionError("max_epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
 
     def cohort(self) -> Cohort:
         """Open the cohort; raises CohortError, and SiteError if its clients do not match the order."""
@@ -114,15 +114,23 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
     """
     order = options.numbers
     if order is not None and order not in ORDERS:
-        raise OptionError("--numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
+        raise OptionError("numbers", f"{order!r}", f"one of {', '.join(ORDERS)}", code="unknown-choice")
     opened = open_cohort(cohort)
     cohort_path = cohort.resolve()
     if (path / FILE_NAME).exists():
         site = open_site(path)
         if site.cohort_path != cohort_path:
-            raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
+            raise OptionError(
+                "cohort",
+                f"{cohort}",
+                f"{site.cohort_path}, whose site {path} is",
+                "or a new folder",
+                code="contradiction",
+            )
         if None not in (order, site.numbers) and order != site.numbers:
-            raise OptionError("--numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder")
+            raise OptionError(
+                "numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder", code="contradiction"
+            )
         epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
         updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
         if updated != site:
@@ -203,7 +211,7 @@ def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
     except SiteError:
         raise
     except EcgfedError as problem:
-        raise SiteError("cohort", problem.where, problem.reason, problem.expected, problem.action) from problem
+        raise SiteError("cohort", *problem.parts) from problem
     clients: Sequence[int] = data.clients.tolist()
     return {
         "patients": len(site.order),

@@ -55,7 +55,7 @@ class EndScores:
 def scores_in_words(scores: Mapping[str, Any]) -> str:
     """Return a text for a site's scores from ``EndScores.as_json``."""
     if "T_g" not in scores:
-        return "does not report its scores (its --most-epsilon) or has no beats to score"
+        return "does not report its scores (it has a privacy budget) or has no beats to score"
     return f"T_g {scores['T_g']:.3f}, T_p {scores['T_p']:.3f}"
 
 
@@ -92,7 +92,7 @@ def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndS
     except StorageError:
         raise
     except EcgfedError as problem:
-        raise SiteError("training", problem.where, problem.reason, problem.expected, problem.action) from problem
+        raise SiteError("training", *problem.parts) from problem
     end = _end_scores(site_run, scores)
     write_json(site_run.folder / ENDED, {"sha256": delivered["sha256"], **asdict(end)})
     return end
@@ -144,7 +144,7 @@ def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> En
     except StorageError:
         raise
     except EcgfedError as problem:
-        raise SiteError("training", problem.where, problem.reason, problem.expected, problem.action) from problem
+        raise SiteError("training", *problem.parts) from problem
     return _end_scores(site_run, scores)
 
 

@@ -122,7 +122,7 @@ class SiteRun:
             check_requirements(self.method.requirements, self.plan, run_spec.federation)
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
-            raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
+            raise SiteError("request", "the server's plan", f"{problem.marked:.300}") from problem
         self.store = CheckpointStore(self.folder, run_spec.run)
         self.pending = CheckpointStore(self.folder / PENDING, run_spec.run)
         self.initial = self.method.net.initial(self.plan.seed)
@@ -256,7 +256,7 @@ class SiteRun:
                     results = noised_scalars(self.method, self.plan, results, request.round, secret)
                 return results
         except EcgfedError as problem:
-            raise SiteError("training", problem.where, problem.reason, problem.expected, problem.action) from problem
+            raise SiteError("training", *problem.parts) from problem
 
     def _secret(self, request: RoundRequest) -> bytes:
         """Return the seed of this reply's noise, which depends on every part of the request.

@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ecgfed.reports.markup import Markup
+from markupsafe import Markup
+
 from ecgfed.web.page import escaped
 
 #: Lines of more points are thinned.

@@ -28,7 +28,10 @@ def _counts(ectopy: Ectopy) -> str:
     parts = [f"{ectopy.total:,} ({per_cent(ectopy.percent)}){low}"]
     if ectopy.runs:
         name = "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT"
-        parts += [certain_first(ectopy.runs, "run"), certain_first(ectopy.tachycardias, name, name)]
+        fast = ectopy.tachycardias
+        parts += [certain_first(ectopy.runs, "run"), certain_first(fast, name, name)]
+        if rates := [run.per_min for run in fast if not run.review]:
+            parts[-1] += f" (fastest {max(rates):.0f}/min)"
     if ectopy.couplets:
         parts.append(certain_first(ectopy.couplets, "couplet"))
     return "; ".join(parts)
@@ -60,14 +63,24 @@ def _candidates(ectopy: Ectopy) -> str:
 def rates_text(rates: Rates) -> str | None:
     """Return the mean, lowest and highest heart rate, and which of these is not confirmed."""
     if rates.mean is None:
-        return None
+        return f"not confirmed: possibly {possible}" if (possible := possible_rates(rates)) else None
     mean = f"{rates.mean:.0f}/min"
-    if rates.lowest is None or rates.highest is None:
-        return mean
-    ends = {"lowest": rates.lowest.confirmed, "highest": rates.highest.confirmed}
-    unconfirmed = " and ".join(name for name, confirmed in ends.items() if not confirmed)
-    suffix = f"; {unconfirmed} not confirmed" if unconfirmed else ""
-    return f"{mean} ({rates.lowest.value:.0f} to {rates.highest.value:.0f}{suffix})"
+    parts = []
+    if rates.lowest is not None and rates.highest is not None:
+        parts.append(f"{rates.lowest.value:.0f} to {rates.highest.value:.0f}")
+        ends = {"lowest": rates.lowest.confirmed, "highest": rates.highest.confirmed}
+        if unconfirmed := " and ".join(name for name, confirmed in ends.items() if not confirmed):
+            parts.append(f"{unconfirmed} not confirmed")
+    if possible := possible_rates(rates):
+        parts.append(f"possibly {possible}")
+    return f"{mean} ({'; '.join(parts)})" if parts else mean
+
+
+def possible_rates(rates: Rates) -> str:
+    """Return how far the rate may fall and rise by intervals that are not confirmed; ``""`` no further."""
+    lowest, highest = rates.lowest_possible, rates.highest_possible
+    parts = [] if lowest is None else [f"down to {lowest.value:.0f}/min"]
+    return " and ".join(parts if highest is None else [*parts, f"up to {highest.value:.0f}/min"])
 
 
 def longest_text(pauses: Pauses) -> str:

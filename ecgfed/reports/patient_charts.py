@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from ecgfed.reports.charts import brief, element, steps, svg
 from ecgfed.reports.class_map import ClassMap
-from ecgfed.reports.markup import Markup
 
 #: Up to this many bars have their names below.
 NAMED = 80

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ecgfed.base.errors import OptionError, StorageError
+from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.locks import locked
 from ecgfed.domain.cohort.anonymous import key_rows, new_ids, renumbered
 from ecgfed.domain.cohort.build import PrepareOptions, Source
@@ -49,10 +49,16 @@ def named(
     """
     if key is not None:
         if not (anonymize or ids_from_headers):
-            raise OptionError("--key", "given without --anonymize", "new ids to write into it")
+            raise OptionError("key", f"given without {param('anonymize')}", "new ids to write into it", code="missing")
         check_key(key, out)
         if key.exists() and not overwrite:
-            raise OptionError("--key", f"{key} exists", "a new file", "choose another, or pass --overwrite")
+            raise OptionError(
+                "key",
+                f"{key} exists",
+                "a new file",
+                f"choose another, or pass {param('overwrite=True')}",
+                code="exists",
+            )
         if key.exists():
             read_key(key)  # --overwrite replaces only key files
     if not (anonymize or ids_from_headers):
@@ -116,7 +122,9 @@ def _reserve(folder: Path, name: str) -> bool:
     except FileExistsError:
         return False
     except OSError as problem:
-        raise StorageError(folder, f"cannot be written ({problem.strerror})", action="choose another --out") from None
+        raise StorageError(
+            folder, f"cannot be written ({problem.strerror})", action=f"choose another {param('out')}"
+        ) from None
     if any(folder.glob(f"{name}.*")):
         mark.unlink(missing_ok=True)
         return False

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed import __version__
-from ecgfed.base.errors import OptionError, RecordError, StorageError
+from ecgfed.base.errors import OptionError, RecordError, StorageError, param
 from ecgfed.base.files import append_line, remove, sha256, write_together
 from ecgfed.base.safe_io import check_links, open_regular, parse_json, read_bounded
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.record.reader import annotation_file
 from ecgfed.domain.signal.detectors import Detector
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.predict import RecordingPredictions
+from ecgfed.tasks.prediction_warnings import CODES
 
 #: Name of the state file; removed when the batch is complete.
 STATE = "predictions.unfinished.jsonl"
@@ -32,7 +32,7 @@ STATE = "predictions.unfinished.jsonl"
 _MAX_BYTES = 300 << 20
 #: Size limit of an output file: 200 bytes for each of 10,000,000 beats, two months.
 _MAX_FILE_BYTES = 2 << 30
-_BEGIN_AGAIN = "pass --overwrite to start again"
+_BEGIN_AGAIN = f"pass {param('overwrite=True')} to start again"
 #: Counts of a recording, by class and in total.
 _BY_CLASS = ("counts", "uncertain_counts", "far_counts")
 _COUNTED = ("beats", "poor_quality_beats", "uncertain_beats", "far_beats")
@@ -55,17 +55,17 @@ def call_of(
         "bundle": name_of(bundle.path),
         "manifest": hashlib.sha256(json.dumps(bundle.manifest, sort_keys=True).encode()).hexdigest(),
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
-        "--patient": patient,
-        **({"--int8": True} if int8 else {}),
-        "--lead": list(options.leads),
-        "--peaks": options.peaks,
-        "--detector": [qrs_detector.name, _code_of(qrs_detector)] if options.peaks == "detected" else None,
-        "--mains": options.mains_hz,
-        "--annotator": options.annotator,
-        **{f"--{name.removesuffix('_hz')}": value for name, value in how.items()},
-        "--force": force,
-        "--strip": strip,
-        "--strip-at": strip_at_s,
+        "patient": patient,
+        **({"int8": True} if int8 else {}),
+        "leads": list(options.leads),
+        "peaks": options.peaks,
+        "detector": [qrs_detector.name, _code_of(qrs_detector)] if options.peaks == "detected" else None,
+        "mains_hz": options.mains_hz,
+        "annotator": options.annotator,
+        **how,
+        "force": force,
+        "strip": strip,
+        "strip_at_s": strip_at_s,
     }
     call: dict[str, Any] = json.loads(json.dumps(arguments))
     return call
@@ -96,7 +96,12 @@ class BatchState:
         """Raise OptionError if the folder holds an unfinished batch."""
         if self.path.exists():
             problem = f"{self.out} holds an unfinished batch ({STATE})"
-            raise OptionError("--out", problem, action="pass --resume to continue it, or --overwrite to start again")
+            raise OptionError(
+                "out",
+                problem,
+                action=f"pass {param('resume=True')} to continue it, or {param('overwrite=True')} to start again",
+                code="exists",
+            )
 
     def begin(self) -> None:
         """Write the call and the completed recordings; raises OptionError, StorageError."""
@@ -113,14 +118,16 @@ class BatchState:
         check_links(self.out, [STATE], OptionError)
         if not self.path.is_file():
             problem = f"{self.out} holds no unfinished batch"
-            raise OptionError("--resume", problem, STATE, "leave --resume out")
+            raise OptionError("resume", problem, STATE, f"leave {param('resume')} out")
         first, *entries = self._lines()
         stored = first.get("call")
         if not isinstance(stored, dict):
-            raise OptionError("--resume", f"{self.path} is damaged", "the call of the batch", _BEGIN_AGAIN)
+            raise OptionError("resume", f"{self.path} is damaged", "the call of the batch", _BEGIN_AGAIN)
         for name in [*self.call, *stored]:
             if stored.get(name) != self.call.get(name):
-                raise OptionError("--resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN)
+                raise OptionError(
+                    "resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN, code="contradiction"
+                )
         self.finished = {str(entry["file"]): entry for entry in entries if self._is_valid(entry)}
 
     def _lines(self) -> list[dict[str, Any]]:
@@ -141,7 +148,8 @@ class BatchState:
             return f"{self.out} was started with another bundle of this name"
         if name == "ecgfed":
             return f"{self.out} was started by ecgfed {stored.get(name)!s:.40}, this is {__version__}"
-        return f"{self.out} was started with {name} {_brief(stored.get(name))}, not {_brief(self.call.get(name))}"
+        stated = name if name in ("bundle", "signature") else param(name)
+        return f"{self.out} was started with {stated} {_brief(stored.get(name))}, not {_brief(self.call.get(name))}"
 
     def _is_valid(self, entry: Mapping[str, Any]) -> bool:
         """Whether a line has all entries that the summary needs."""
@@ -170,7 +178,7 @@ class BatchState:
         if any(file.is_symlink() for file in targets):  # not written by us, whatever the target
             return None
         with suppress(OSError, ValueError):
-            read = _input_digests(path, self.call["--annotator"], [path.parent / file for file in entry["read"]])
+            read = _input_digests(path, self.call["annotator"], [path.parent / file for file in entry["read"]])
             if read == entry["read"] and all(_digest(file) == entry["written"][file.name] for file in targets):
                 return dict(entry["done"])
         return None
@@ -179,7 +187,7 @@ class BatchState:
         """Append a completed recording to the state file if possible; return its summary."""
         result = {key: value for key, value in predictions.summary([]).items() if key != "files"}
         with suppress(OSError, StorageError):  # without its line, the recording is only predicted again
-            read = _input_digests(path, self.call["--annotator"], predictions.recording.files)
+            read = _input_digests(path, self.call["annotator"], predictions.recording.files)
             written = {file.name: sha256(file) for file in files}
             append_line(self.path, _line({"file": name, "read": read, "written": written, "done": result}))
         return result

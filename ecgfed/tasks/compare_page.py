@@ -12,8 +12,8 @@ from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.seeds import run_folders
 from ecgfed.reports.charts import Curve, Panel
 from ecgfed.reports.comparison_page import ComparisonParts, Pairs, comparison_page
+from ecgfed.reports.run_content import USE, Lines, name_of_run, never_predicted, numbers_of
 from ecgfed.tasks.page_files import page_targets, write_page
-from ecgfed.tasks.report_run_parts import USE, Lines, name_of_run, never_predicted, numbers_of
 
 #: Curves of every run's history: key -> title, whether y is logarithmic, whether y goes from 0 to 1.
 _CURVES = {

@@ -2,11 +2,11 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param, spelled
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.text import shortened
 from ecgfed.domain.beats.exclusions import Counted
@@ -15,11 +15,14 @@ from ecgfed.domain.record.anonymous import anonymised, check_keep
 from ecgfed.domain.record.key_table import check_key, writing_key
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.reader import has_annotation, named_errors, read_annotation, read_recording
-from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, Recording, read_options
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
+
+#: A step above so many microvolt is coarse for an ECG, of which P waves and ST changes are a tenth of a millivolt.
+_COARSE_UV = 10.0
 
 
 @renamed_fields("0.3", "0.5", left_out="skipped")
@@ -37,7 +40,7 @@ class Conversion:
         skipped: channels that were not written, each with the reason.
         files: the files.
         removed: with ``anonymize``: names and counts of the removed fields; otherwise None.
-        notes: notes of the file reader; empty with ``anonymize``.
+        notes: notes of the file reader, none with ``anonymize``, and leads written in steps of more than 10 µV.
         excluded: JSON-ready: numbers of channels and annotations read, used, and excluded by reason.
     """
 
@@ -97,7 +100,7 @@ class Conversion:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def convert(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str,
     *,
     leads: str | Sequence[str] = (),
@@ -138,10 +141,11 @@ def convert(
     """
     keep, key = check_keep(keep), None if key is None else Path(key)
     _check_privacy(anonymize, keep, key, Path(out))
-    source = recording.path if isinstance(recording, AnyRecording) else Path(recording)
-    if isinstance(recording, LongRecording):
-        recording = _in_memory(recording)
-    elif not isinstance(recording, Recording):
+    source = recording.path if isinstance(recording, Recording) else Path(recording)
+    if isinstance(recording, Recording):
+        with named_errors(source):
+            recording = recording.in_memory()
+    else:
         recording = read_recording(
             source, lead_list(leads), every_lead=True, include_non_ecg=True, how=read_options(how)
         )
@@ -156,18 +160,11 @@ def convert(
     return replace(conversion, removed=clean.removed)
 
 
-def _in_memory(long: LongRecording) -> Recording:
-    """Read a long recording into memory; raises RecordError."""
-    with named_errors(long.path):
-        metadata = {field.name: getattr(long, field.name) for field in fields(Recording) if field.name != "signals_mv"}
-        return Recording(signals_mv=long.signals_mv, **metadata)
-
-
 def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: Path) -> None:
     """Raise OptionError for options without ``--anonymize``, and for a key inside the output folder."""
-    for option, used in (("--keep", bool(keep)), ("--key", key is not None)):
+    for option, used in (("keep", bool(keep)), ("key", key is not None)):
         if used and not anonymize:
-            raise OptionError(option, "given without --anonymize", "both, or neither")
+            raise OptionError(option, f"given without {param('anonymize')}", "both, or neither", code="missing")
     if key is not None:
         check_key(key, out)
 
@@ -191,8 +188,15 @@ def _write_record(
     report_exclusions(excluded[1:], progress)  # channels have warnings of their own
     for channel in recording.skipped:
         progress.warn(f"left out: {channel}")
+    coarse = tuple(
+        f"lead {lead.name} is written in steps of {lead.step_uv:g} µV: its values lie far apart, outliers among them"
+        for lead in written
+        if lead.step_uv > _COARSE_UV
+    )
+    for note in coarse:
+        progress.warn(note)
     if annotation is None:
-        progress.warn("no annotation beside it: name one with --annotator")
+        progress.warn(spelled(f"no annotation beside it: name one with {param('annotator')}"))
     return Conversion(
         name,
         source,
@@ -202,7 +206,7 @@ def _write_record(
         None if annotation is None else len(annotation.sample),
         recording.skipped,
         tuple(targets),
-        notes=recording.notes,
+        notes=(*recording.notes, *coarse),
         excluded=excluded_as_json(excluded),
     )
 

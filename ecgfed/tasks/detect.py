@@ -15,16 +15,16 @@ from ecgfed.base.files import check_free, sha256, write_together
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
 from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.opening import open_every_lead, open_recording
-from ecgfed.domain.record.reader import ecg_alone, record_path
-from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.reader import ecg_alone, open_every_lead, open_recording, record_path
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.domain.signal.findings import no_ecg
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
-from ecgfed.tasks.records import no_ecg, record_paths, with_beat_leads, with_lead
+from ecgfed.tasks.records import record_paths, with_beat_leads, with_lead
 
 #: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")
@@ -85,7 +85,8 @@ class Detections:
         detector: name of the detector.
         mains_hz: mains frequency, 50 or 60 Hz; None if not specified.
         excluded: JSON-ready: numbers of beats and channels read, used, and excluded by reason.
-        failed: ``file`` and ``problem`` of each recording that cannot be used, if there are several.
+        failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each recording that cannot be
+            used, if there are several.
     """
 
     records: tuple[RecordPeaks, ...]
@@ -124,7 +125,7 @@ class Detections:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def detect(
-    records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str],
+    records: Recording | Path | str | Sequence[Recording | Path | str],
     out: Path | str | None = None,
     *,
     leads: str | Sequence[str] | None = None,
@@ -166,7 +167,7 @@ def detect(
     """
     qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
-        raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
+        raise OptionError("suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     selection = None if leads is None else lead_list(leads)
     requested = _sources(records)
     targets = None if out is None else [Path(out) / f"{_name(source)}.{suffix}" for source in requested]
@@ -190,7 +191,8 @@ def detect(
         except EcgfedError as problem:
             if len(requested) == 1:
                 raise
-            failed.append({"file": str(source) if isinstance(source, Path) else source.name, "problem": problem.line})
+            name = str(source) if isinstance(source, Path) else source.name
+            failed.append({"file": name, **problem.as_json()})
         else:
             results.append(peaks if targets is None else replace(peaks, file=targets[number]))
             counted.append(exclusions)
@@ -210,7 +212,7 @@ def detect(
 
 
 def _peaks_of(
-    recording: AnyRecording,
+    recording: Recording,
     detector: Detector,
     mains_hz: float | None,
     on_samples: OnSamples | None,
@@ -236,24 +238,24 @@ def _peaks_of(
     return peaks, (beats, channels_excluded([recording]))
 
 
-def _sources(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:
-    sources = [records] if isinstance(records, AnyRecording | Path | str) else list(records)
+def _sources(records: Recording | Path | str | Sequence[Recording | Path | str]) -> list[Recording | Path]:
+    sources = [records] if isinstance(records, Recording | Path | str) else list(records)
     if not sources:
         raise OptionError("RECORDS", "none given", "one or more recordings")
-    requested: list[AnyRecording | Path] = []
+    requested: list[Recording | Path] = []
     for source in sources:
-        requested += [source] if isinstance(source, AnyRecording) else record_paths([Path(source)])
-    unique = {id(source) if isinstance(source, AnyRecording) else source: source for source in requested}
+        requested += [source] if isinstance(source, Recording) else record_paths([Path(source)])
+    unique = {id(source) if isinstance(source, Recording) else source: source for source in requested}
     return list(unique.values())
 
 
-def _name(source: AnyRecording | Path) -> str:
-    return source.name if isinstance(source, AnyRecording) else record_path(source).name
+def _name(source: Recording | Path) -> str:
+    return source.name if isinstance(source, Recording) else record_path(source).name
 
 
-def _opened(source: AnyRecording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> AnyRecording:
+def _opened(source: Recording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> Recording:
     """Return a recording with all leads and the lead in use chosen."""
-    if isinstance(source, AnyRecording):
+    if isinstance(source, Recording):
         if leads is None:
             return ecg_alone(source)
         return ecg_alone(with_beat_leads(with_lead(source, leads), leads))

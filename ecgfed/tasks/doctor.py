@@ -18,7 +18,7 @@ from ecgfed.base.extras import EXTRA_OF, is_installed
 from ecgfed.base.platform import cores
 
 #: Packages of the base installation.
-BASE = ("numpy", "scipy", "onnxruntime", "typer", "rich")
+BASE = ("numpy", "scipy", "onnxruntime", "typer", "rich", "rfc8785", "defusedxml")
 #: Mean training loss of each round of the self-test: FedAvg, two synthetic patients, seed 0, width 0.25.
 LOSSES = (1.76409, 0.62608)
 #: Largest relative deviation due to rounding on other machines; a wrong kernel deviates more.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of, shortened
 from ecgfed.core.evaluation.ec57 import (
     CLASSES,
@@ -190,8 +190,8 @@ def score_ec57(
         (100.0, 100.0)
     """
     if mapping not in MAPPINGS:
-        raise OptionError("--mapping", f"{mapping!r}", f"one of {', '.join(MAPPINGS)}")
-    start_s = seconds_of(start, "--start", "a time such as 5:00, or seconds")
+        raise OptionError("mapping", f"{mapping!r}", f"one of {', '.join(MAPPINGS)}", code="unknown-choice")
+    start_s = seconds_of(start, "start", "a time such as 5:00, or seconds")
     paths = [Path(path) for path in ([records] if isinstance(records, Path | str) else records)]
     if not paths:
         raise OptionError("RECORDS", "none given", "one or more records")
@@ -206,7 +206,12 @@ def score_ec57(
         compared.append(_compare(path, file, reference, start_s, mapping, progress, read))
     if not compared:
         where = folder or paths[0]
-        raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", "check --test, --test-folder")
+        raise RecordError(
+            where,
+            f"no record has annotations .{test}",
+            "RECORD.SUFFIX",
+            f"check {param('test')}, {param('test_folder')}",
+        )
     if without:
         progress.warn(f"not scored, without .{test}: {', '.join(without)}")
     scored = Exclusions("record", len(compared) + len(without), {"not_annotated": len(without)})
@@ -236,21 +241,21 @@ def _compare(
     if format_of(path) != "wfdb":
         raise RecordError(path, "is not a WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
-    samples = int(header.sig_len) or None
+    samples = header.sig_len or None
     if samples is not None and start_s * header.fs >= samples:
         raise RecordError(
             path,
             f"lasts {samples / header.fs:.0f} s",
             f"more than the {start_s:g} s of the learning period",
-            "pass --start",
+            f"pass {param('start')}",
         )
     fs_hz = float(header.fs)
-    reference_annotation = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by="--reference")
+    reference_annotation = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by=param("reference"))
     if excludes_nothing(reference_annotation):
         progress.warn(
             f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra"
         )
-    named_by = "--test, their folder with --test-folder"
+    named_by = f"{param('test')}, their folder with {param('test_folder')}"
     test_annotation = read_annotation(
         file.with_suffix(""), file.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import MissingExtraError, OptionError, RunError
+from ecgfed.base.errors import MissingExtraError, OptionError, RunError, param
 from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of, safe_row
@@ -35,7 +35,7 @@ def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
         return run.cohort(cohort.path)
     if cohort is None and not run.cohort_path.is_dir():
         problem = f"its cohort {run.cohort_path} does not exist"
-        raise RunError(run.path, problem, action="pass its new path with --cohort")
+        raise RunError(run.path, problem, action=f"pass its new path with {param('cohort')}")
     return run.cohort(None if cohort is None else Path(cohort))
 
 
@@ -83,11 +83,11 @@ def evaluate(
         True
     """
     if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
-        raise OptionError("--split", f"{split!r}", "test or valid")
+        raise OptionError("split", f"{split!r}", "test or valid", code="unknown-choice")
     if protocol not in PROTOCOLS:
-        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}", code="unknown-choice")
     if leave_out not in LEAVE_OUT:
-        raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice")
     if personal is not None:
         personal_by_name(personal)
     runs = all_runs(run, method, progress)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.tasks.records import NOT_ECG
 
 
-def channels_excluded(recordings: Iterable[AnyRecording]) -> Exclusions:
+def channels_excluded(recordings: Iterable[Recording]) -> Exclusions:
     """Count channels that are not ECG, and those that could not be read together with the chosen lead."""
     read = [
         (len(recording.leads), [entry.rpartition(": ")[2] for entry in recording.skipped]) for recording in recordings

@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.evaluation.scenarios import PROTOCOLS
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import Run
@@ -72,20 +72,26 @@ def export(
         Bundle('a-bundle': fedavg, 3 patients, 12 classes)
     """
     if protocol not in PROTOCOLS:
-        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}", code="unknown-choice")
     if personal is not None:
         personal_by_name(personal)
         if global_only:
-            raise OptionError("--personal", f"{personal} beside --global-only", "one of them")
+            raise OptionError("personal", f"{personal} beside {param('global_only')}", "one of them", code="conflict")
     if not 0 < accuracy <= 1:
-        raise OptionError("--accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
+        raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
     if batch is not None and not 1 <= batch <= BATCH:
-        raise OptionError("--batch", f"{batch}", f"1 to {BATCH}", "leave it out for graphs that take any number")
+        raise OptionError("batch", f"{batch}", f"1 to {BATCH}", "leave it out for graphs that take any number")
     if int8_loss is not None:
         if not int8:
-            raise OptionError("--int8-loss", f"{int8_loss:g} without --int8", "both", "add --int8, or leave it out")
+            raise OptionError(
+                "int8_loss",
+                f"{int8_loss:g} without {param('int8')}",
+                "both",
+                f"add {param('int8')}, or leave it out",
+                code="missing",
+            )
         if not 0 <= int8_loss <= 1:
-            raise OptionError("--int8-loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
+            raise OptionError("int8_loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     python = tflite_python() if tflite else None
     signer = None if sign is None else Signer(sign)

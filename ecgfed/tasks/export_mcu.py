@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.errors import BundleError, OptionError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.methods.models import Ensemble, Model
@@ -119,11 +119,17 @@ def _check_options(personal: str | None, patient: str | None, accuracy: float, i
     if personal is not None:
         personal_by_name(personal)
         if patient is None:
-            raise OptionError("--personal", f"{personal} for the global model", "--patient ID", "leave it out")
+            raise OptionError(
+                "personal",
+                f"{personal} for the global model",
+                f"{param('patient=ID')}",
+                "leave it out",
+                code="conflict",
+            )
     if not 0 < accuracy <= 1:
-        raise OptionError("--accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
+        raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
     if int8_loss is not None and not 0 <= int8_loss <= 1:
-        raise OptionError("--int8-loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
+        raise OptionError("int8_loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
 
 
 def _bundle(
@@ -153,10 +159,11 @@ def _bundle(
     if variant["chain"] is None:
         owner = "the global model" if patient is None else f"patient {patient!r}"
         raise BundleError(
-            "--target mcu",
+            f"{param('target')} mcu",
             f"the int8 form of {owner} was refused: it {variant['reason']:.200}",
             "a variant as accurate as the float model",
-            "train longer, allow more by --int8-loss" + ("" if patient is None else ", or leave --patient out"),
+            f"train longer, allow more by {param('int8_loss')}"
+            + ("" if patient is None else f", or leave {param('patient')} out"),
         )
     return bundle
 
@@ -176,17 +183,17 @@ def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: st
 def _params(model: Model) -> dict[str, NDArray[np.float32]]:
     if isinstance(model, Ensemble):
         raise BundleError(
-            "--target mcu",
+            f"{param('target')} mcu",
             f"a global model that is an ensemble of {len(model.members)} nets",
             "one net",
-            "pass --patient ID for a patient's own, or train a method that has a global model",
+            f"pass {param('patient=ID')} for a patient's own, or train a method that has a global model",
         )
     if odd := [part.role for part in model.stages if part.role not in RUN_IN_C]:
         raise BundleError(
-            "--target mcu",
+            f"{param('target')} mcu",
             f"a model of other parts than a net's ({', '.join(odd)})",
             "one extractor and one head",
-            "choose another --personal, or leave --patient out for the global model",
+            f"choose another {param('personal')}, or leave {param('patient')} out for the global model",
         )
     return {name: value.detach().numpy() for part in model.stages for name, value in part.params.items()}
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.labels import LabelMap
@@ -22,7 +22,7 @@ from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.domain.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.domain.record.leads import are_ecg
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.predictions import Predictions
@@ -38,7 +38,7 @@ _BLOCK_SAMPLES = 1 << 20
 _COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
 
 
-def recording_id(recording: AnyRecording) -> str:
+def recording_id(recording: Recording) -> str:
     """Return an id of the recording, 16 hexadecimal digits, which is stored with its labels.
 
     It is the beginning of the SHA-256 over the digests of its files, or over the leads, the sampling frequency and the
@@ -98,7 +98,7 @@ class GroupedBeats:
 
 
 def grouped_beats(
-    recording: AnyRecording,
+    recording: Recording,
     options: BeatOptions,
     bundle: Bundle | str | None = None,
     *,
@@ -144,18 +144,24 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     """Return the number of beats in the first minutes, of all for None; ``without`` is the number without signal."""
     recording = beats.recording
     if minutes is not None and not 0 < minutes < float("inf"):
-        raise OptionError("--minutes", f"{minutes:g}", "more than 0")
+        raise OptionError("minutes", f"{minutes:g}", "more than 0")
     count = len(beats.r_samples)
     if minutes is not None:
         count = int(np.searchsorted(beats.r_samples, minutes * 60 * recording.fs_hz))
     if not count:
         where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
         shows = f" whose signal {recording.lead} shows ({count_of(without, 'beat')} without)" if without else ""
-        raise RecordError(recording.path, f"no beat{shows} was found {where}", "some to label", "try another --lead")
+        raise RecordError(
+            recording.path,
+            f"no beat{shows} was found {where}",
+            "some to label",
+            f"try another {param('leads')}",
+            code="no-beats",
+        )
     return count
 
 
-def displayed_leads(recording: AnyRecording) -> list[str]:
+def displayed_leads(recording: Recording) -> list[str]:
     """Return the leads used for grouping and display, beginning with the lead in use."""
     ecg_leads = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
     return [recording.lead, *ecg_leads][:MOST_LEADS]

@@ -11,27 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import MissingExtraError, OptionError, RecordError
+from ecgfed.base.errors import MissingExtraError, OptionError, RecordError, param
 from ecgfed.base.files import write_bytes
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Counted
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.opening import open_every_lead, open_recording
-from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
-from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_lead, open_recording, read_annotation
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, record_findings
+from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, no_ecg, record_findings
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
+from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import LeadQuality, Stretch
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
-from ecgfed.tasks.records import no_ecg, seconds_of, with_beat_leads, with_lead
+from ecgfed.tasks.records import seconds_of, with_beat_leads, with_lead
 
 #: Default leads, those of the default cohort; the first lead if neither is present.
 DEFAULT_LEADS = ("MLII", "II")
@@ -53,7 +52,7 @@ class Inspection:
         excluded: JSON-ready: numbers of channels and annotations read, used, and excluded by reason.
     """
 
-    recording: AnyRecording
+    recording: Recording
     quality: Mapping[str, LeadQuality]
     detector: str
     heart_rate_per_min: float | None
@@ -114,7 +113,7 @@ class Inspection:
             MissingExtraError: matplotlib is not installed.
         """
         if form not in FORMATS:
-            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}")
+            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}", code="unknown-choice")
         recording = self.recording
         chosen = self.quality[recording.lead]
         start_s = worst_start(_Bad(chosen), recording.fs_hz) if at is None else _moment(at, recording)
@@ -136,7 +135,7 @@ class Inspection:
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def inspect_recording(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     *,
     leads: str | Sequence[str] | None = None,
     annotator: str = "atr",
@@ -208,20 +207,22 @@ def _form(target: Path, *, overwrite: bool) -> str:
     """Return the picture's format from its name; raises OptionError for others and for an existing file."""
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        raise OptionError("--out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
+        raise OptionError("out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
     if target.exists() and not overwrite:
-        raise OptionError("--out", f"{target} exists", "a new file", "choose another, or pass --overwrite")
+        raise OptionError(
+            "out", f"{target} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
+        )
     if not target.parent.is_dir():
-        raise OptionError("--out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
+        raise OptionError("out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
     return form
 
 
 def _read(
-    recording: AnyRecording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
-) -> tuple[AnyRecording, tuple[str, ...]]:
+    recording: Recording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
+) -> tuple[Recording, tuple[str, ...]]:
     """Return the recording with all leads, and the requested lead names."""
     selection = DEFAULT_LEADS if leads is None else lead_list(leads)
-    if isinstance(recording, AnyRecording):
+    if isinstance(recording, Recording):
         if leads is None:
             return ecg_alone(recording), (recording.lead,)
         return with_beat_leads(with_lead(recording, selection), leads), selection
@@ -230,32 +231,24 @@ def _read(
     return with_beat_leads(open_recording(recording, selection, every_lead=True, how=how), leads), selection
 
 
-def _moment(at: float | str, recording: AnyRecording) -> float:
+def _moment(at: float | str, recording: Recording) -> float:
     """Return a time in the recording in seconds; raises OptionError if invalid or beyond the end."""
-    moment = seconds_of(at, "--at", "a time in the record, such as 5:00")
+    moment = seconds_of(at, "at", "a time in the record, such as 5:00")
     if moment >= recording.duration_s:
-        raise OptionError("--at", f"{at}", f"less than {clock(recording.duration_s)}, the record's length")
+        raise OptionError("at", f"{at}", f"less than {clock(recording.duration_s)}, the record's length")
     return moment
 
 
 def _peaks(
-    recording: AnyRecording,
+    recording: Recording,
     quality: Future[LeadQuality],
     detector: Detector,
     mains_hz: float | None,
     on_samples: OnSamples | None,
 ) -> NDArray[np.int64]:
     """Return the R peaks of the lead in use; empty if the detector finds none."""
-    known = None if isinstance(recording, LongRecording) else quality.result()
     with contextlib.suppress(RecordError):  # no beats: reported as a finding
-        peaks = find_peaks(
-            ecg_alone(recording),
-            known,
-            detector=detector,
-            mains_hz=mains_hz,
-            on_samples=on_samples,
-            pending_quality=quality,
-        )
+        peaks = find_peaks(ecg_alone(recording), quality, detector=detector, mains_hz=mains_hz, on_samples=on_samples)
         return peaks[~end_noise(recording, peaks, detector)]
     return np.empty(0, np.int64)
 
@@ -264,7 +257,7 @@ def _peaks(
 class _Lead:
     """One lead as recorded; slicing reads a segment."""
 
-    recording: AnyRecording
+    recording: Recording
     row: int
 
     def __len__(self) -> int:
@@ -272,8 +265,7 @@ class _Lead:
 
     def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
         start, stop, _ = stretch.indices(len(self))
-        signal: NDArray[np.float64] = self.recording.read(start, max(start, stop), [self.row])[0]
-        return signal
+        return self.recording.lead_mv(self.recording.leads[self.row], start, max(start, stop))
 
 
 class _Bad:
@@ -291,7 +283,7 @@ class _Bad:
 
 
 def _judge(
-    recording: AnyRecording,
+    recording: Recording,
     selection: tuple[str, ...],
     quality: Mapping[str, LeadQuality],
     annotator: str,
@@ -311,7 +303,7 @@ def _judge(
     return heart_rate(peaks, recording.fs_hz, bad[recording.lead]), findings, annotation
 
 
-def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
+def _annotation(recording: Recording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
     """Read the annotation; an unreadable one is a finding, since the recording is readable."""
     try:
         annotation = read_annotation(recording, annotator)

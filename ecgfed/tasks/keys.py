@@ -53,7 +53,7 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
     try:
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        raise OptionError("NAME", f"{path} exists", "a new name", "keys are never overwritten") from None
+        raise OptionError("NAME", f"{path} exists", "a new name", "keys are never overwritten", code="exists") from None
     except OSError as problem:
         raise StorageError(path, f"could not be written ({problem.strerror})", action="choose another place") from None
     try:

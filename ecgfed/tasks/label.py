@@ -16,15 +16,15 @@ from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.labels.choose import next_group
-from ecgfed.domain.labels.page import LabelPage, label_page, labels_name, page_data
+from ecgfed.domain.labels.page import LabelPage, labels_name, page_data
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions
+from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
-from ecgfed.tasks.label_parts import label_page_of
+from ecgfed.tasks.label_parts import label_page, label_page_of
 from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic
@@ -111,7 +111,9 @@ class Labelling:
             if sample not in number:
                 raise OptionError("labels", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
             if label not in SYMBOLS:
-                raise OptionError("labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
+                raise OptionError(
+                    "labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}", code="unknown-choice"
+                )
         return {number[sample]: label for sample, label in labels.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
@@ -130,7 +132,7 @@ class Labelling:
             self.labels_file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             problem = f"{self.labels_file.parent} cannot be a folder ({error.strerror})"
-            raise OptionError("--out", problem, "a folder for the labels") from error
+            raise OptionError("out", problem, "a folder for the labels") from error
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
         # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
@@ -162,7 +164,7 @@ class Labelling:
 @renamed_parameters("0.3", "0.5", watch="progress")
 @flat_options(RecordingOptions)
 def label(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str | None = None,
     *,
     bundle: Bundle | Path | str | None = None,
@@ -203,7 +205,7 @@ def label(
         Labelling('demo01': 71 beats in 71 groups)
     """
     if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
-        raise OptionError("--count", f"{count}", f"1 to {MAX_LABELS} labels")
+        raise OptionError("count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
     asked = RecordingOptions.merged(how, options, "label")
     beat_options = asked.beat_options(opened.leads)

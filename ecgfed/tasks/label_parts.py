@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from ecgfed.base.text import count_of
 from ecgfed.domain.labels.choose import Rule, shipped_rule
-from ecgfed.domain.labels.page import LabelPage
+from ecgfed.domain.labels.page import LabelPage, page_data
 from ecgfed.domain.labels.pictures import group_pictures
 from ecgfed.domain.signal.chunked_quality import quality_of
+from ecgfed.reports import label_page as html
+from ecgfed.reports.signals import DrawnLeads
 from ecgfed.tasks.grouped import GroupedBeats, displayed_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
-from ecgfed.tasks.report_signal import DrawnLeads
 
 
 def label_page_of(
@@ -57,3 +59,21 @@ def label_page_of(
         notices=notices,
         intended_use=str(grouped.bundle.manifest["intended_use"]),
     )
+
+
+def label_page(page: LabelPage, *, file: str = "") -> str:
+    """Return a labelling page as HTML.
+
+    Args:
+        page: what it shows.
+        file: where a server writes the labels (``label_server.py``), as the page names it; none for a page that is
+            opened as a file and offers its labels as a download.
+    """
+    minutes, seconds = divmod(round(page.duration_s), 60)
+    first = "" if page.minutes is None else f"the first {page.minutes:g} of "
+    summary = (
+        f"{count_of(len(page.groups.leaf), 'beat')} in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
+        f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
+    )
+    data = page_data(page) | {"served": bool(file), "file": file}
+    return html.label_page(data, summary=summary, intended_use=page.intended_use, notices=page.notices)

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError, param
 from ecgfed.base.files import read_json, write_together
 from ecgfed.base.safe_io import check_links, parse_json
 from ecgfed.domain.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
@@ -96,14 +96,14 @@ class _LabelStore:
         self._samples = {point["sample"] for point in data["points"].values()}
         self._symbols = {entry["symbol"] for entry in data["labels"]}
         if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
-            raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
+            raise OptionError("out", f"{file} cannot be a file", "a folder to write labels into")
         check_links(file.parent, [file.name, self.actions_path.name], OptionError)
         if file.exists() or self.actions_path.exists():
             self._resume(overwrite)
 
     def _resume(self, overwrite: bool) -> None:
         """Load the actions of an earlier session; refuse to overwrite labels that do not match them."""
-        action = "choose another --out, or pass --overwrite"
+        action = f"choose another {param('out')}, or pass {param('overwrite=True')}"
         stored = None
         if self.actions_path.is_file():
             try:
@@ -114,14 +114,20 @@ class _LabelStore:
         if self._is_valid(stored):
             if not overwrite and self.file.exists() and not self._file_matches(stored["given"]):
                 expected = f"the labels of its {self.actions_path.name}, which the next answer would write there"
-                raise OptionError("--out", f"{self.file} has been changed since it was written", expected, action)
+                raise OptionError(
+                    "out", f"{self.file} has been changed since it was written", expected, action, code="exists"
+                )
             self.state, self.labels = stored, len(stored["given"])
         elif not overwrite and stored is not None:
             expected = "answers about this recording and its present groups"
-            raise OptionError("--out", f"{self.actions_path} holds answers of another page", expected, action)
+            raise OptionError(
+                "out", f"{self.actions_path} holds answers of another page", expected, action, code="exists"
+            )
         elif not overwrite:
             problem = f"{self.file} is there, without its {self.actions_path.name}"
-            raise OptionError("--out", problem, "a new file, or labels made with --serve", action)
+            raise OptionError(
+                "out", problem, f"a new file, or labels made with {param('serve')}", action, code="exists"
+            )
 
     def _is_valid(self, state: object) -> TypeGuard[dict[str, Any]]:
         return (
@@ -335,7 +341,7 @@ def serve(
     try:
         server = _Server(page_html, store)
     except OSError as problem:
-        raise OptionError("--serve", f"no port of 127.0.0.1 can be had ({problem.strerror})") from problem
+        raise OptionError("serve", f"no port of 127.0.0.1 can be had ({problem.strerror})") from problem
     try:
         opened(server.address)
         while not server.ended.wait(min(1.0, idle_s / 4)):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.tasks.report_signal import DrawnLeads
+from ecgfed.reports.signals import DrawnLeads
 
 #: Length of a strip in seconds.
 STRIP_S = 6.0

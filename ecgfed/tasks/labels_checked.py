@@ -13,11 +13,11 @@ from ecgfed.base.files import read_json
 from ecgfed.base.safe_io import check_columns
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.tables import read_text
 from ecgfed.domain.signal.confirm import INSIDE_S
 from ecgfed.domain.signal.heartbeats import end_noise, without_heartbeat
-from ecgfed.domain.signal.long_peaks import find_peaks
+from ecgfed.domain.signal.peaks import find_peaks
 from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.reports.markup import clock
@@ -98,7 +98,7 @@ def _model_warnings(path: Path) -> Warned:
     return tuple(warnings)
 
 
-def detected_peaks(recording: AnyRecording, quality: LeadQuality) -> NDArray[np.int64]:
+def detected_peaks(recording: Recording, quality: LeadQuality) -> NDArray[np.int64]:
     """Return the R peaks found by the default detector, (peaks,) int64, possibly empty."""
     try:
         peaks = find_peaks(ecg_alone(recording), quality)
@@ -108,7 +108,7 @@ def detected_peaks(recording: AnyRecording, quality: LeadQuality) -> NDArray[np.
 
 
 def mismatched_recording(
-    path: Path, sample: NDArray[np.int64], peaks: NDArray[np.int64], recording: AnyRecording, quality: LeadQuality
+    path: Path, sample: NDArray[np.int64], peaks: NDArray[np.int64], recording: Recording, quality: LeadQuality
 ) -> Iterator[tuple[str, str]]:
     """Warn if the labels do not match the QRS complexes found by the default detector.
 
@@ -137,7 +137,7 @@ def confirmed_labels(
     path: Path,
     sample: NDArray[np.int64],
     peaks: NDArray[np.int64],
-    recording: AnyRecording,
+    recording: Recording,
     *,
     pause_s: float,
     unmarked: Sequence[tuple[int, int]] = (),

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.extract import MATCH_S, match_peaks
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
 from ecgfed.domain.record.annotations import SYMBOL_COLUMNS
 from ecgfed.domain.record.reader import FORMATS
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
 from ecgfed.tasks.labels_checked import SPREAD, model_labels
 from ecgfed.tasks.report_labels import read_labels
@@ -23,7 +23,7 @@ from ecgfed.tasks.report_labels import read_labels
 MAX_UNMATCHED = 0.1
 #: Extensions of spreadsheet files.
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
-_OTHER = "check the recording, --lead and --detector"
+_OTHER = f"check the recording, {param('leads')} and {param('detector')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class MatchedLabels:
         return dict(Counter(self.label.values()).most_common())
 
 
-def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
+def read_label_file(path: Path, recording: Recording) -> FileLabels:
     """Read the labels of a recording: a table saved by ``label``, a WFDB annotation, or a table of annotations.
 
     Args:
@@ -95,7 +95,7 @@ def read_label_file(path: Path, recording: AnyRecording) -> FileLabels:
     return FileLabels(sample, annotation.symbol[keep][first])
 
 
-def _from_label_table(path: Path, recording: AnyRecording) -> FileLabels:
+def _from_label_table(path: Path, recording: Recording) -> FileLabels:
     labels = read_user_labels(path, recording.fs_hz)
     this_id = recording_id(recording)
     if id_of_labels := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
@@ -147,7 +147,9 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         where += f" whose signal {recording.lead} shows" if without_signal else ""
-        raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
+        raise RecordError(
+            path, f"says of no beat what it is{where}", "labels of some beats", "label some more", code="no-beats"
+        )
     return MatchedLabels(
         dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.tasks.pdf import print_pdf
 
@@ -14,15 +14,17 @@ def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool =
     """Return the files to write; raises OptionError for unusable ones before the work begins."""
     if out is None:
         if pdf:
-            raise OptionError("--pdf", "without --out", "a page to print", "name one with --out")
+            raise OptionError(
+                "pdf", f"without {param('out')}", "a page to print", f"name one with {param('out')}", code="missing"
+            )
         return []
     page = Path(out)
     if page.suffix.casefold() not in _SUFFIXES:
-        raise OptionError("--out", f"{page}", "a name that ends in .html")
+        raise OptionError("out", f"{page}", "a name that ends in .html")
     targets = [page, page.with_suffix(".pdf")] if pdf else [page]
     folders = [target.name for target in targets if target.is_dir()]
     if folders:
-        raise OptionError("--out", f"{', '.join(folders)} is a folder", "a file to write")
+        raise OptionError("out", f"{', '.join(folders)} is a folder", "a file to write")
     check_free(targets, overwrite=overwrite)
     return targets
 

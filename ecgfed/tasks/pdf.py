@@ -20,7 +20,7 @@ def find_browser() -> Path:
     if browser is None:
         names = ", ".join(BROWSERS[:3])
         action = "or print the page from any browser"
-        raise OptionError("--pdf", "finds no browser that prints", f"{names} on PATH", action)
+        raise OptionError("pdf", "finds no browser that prints", f"{names} on PATH", action)
     return Path(browser)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import sha256
 from ecgfed.base.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
 from ecgfed.base.text import count_of
@@ -156,13 +156,17 @@ def personalize(
     if personal is not None:
         personal_by_name(personal)
         if class_mix is not None:
-            raise OptionError("--personal and --class-mix", "both given", "one of them")
+            raise OptionError(
+                f"{param('personal')} and {param('class_mix')}", "both given", "one of them", code="conflict"
+            )
     check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
     opened = single_run(run, method, progress)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
-        raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
+        raise OptionError(
+            "record", "a run on images", "a run on ECG beats", "name one with the patient's leads", code="conflict"
+        )
     state, personal_name_used = (
         opened.state(),
         FROM_METHOD if class_mix is not None else personal_name(opened, personal),
@@ -213,17 +217,19 @@ def personalize(
 def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, patient: str | None) -> str:
     """Check the combination of options; return the patient's name."""
     if minutes is not None and mix:
-        raise OptionError("--minutes and --class-mix", "both given", "one of them")
+        raise OptionError(f"{param('minutes')} and {param('class_mix')}", "both given", "one of them", code="conflict")
     if minutes is not None and not 0 < minutes < float("inf"):
-        raise OptionError("--minutes", f"{minutes:g}", "more than 0")
+        raise OptionError("minutes", f"{minutes:g}", "more than 0")
     if epochs < 1:
-        raise OptionError("--epochs", f"{epochs}", "1 or more")
+        raise OptionError("epochs", f"{epochs}", "1 or more")
     if record is None and not mix:
-        raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
+        raise OptionError(
+            "record", "is missing", "the new patient's recording", f"or pass {param('class_mix=FILE')}", code="missing"
+        )
     name = patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
         problem = f"{name!r:.100} {fault}"
-        raise OptionError("--patient", problem, "a name that can be a file's", "name the personal model with it")
+        raise OptionError("patient", problem, "a name that can be a file's", "name the personal model with it")
     return name
 
 
@@ -278,10 +284,11 @@ def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipelin
     chain = model_from_class_distribution(run, state, mix)
     if chain is None:
         raise OptionError(
-            "--class-mix",
+            "class_mix",
             f"a run of {run.method.name}",
             "a method that makes models from class mixes",
-            "train with --method fed-rod-hyper, or pass --minutes",
+            f"train with {param('method')} fed-rod-hyper, or pass {param('minutes')}",
+            code="conflict",
         )
     return chain
 
@@ -324,7 +331,7 @@ def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str,
     """
     example = {classes[0]: 0.9, classes[-1]: 0.1}
     expected = f"JSON such as {json.dumps(example)}, or CSV lines CLASS,NUMBER"
-    option = "--class-mix" if isinstance(source, Mapping) else f"--class-mix {source}"
+    option = param("class_mix") if isinstance(source, Mapping) else f"{param('class_mix')} {source}"
     try:
         if isinstance(source, Mapping):
             pairs = [(str(name), float(value)) for name, value in source.items()]
@@ -335,7 +342,7 @@ def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str,
     mix = np.zeros(len(classes))
     for name, value in pairs:
         if name not in classes:
-            raise OptionError(option, f"class {name!r}", f"one of {', '.join(classes)}")
+            raise OptionError(option, f"class {name!r}", f"one of {', '.join(classes)}", code="unknown-choice")
         if not 0 <= value < float("inf"):
             raise OptionError(option, f"{value:g} for class {name}", "0 or more")
         mix[classes.index(name)] += value

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.safe_io import name_problem
 from ecgfed.base.text import count_of
@@ -25,7 +25,7 @@ from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
 from ecgfed.domain.record.leads import NameMatch, best_match, lead_list
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.bundles.export import PatientModel
 from ecgfed.exports.bundles.extend import check_extension, extended_bundle
@@ -51,7 +51,7 @@ DEFAULT_PERSONAL = "partway"
 
 @renamed_parameters("0.3", "0.5", watch="progress")
 def personalize_labels(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path | str,
     *,
     labels: Path | str,
@@ -170,7 +170,7 @@ def personalize_labels(
 class PersonalizeRequest:
     """Inputs and outputs, checked before any work is done."""
 
-    recording: AnyRecording
+    recording: Recording
     out: Path
     labels: Path
     bundle: Bundle
@@ -181,7 +181,7 @@ class PersonalizeRequest:
 
 
 def _opened_request(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     out: Path,
     labels: Path,
     bundle: Bundle,
@@ -196,10 +196,10 @@ def _opened_request(
     name = opened.name if patient is None else patient
     if fault := name_problem(name):
         problem = f"{name!r:.100} {fault}"
-        raise OptionError("--patient", problem, "a name that can be a file's", "name the personal model with it")
+        raise OptionError("patient", problem, "a name that can be a file's", "name the personal model with it")
     check_extension(bundle, out, name, overwrite=overwrite)
     targets = propagated_label_files(_beats_folder(out, beats), opened)
-    check_free(targets, [*opened.files, labels], overwrite=overwrite, option="--beats")
+    check_free(targets, [*opened.files, labels], overwrite=overwrite, option="beats")
     return PersonalizeRequest(opened, out, labels, bundle, start, name, targets, overwrite)
 
 
@@ -207,9 +207,15 @@ def _check(personal: str, seed: int) -> Personal:
     """Check the arguments that need no file; return the personalization method."""
     method = personal_by_name(personal)
     if method is None:
-        raise OptionError(f"--personal {FROM_METHOD}", "needs a run", "a method that needs labels only", "leave it out")
+        raise OptionError(
+            f"{param('personal')} {FROM_METHOD}",
+            "needs a run",
+            "a method that needs labels only",
+            "leave it out",
+            code="conflict",
+        )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
-        raise OptionError("--seed", f"{seed!r:.40}", "a whole number, 0 or more")
+        raise OptionError("seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return method
 
 
@@ -217,9 +223,9 @@ def _beats_folder(out: Path, beats: Path | str | None) -> Path:
     """Return the folder for the propagated labels; it may not be inside the bundle, whose files the manifest lists."""
     folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
     if out.resolve() in (folder.resolve(), *folder.resolve().parents):
-        raise OptionError("--beats", f"{folder} is inside the bundle {out}", "another folder")
+        raise OptionError("beats", f"{folder} is inside the bundle {out}", "another folder")
     if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
-        raise OptionError("--beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
+        raise OptionError("beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
     return folder
 
 
@@ -235,7 +241,9 @@ def _learner(
     bundle = grouped.bundle
     if not (set(user_labels.label.values()) & set(bundle.labels.symbols)):
         symbols = ", ".join(user_labels.counts)
-        raise RecordError("--labels", f"are {symbols} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}")
+        raise RecordError(
+            param("labels"), f"are {symbols} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}"
+        )
     beats = training_beats(grouped, user_labels.label)
     counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])

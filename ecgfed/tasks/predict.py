@@ -17,14 +17,12 @@ from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, RecordingOptions, cut_beats, require_marks
-from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, spans
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.domain.signal.quality import Reason
 from ecgfed.exports.device.bundle import Bundle, open_bundle
-from ecgfed.exports.device.model_warnings import ModelWarning
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.exports.device.shipped import name_of, shipped_model
 from ecgfed.reports.picture import Picture
@@ -32,7 +30,7 @@ from ecgfed.reports.strip import Stretches
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
-from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic, report_severe, same_lead
+from ecgfed.tasks.prediction_warnings import ModelWarning, model_warnings, refuse_synthetic, report_severe, same_lead
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
 
@@ -56,13 +54,13 @@ class RecordingPredictions(Predictions):
         poor: (beats,) reasons of poor quality within the beat's window, such as ``gap+noise``, or "".
         pacing: detected pacing: paced beats have the symbol ``/``, and the label map's class of ``/`` if it has one;
             None if not analysed.
-        warnings: warnings, each with a ``code`` of ``ecgfed.exports.device.model_warnings.CODES`` and a ``text``.
+        warnings: warnings, each with a ``code`` of ``ecgfed.tasks.prediction_warnings.CODES`` and a ``text``.
         cut: the beats with the quality of their lead.
         metadata: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
             classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
     """
 
-    recording: AnyRecording
+    recording: Recording
     labels: LabelMap
     poor: tuple[str, ...]
     pacing: Pacing | None = None
@@ -187,7 +185,7 @@ class RecordingPredictions(Predictions):
         recording, names = self.recording, list(self.names)
         if at_s is not None and not 0 <= at_s < recording.duration_s:
             expected = f"0 to less than {recording.duration_s:.1f} s, the record's length"
-            raise OptionError("--strip-at", f"{at_s:g}", expected)
+            raise OptionError("strip_at_s", f"{at_s:g}", expected)
         usual = max(set(names), key=names.count) if names else ""
         filtered = _filtered(recording)
         drawn = Strip(
@@ -208,10 +206,8 @@ class RecordingPredictions(Predictions):
         return Picture(draw_strip(drawn, at_s))
 
 
-def _filtered(recording: AnyRecording) -> Stretches:
-    """Return the band-pass filtered lead; a long recording is filtered segment by segment on access."""
-    if not isinstance(recording, LongRecording):
-        return band_pass(fill_gaps(recording.signal_mv, bridge_samples(recording.fs_hz))[0], recording.fs_hz)
+def _filtered(recording: Recording) -> Stretches:
+    """Return the band-pass filtered lead, filtered segment by segment on access."""
     return BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
 
 
@@ -225,7 +221,7 @@ def describe_model(patient: str | None) -> str:
 def predict(
     *args: PredictInput,
     bundle: Bundle | Path | str | None = None,
-    recording: AnyRecording | Path | str | None = None,
+    recording: Recording | Path | str | None = None,
     patient: str | None = None,
     int8: bool = False,
     how: ReadOptions | None = None,
@@ -261,7 +257,7 @@ def predict(
     classifier = opened.classifier(patient, int8=int8)
     asked = RecordingOptions.merged(how, options, "predict")
     beat_options = asked.beat_options(opened.leads, opened.rr_version or 1)
-    if not isinstance(recording, AnyRecording):
+    if not isinstance(recording, Recording):
         recording = open_for_model(
             recording, opened.leads, asked.leads, every_lead=beat_options.every_lead, how=beat_options.how
         )
@@ -328,7 +324,7 @@ def _reported_blocks(beats: RecordingBeats, progress: ProgressReporter) -> Itera
     for block in beats.blocks():
         yield block
         completed += len(block.flags)
-        if isinstance(beats.recording, LongRecording):
+        if beats.recording.is_lazy:
             progress.update("beats", completed, len(beats.r_samples), beats.recording.name)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
-from ecgfed.base.errors import EcgfedError, OptionError, RecordError
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options
@@ -18,9 +18,9 @@ from ecgfed.domain.cohort.folder import doubled, recordings_below
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.exports.device.model_warnings import CODES
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.prediction_warnings import CODES
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 #: Name of the summary file.
@@ -45,7 +45,7 @@ class Batch:
         completed: JSON-ready, for each classified recording: its metadata, ``file`` (the recording, relative to its
             folder), ``beats``, ``counts``, ``poor_quality_beats``,
             ``uncertain_beats``, ``far_beats``, ``uncertain_counts``, ``far_counts``, ``grave_warnings``, ``files``.
-        failed: ``file`` and ``problem`` of each other recording.
+        failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each other recording.
         classes: classes of the bundle.
         summary: path of the summary file.
     """
@@ -214,7 +214,7 @@ def predict_batch(
     """
     out = Path(out)
     if resume and overwrite:
-        raise OptionError("--resume and --overwrite", "both given", "one of them")
+        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
     asked = RecordingOptions.merged(how, options, "predict_batch")
@@ -282,7 +282,7 @@ def _predict_all(
                 result = state.add(request.name, request.path, predictions, files)
             completed.append({"file": request.name, **result, "files": [str(file) for file in files]})
         except EcgfedError as problem:
-            failed.append({"file": request.name, "problem": problem.line})
+            failed.append({"file": request.name, **problem.as_json()})
         progress.update("recordings", number + 1, len(requests), request.name)
     if resumed:
         progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were already completed.")
@@ -297,7 +297,7 @@ def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[
             requests.setdefault(source, _BatchRequest(source, source.as_posix(), out))
             continue
         if source.resolve() == out.resolve():
-            raise OptionError("--out", f"{out} is the folder of the recordings", "another folder")
+            raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
         for path in recordings_below(source, annotator=annotator):
             if not path.resolve().is_relative_to(out.resolve()):
                 relative = path.relative_to(source)
@@ -323,5 +323,5 @@ def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
         first = taken.setdefault(str(_targets(request, False)[0]).casefold(), request.path)
         if first != request.path:
             problem = f"has the name of {first}, whose predictions it would replace"
-            problems[request.path] = RecordError(request.path, problem, "another name, or another --out")
+            problems[request.path] = RecordError(request.path, problem, f"another name, or another {param('out')}")
     return problems

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.domain.record.reader import FORMATS, format_of
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.wfdb_header import record_base
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import CARD, MODEL, SHIPPED, is_bundle
 
 #: A bundle, a recording, or the path of either.
-PredictInput = Bundle | AnyRecording | Path | str
+PredictInput = Bundle | Recording | Path | str
 
 
 def bundle_and_records(paths: Sequence[Path], bundle: Path | None) -> tuple[Path | None, list[Path]]:
@@ -27,18 +27,22 @@ def bundle_and_records(paths: Sequence[Path], bundle: Path | None) -> tuple[Path
     first, *rest = paths
     if is_bundle(first):
         if bundle is not None:
-            raise OptionError("BUNDLE", f"{first} is a bundle, and --bundle names {bundle}", "one of them")
+            raise OptionError(
+                "bundle", f"{first} is a bundle, and {param('bundle')} names {bundle}", "one of them", code="conflict"
+            )
         if first.is_dir() and (holds := _recording_in(first)):
             problem = f"{first} holds a bundle and recordings ({holds})"
             raise OptionError(
-                "BUNDLE", problem, "a folder of one of them", f"pass --bundle {first}, or name its records"
+                "bundle", problem, "a folder of one of them", f"pass {param('bundle')} {first}, or name its records"
             )
         if not rest:
-            raise OptionError("RECORD", "is missing", "a recording, or a folder of them", f"{first} is a bundle")
+            raise OptionError(
+                "recording", "is missing", "a recording, or a folder of them", f"{first} is a bundle", code="missing"
+            )
         return first, rest
     if bundle is None and len(paths) > 1 and not _is_readable(first):
         expected = "a bundle made by 'ecgfed export', or a recording's file"
-        raise OptionError("BUNDLE", f"{first} is neither a bundle nor a recording", expected, "check the path")
+        raise OptionError("bundle", f"{first} is neither a bundle nor a recording", expected, "check the path")
     return bundle, list(paths)
 
 
@@ -62,8 +66,8 @@ def _is_readable(path: Path) -> bool:
 
 
 def bundle_and_recording(
-    args: Sequence[PredictInput], bundle: Bundle | Path | str | None, recording: AnyRecording | Path | str | None
-) -> tuple[Bundle | Path | str | None, AnyRecording | Path | str]:
+    args: Sequence[PredictInput], bundle: Bundle | Path | str | None, recording: Recording | Path | str | None
+) -> tuple[Bundle | Path | str | None, Recording | Path | str]:
     """Return the bundle and the recording of a call ``predict([bundle], recording)``.
 
     Args:
@@ -77,7 +81,7 @@ def bundle_and_recording(
     remaining = list(args)
     if recording is None and remaining:
         last = remaining.pop()
-        if not isinstance(last, AnyRecording | Path | str):
+        if not isinstance(last, Recording | Path | str):
             raise _wrong_type("recording", last)
         recording = last
     if bundle is None and remaining:
@@ -88,7 +92,9 @@ def bundle_and_recording(
     if remaining:
         raise OptionError("predict", f"{len(args)} positional arguments", "a recording, or a bundle and a recording")
     if recording is None or (bundle is None and isinstance(recording, Path | str) and is_bundle(Path(recording))):
-        raise OptionError("recording", "is missing", "a recording or its file", "a bundle comes before it")
+        raise OptionError(
+            "recording", "is missing", "a recording or its file", "a bundle comes before it", code="missing"
+        )
     return bundle, recording
 
 

@@ -1,8 +1,13 @@
-"""Warnings about predictions: computed once, stored with the result; severe ones are reported at once."""
+"""Warnings about predictions: computed once, stored with the result; severe ones are reported at once.
+
+A warning is not an error. Some depend on a bundle's training metadata (``trained_on`` of the manifest); if an older
+bundle lacks it, that is a warning too.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ecgfed.base.errors import BundleError, OptionError, RecordError
+from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import WARN_SHARE
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
@@ -11,17 +16,34 @@ from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import NameMatch, best_match, position_in
 from ecgfed.domain.record.reader import has_annotation, read_annotation
-from ecgfed.domain.record.recording import AnyRecording, is_synthetic
-from ecgfed.domain.signal.findings import paced_rhythm
+from ecgfed.domain.record.recording import Recording, is_synthetic
+from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
-from ecgfed.exports.device.model_warnings import ModelWarning
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.tasks.progress import ProgressReporter
-from ecgfed.tasks.records import no_ecg, recording_digests
+from ecgfed.tasks.records import recording_digests
 
+#: All codes and their meanings; they are stable.
+CODES: dict[str, str] = {
+    "synthetic-model": "the model was trained on made-up patients; refused on other recordings unless forced",
+    "no-ecg": "the lead is no ECG by its name",
+    "other-lead": "another lead than those the model was trained on",
+    "modified-lead": "the trained lead with its electrodes elsewhere: II where MLII is wanted",
+    "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
+    "units": "the QRS is higher than any electrode gives",
+    "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
+    "no-signal": "beats have no signal around them and are unclassified",
+    "unusable-seconds": "stretches that cannot be used, with their seconds",
+    "resampled": "another sampling frequency than the model's",
+    "took-part": "the patient, or this very recording, took part in training",
+    "never-seen-classes": "classes the model was never shown, or this patient never had",
+    "far-beats": "beats that look like none the model was trained on",
+    "uncertain-beats": "beats whose class is not as sure as was asked for",
+    "unknown-training": "what the bundle does not say of its training, and nothing is warned of",
+}
 #: Share of out-of-distribution or low-confidence beats without a warning; 1% of training beats are out of distribution.
 RARE = 0.05
 #: Largest number of classes named in a sentence.
@@ -30,14 +52,33 @@ _MAX_NAMED = 6
 _UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal"}
 
 
-def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) -> None:
+@dataclass(frozen=True)
+class ModelWarning:
+    """A warning about predictions.
+
+    Attributes:
+        code: one of ``CODES``.
+        text: one sentence.
+        severe: reported at once; other warnings are stored with the result only.
+    """
+
+    code: str
+    text: str
+    severe: bool = False
+
+    def as_json(self) -> dict[str, str]:
+        """Return ``code`` and ``text``."""
+        return {"code": self.code, "text": self.text}
+
+
+def refuse_synthetic(bundle: Bundle, recording: Recording, *, force: bool) -> None:
     """Refuse a model of synthetic patients for a real recording, unless forced; raises BundleError."""
     if bundle.trained_on.synthetic and not force and not is_synthetic(recording) and not took_part(bundle, recording):
         raise BundleError(
             bundle.path,
             f"was trained on synthetic patients alone, and {recording.name} is not one of them",
             "a model trained on recordings of people",
-            "pass --force to predict anyway",
+            f"pass {param('force=True')} to predict anyway",
         )
 
 
@@ -73,7 +114,7 @@ def report_severe(warnings: tuple[ModelWarning, ...], progress: ProgressReporter
             progress.warn(f"{warning.text[0].lower()}{warning.text[1:].removesuffix('.')}")
 
 
-def same_lead(recording: AnyRecording, bundle: Bundle) -> str:
+def same_lead(recording: Recording, bundle: Bundle) -> str:
     """Return a note if the lead is the model's under another name (no warning), else ``""``."""
     name, how = best_match(bundle.leads, recording.lead)
     return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
@@ -95,7 +136,7 @@ def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
         yield ModelWarning("file", f"{note[0].upper()}{note[1:]}.", severe=note.startswith("repaired"))
 
 
-def _lead_warnings(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
+def _lead_warnings(recording: Recording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
     """Warn of leads that the model was not trained on."""
     lead, (name, how) = recording.lead, best_match(trained, recording.lead)
     positions = [trained_name for trained_name in trained if position_in(trained_name)]
@@ -125,16 +166,17 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         yield ModelWarning("paced", paced, severe=True)
     if empty := int((predictions.override == UNCLASSIFIED).sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        advice = f"they are unclassified ({UNCLASSIFIED}); choose another --lead, or see 'ecgfed inspect'"
-        yield ModelWarning("no-signal", f"{what}: {advice}.", severe=empty > WARN_SHARE * count)
+        advice = f"they are unclassified ({UNCLASSIFIED}); choose another {param('leads')}, or see 'ecgfed inspect'"
+        yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)
     if bad := quality.seconds():
-        reasons = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
+        reasons = ", ".join(f"{reason} {_seconds(total)}" for reason, total in bad.items())
         poor, lost_s = (
             int((predictions.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
             recording.duration_s - quality.usable_s,
         )
-        windows = f"The windows of {count_of(poor, 'beat')} reach into stretches of poor quality ({reasons})"
-        text = f"{windows}: {lost_s:.1f} of {recording.duration_s:.1f} s cannot be used; see 'ecgfed inspect'."
+        windows = f"The windows of {count_of(poor, 'beat')} reach" if poor else "No beat's window reaches"
+        lost = f"{_seconds(lost_s).removesuffix(' s')} of {recording.duration_s:.1f} s cannot be used"
+        text = f"{windows} into stretches of poor quality ({reasons}): {lost}; see 'ecgfed inspect'."
         yield ModelWarning("unusable-seconds", text)
     if recording.fs_hz != FS_HZ:
         text = f"The recording has {recording.fs_hz:g} Hz and was resampled to {FS_HZ:g} Hz, the model's."
@@ -173,7 +215,7 @@ def _trained_on_paced(bundle: Bundle) -> str:
     return f"Few patients' paced beats were in the model's training: {advice}"
 
 
-def took_part(bundle: Bundle, recording: AnyRecording, patient: str | None = None) -> bool:
+def took_part(bundle: Bundle, recording: Recording, patient: str | None = None) -> bool:
     """Whether the model, or the patient's personal model, was trained on one of these files, whatever their names."""
     metadata = bundle.trained_on
     known = (metadata.recordings or frozenset()) | metadata.patient_recordings.get(patient or "", frozenset())
@@ -216,7 +258,7 @@ def _uses_global_calibration(bundle: Bundle, patient: str | None) -> bool:
     return bool((entry.get("certainty") or {}).get("beats") == 0)
 
 
-def _patient_warnings(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[ModelWarning]:
+def _patient_warnings(bundle: Bundle, recording: Recording, patient: str | None) -> Iterator[ModelWarning]:
     if took_part(bundle, recording, patient):
         text = "The model was trained on beats of this very recording: performance on a new patient would be lower."
     elif patient is not None:
@@ -271,3 +313,8 @@ def _metadata_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
     elif metadata.recordings is None and not metadata.synthetic:
         text = "It is unknown whether this recording took part in training: the bundle holds no digests of recordings."
         yield ModelWarning("unknown-training", text)
+
+
+def _seconds(seconds: float) -> str:
+    """Return a length that is never rounded to nothing."""
+    return f"{seconds:.1f} s" if seconds >= 0.05 else "less than 0.1 s"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.base.errors import CohortError, OptionError, param, spelled
 from ecgfed.base.extras import require
 from ecgfed.base.files import check_new_folder, replacing_folder
 from ecgfed.base.options import flat_options, option
@@ -187,7 +187,9 @@ def prepare_folder(
     config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
     prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
-        raise OptionError("--patients and --patient-comment", "both given", "one of them")
+        raise OptionError(
+            f"{param('patients')} and {param('patient_comment')}", "both given", "one of them", code="conflict"
+        )
     check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
         Path(directory),
@@ -222,7 +224,7 @@ def prepare_folder(
             on_samples_for=lambda recording: minutes_reporter(progress, "minutes read", recording, single=False),
         )
     if plan.rows and key is None:
-        progress.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
+        progress.note(spelled(f"Clients are called p0001, p0002, ...; {param('key=FILE')} writes down who is who."))
     return _packed(open_cohort(out), pack, progress)
 
 
@@ -296,10 +298,10 @@ def prepare_demo(
     folder = out.parent / f"{out.name}-records" if records is None else Path(records)
     cohort_folder, records_folder = out.resolve(), folder.resolve()
     if cohort_folder.is_relative_to(records_folder) or records_folder.is_relative_to(cohort_folder):
-        raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
+        raise OptionError("records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
     options = PrepareConfig(leads=("MLII",), split=split, holdout=holdout, seed=seed).prepare_options()
     # Both folders or neither: the records get their final name once the cohort is complete.
-    with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
+    with replacing_folder(folder, overwrite=overwrite, option="records", markers=OWN_RECORDS) as partial:
         sources = write_demo_records(
             partial, seed=seed, patients=patients, minutes=minutes, on_progress=count_reporter(progress, "patients")
         )

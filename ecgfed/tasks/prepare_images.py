@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter
 
@@ -66,7 +66,9 @@ def prepare_cifar10(
         seed,
     )
     if download and source.is_file():
-        raise OptionError("--source", f"{source} is a file", "a folder to download into", "or leave --download out")
+        raise OptionError(
+            "source", f"{source} is a file", "a folder to download into", f"or leave {param('download')} out"
+        )
     if download:
         source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=on_progress)
     data = read_cifar10(source, on_progress)
@@ -82,4 +84,10 @@ def _check_partition(partition: str, values: dict[str, float | None]) -> None:
     for name in inapplicable.get(partition, ()):
         if values[name] is not None:
             expected = next(kind for kind in inapplicable if kind != partition)
-            raise OptionError(f"--{name}", f"given for {partition}", f"--partition {expected}", f"leave --{name} out")
+            raise OptionError(
+                name,
+                f"given for {partition}",
+                f"{param('partition')} {expected}",
+                f"leave {param(name)} out",
+                code="conflict",
+            )

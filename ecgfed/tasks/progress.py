@@ -7,8 +7,8 @@ from typing import Any
 
 from ecgfed.base.deprecation import REGISTER, Deprecated, EcgfedDeprecation
 from ecgfed.domain.beats.exclusions import Exclusions
-from ecgfed.domain.record.opening import LONG
-from ecgfed.domain.record.recording import AnyRecording, LongRecording
+from ecgfed.domain.record.reader import LONG
+from ecgfed.domain.record.recording import Recording
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -112,7 +112,7 @@ def count_reporter(progress: ProgressReporter, what: str) -> Callable[[str, int,
 
 
 def minutes_reporter(
-    progress: ProgressReporter, what: str, recording: AnyRecording, *, offset_s: float = 0.0, single: bool = True
+    progress: ProgressReporter, what: str, recording: Recording, *, offset_s: float = 0.0, single: bool = True
 ) -> Callable[[int], None] | None:
     """Return a callback that takes the number of samples read and reports minutes; None for an in-memory recording.
 
@@ -125,7 +125,7 @@ def minutes_reporter(
         offset_s: total duration of the recordings before it, in seconds.
         single: it is the only recording, so the total is its duration.
     """
-    if not isinstance(recording, LongRecording):
+    if not recording.is_lazy:
         if recording.samples >= LONG:
             size_mb = recording.signals_mv.nbytes / 1e6
             progress.note(f"{recording.name} is held in memory: {size_mb:,.0f} MB, and more during the analysis.")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.labels.user_labels import NO_BEAT
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.tasks.predict import UNCERTAIN
 
@@ -36,7 +36,7 @@ class PropagatedLabels:
             confidence.
     """
 
-    recording: AnyRecording
+    recording: Recording
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
     source: NDArray[np.str_]
@@ -82,6 +82,6 @@ class PropagatedLabels:
             yield sample, f"{sample / fs_hz:.3f}", symbol, source, "" if origin < 0 else origin, model, int(uncertain)
 
 
-def propagated_label_files(folder: Path, recording: AnyRecording) -> list[Path]:
+def propagated_label_files(folder: Path, recording: Recording) -> list[Path]:
     """Return the paths of the annotation and the table with a recording's propagated labels."""
     return [folder / f"{recording.name}.{end}" for end in (SUFFIX, "csv")]

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import sha256
 from ecgfed.domain.record.leads import (
     LeadGroup,
     NoLeadError,
-    are_ecg,
     choose_lead,
     find_lead,
     lead_list,
     position_in,
     requested_alias,
 )
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.recording import AnyRecording, ReadOptions
+from ecgfed.domain.record.reader import open_recording
+from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.domain.record.wfdb_header import record_base, segment_names
 
 #: The readers' reasons for skipping channels that are not ECG.
@@ -50,7 +49,7 @@ def record_paths(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(records))
 
 
-def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
+def with_lead(recording: Recording, leads: tuple[str, ...]) -> Recording:
     """Return a recording with another lead in use.
 
     Args:
@@ -66,12 +65,12 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
     if positions and recording.files and (recording.skipped or len(recording.leads) == 1):
         read = f"{positions[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
-        raise OptionError("--lead", read, names, "or pass its file: numbers count the channels of the file")
+        raise OptionError("leads", read, names, "or pass its file: numbers count the channels of the file")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
     return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 
 
-def with_beat_leads(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:
+def with_beat_leads(recording: Recording, leads: str | Sequence[str] | None) -> Recording:
     """Return a recording whose beats are detected in the requested leads only.
 
     Args:
@@ -92,7 +91,7 @@ def with_beat_leads(recording: AnyRecording, leads: str | Sequence[str] | None) 
     return replace(recording, beat_leads=tuple(recording.leads[row] for row in rows))
 
 
-def _check_channel(recording: AnyRecording, name: str) -> None:
+def _check_channel(recording: Recording, name: str) -> None:
     """Raise RecordError if a requested lead is a channel that was skipped."""
     channels = dict(entry.rpartition(": ")[::2] for entry in recording.skipped)
     match = None if find_lead(recording.leads, (name,)) else find_lead(tuple(channels), (name,))
@@ -102,17 +101,23 @@ def _check_channel(recording: AnyRecording, name: str) -> None:
     reason = channels[channel]
     what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
     problem = f"channel {channel} {what}"
-    raise RecordError(recording.path, problem, f"leads among {', '.join(recording.leads)}", "leave it out of --leads")
+    raise RecordError(
+        recording.path,
+        problem,
+        f"leads among {', '.join(recording.leads)}",
+        f"leave it out of {param('leads')}",
+        code="unknown-lead",
+    )
 
 
 def open_for_model(
-    recording: AnyRecording | Path | str,
+    recording: Recording | Path | str,
     trained: tuple[str, ...],
     leads: str | Sequence[str] | None,
     *,
     every_lead: bool = True,
     how: ReadOptions | None = None,
-) -> AnyRecording:
+) -> Recording:
     """Return a recording with the lead in use chosen: the requested lead, else a lead the model was trained on.
 
     Without a requested lead, a recording with a single ECG lead that the model was not trained on is read all the
@@ -129,8 +134,8 @@ def open_for_model(
         EcgfedError: it is unreadable, or none of the leads is present and there are several ECG leads.
     """
 
-    def open_with(selection: tuple[str, ...]) -> AnyRecording:
-        if isinstance(recording, AnyRecording):
+    def open_with(selection: tuple[str, ...]) -> Recording:
+        if isinstance(recording, Recording):
             return with_lead(recording, selection)
         return open_recording(recording, selection, every_lead=every_lead, how=how)
 
@@ -144,16 +149,10 @@ def open_for_model(
     return with_beat_leads(result, named)
 
 
-def recording_digests(recording: AnyRecording) -> list[str]:
+def recording_digests(recording: Recording) -> list[str]:
     """Return sorted SHA-256 digests of a recording's files without the header: they identify it under any name."""
     files = [file for file in recording.files if file.suffix.casefold() != ".hea" and file.is_file()]
     return sorted(map(sha256, files))
-
-
-def no_ecg(recording: AnyRecording) -> str:
-    """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
-    at = recording.leads.index(recording.lead)
-    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
 
 
 def seconds_of(moment: float | str, option: str, expected: str) -> float:

@@ -5,8 +5,8 @@ import numpy as np
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation
 from ecgfed.domain.signal.spans import Spans
+from ecgfed.reports.drawing import Reading
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded
-from ecgfed.tasks.report_parts import Reading
 
 
 def report_exclusions_of(reading: Reading, marks: Annotation | None) -> list[Exclusions]:

@@ -26,8 +26,8 @@ def find_run(path: Path) -> Path | None:
         if header.exists():
             return None
         problem = f"{path} is a folder without a {FILE_NAME}"
-        raise OptionError("RECORD", problem, "a recording's file, or the folder of a run", "name one recording in it")
+        raise OptionError("source", problem, "a recording's file, or the folder of a run", "name one recording in it")
     if header.exists():
         problem = f"{path} is the folder of a run, and {header} a recording"
-        raise OptionError("RECORD", problem, "one of them", f"say {header}, or {path / FILE_NAME}")
+        raise OptionError("source", problem, "one of them", f"say {header}, or {path / FILE_NAME}")
     return path

@@ -1,27 +1,33 @@
 """The labels of a report's beats, by a model or from a file, and those of a second reader."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.domain.beats.intervals import unmarked_spans
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.user_labels import column_names
 from ecgfed.domain.record.annotations import end_note, read_csv_annotation
 from ecgfed.domain.record.checks import check_heart_rate
 from ecgfed.domain.record.reader import FORMATS, named_errors
-from ecgfed.domain.record.recording import Annotation, AnyRecording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_files import read_annotation_file
-from ecgfed.domain.signal.flutter import FLUTTER
+from ecgfed.domain.signal.chunked_quality import quality_of
+from ecgfed.domain.signal.confirm import second_look
+from ecgfed.domain.signal.flutter import FLUTTER, flutter_text
 from ecgfed.domain.signal.pacing import Pacing
+from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.exports.device.bundle import Bundle
-from ecgfed.tasks.labels_checked import SPREAD, model_labels
+from ecgfed.reports.labelled import Labelled, Second
+from ecgfed.tasks.labels_checked import SPREAD, confirmed_labels, detected_peaks, mismatched_recording, model_labels
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
 from ecgfed.tasks.prediction_warnings import model_warnings
 from ecgfed.tasks.progress import ProgressReporter
@@ -39,67 +45,6 @@ FLUTTER_WITHHELD = (
 _ORDER = "NLRBV/AaJSFfEejnrQ?"
 
 
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """The beats of a recording with their labels.
-
-    Attributes:
-        by: who labelled them, as part of a sentence.
-        short: the same in one word, for the edge of a strip.
-        sample: (beats,) int64 R peaks.
-        label: (beats,) int64 class numbers.
-        classes: class names.
-        codes: the code of each class on a strip.
-        meanings: the description of each class.
-        kinds: the kind of each class.
-        confidence: (beats,) the probability of each beat's class; None for a file's labels.
-        uncertain: (beats,) bool; None where not assessed.
-        warnings: (code, sentence) about the labels.
-        rhythms: rhythms marked in a file, and pacing detected in the signal.
-        provisional: the labels have not been reviewed by a person.
-        unmarked: (start, stop) in samples of stretches where a file of labels marks no beats, as in flutter.
-        withheld: kind -> why its counts would mislead, in one sentence.
-        flutter: (start, stop) in samples of possible ventricular flutter or fibrillation, where nothing is counted.
-        confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
-            None where none was made.
-        doubted: (beats,) bool, beats that it rejects; None likewise.
-        lead_segments: which leads the beat detection used; empty where not assessed.
-        probability: (beats, classes) a model's; None for a file's labels.
-        out_of_distribution: (beats,) bool, unlike the beats of training; None where not assessed.
-        no_signal: (beats,) bool, beats without a class because their lead has no signal; None for a file's labels.
-        end_noise: number of detected peaks excluded as noise at an end of the recording.
-    """
-
-    by: str
-    short: str
-    sample: NDArray[np.int64]
-    label: NDArray[np.int64]
-    classes: tuple[str, ...]
-    codes: tuple[str, ...]
-    meanings: tuple[str, ...]
-    kinds: tuple[Kind, ...]
-    confidence: NDArray[np.floating] | None = None
-    uncertain: NDArray[np.bool_] | None = None
-    warnings: tuple[tuple[str, str], ...] = ()
-    rhythms: tuple[RhythmEpisodes, ...] | None = None
-    provisional: bool = True
-    unmarked: tuple[tuple[int, int], ...] = ()
-    withheld: Mapping[Kind, str] = field(default_factory=dict)
-    confirmed: NDArray[np.bool_] | None = None
-    doubted: NDArray[np.bool_] | None = None
-    flutter: tuple[tuple[int, int], ...] = ()
-    lead_segments: tuple[LeadSegment, ...] = ()
-    probability: NDArray[np.floating] | None = None
-    out_of_distribution: NDArray[np.bool_] | None = None
-    no_signal: NDArray[np.bool_] | None = None
-    end_noise: int = 0
-
-    @property
-    def names(self) -> NDArray[np.str_]:
-        """(beats,) the code drawn above each beat."""
-        return np.array(self.codes, dtype=np.str_)[self.label]
-
-
 class OnThePage(ProgressReporter):
     """Forwards progress and notes but no warnings: the page shows them.
 
@@ -110,18 +55,9 @@ class OnThePage(ProgressReporter):
     def __init__(self, reporter: ProgressReporter) -> None:
         self.reporter = reporter
 
-    def update(
-        self,
-        what: str,
-        completed: int,
-        total: int | None,
-        item: str = "",
-        *,
-        rate: str = "",
-        remaining_s: float | None = None,
-    ) -> None:
+    def update(self, *values: Any, **more: Any) -> None:
         """Forward the progress."""
-        self.reporter.update(what, completed, total, item, rate=rate, remaining_s=remaining_s)
+        self.reporter.update(*values, **more)
 
     def note(self, text: str) -> None:
         """Forward the note."""
@@ -216,7 +152,7 @@ def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
     return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
 
 
-def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -> Annotation:
+def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> Annotation:
     """Read a file of labels: a WFDB annotation, or a table with ``sample`` or ``time_s``, and ``symbol``.
 
     Args:
@@ -229,7 +165,7 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
     """
     if not path.is_file():
         problem = "is no file" if path.exists() else "does not exist"
-        raise RecordError(path, problem, "a file of labels", "name one with --labels")
+        raise RecordError(path, problem, "a file of labels", f"name one with {param('labels')}")
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
             _refuse_partial_labels(path)
@@ -238,7 +174,9 @@ def read_labels(path: Path, recording: AnyRecording, *, complete: bool = True) -
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = annotation.beats()
     if not len(beats.sample):
-        raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")
+        raise RecordError(
+            path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's", code="no-beats"
+        )
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation
@@ -253,7 +191,7 @@ def _refuse_partial_labels(path: Path) -> None:
         raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
 
 
-def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
+def by_file(path: Path, marks: Annotation, recording: Recording) -> Labelled:
     """Return the beats with a file's labels; of several labels at one sample the first counts.
 
     A file that ``predict`` wrote holds a model's labels: they stay provisional, with their low-confidence beats.
@@ -293,7 +231,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     )
 
 
-def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[RhythmEpisodes, ...] | None:
+def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, ...] | None:
     """Return the marked rhythms (``+`` with ``(AFIB``), the longest first; None without any."""
     if not marks.note:
         return None
@@ -312,25 +250,6 @@ def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[RhythmEpisodes
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
 
-@dataclass(frozen=True, eq=False)
-class Second:
-    """Another reader of the same beats.
-
-    Attributes:
-        by: its name, as part of a sentence.
-        short: the same in one word.
-        names: (beats,) its code for each beat.
-        confidence: (beats,) the probability of that class.
-        warnings: (code, sentence) about its labels.
-    """
-
-    by: str
-    short: str
-    names: NDArray[np.str_]
-    confidence: NDArray[np.floating]
-    warnings: tuple[tuple[str, str], ...] = ()
-
-
 def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> Second:
     """Return a bundle's model as second reader of extracted beats."""
     predictions = bundle.classifier(patient).classify_blocks(cut.blocks())
@@ -345,3 +264,79 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
         names[paced] = PACED_SYMBOL
         confidence = np.where(paced, cut.pacing.score, confidence).astype(np.float32)
     return Second(by, short, names, confidence, warnings)
+
+
+def read_by_model(
+    read: Callable[[], RecordingPredictions], bundle: Bundle, recording: Recording, patient: str | None
+) -> tuple[Labelled, LeadQuality, Second | None]:
+    """Return the model's labels, the lead's quality, and for a personal model the global model as second reader.
+
+    A recording without detected beats has a report too, which says so.
+    """
+    try:
+        predictions = read()
+    except RecordError as error:
+        if not error.where.startswith(f"{recording.path} lead "):  # how detectors name the signal
+            raise
+        return _without_beats(bundle, recording, patient, error), quality_of(recording, recording.lead), None
+    second = None if patient is None else second_reader(bundle, None, predictions.cut)
+    labelled = by_model(predictions, bundle)
+    if predictions.cut.detected:
+        paced = None if predictions.pacing is None else predictions.pacing.beats
+        second_analysis = second_look(recording, predictions.sample, paced)
+        labelled = replace(
+            labelled,
+            confirmed=second_analysis.confirmed,
+            doubted=second_analysis.doubted,
+            lead_segments=second_analysis.segments,
+        )
+    return labelled, predictions.cut.quality, second
+
+
+def _without_beats(bundle: Bundle, recording: Recording, patient: str | None, error: RecordError) -> Labelled:
+    """Return empty labels, with the reason as a warning."""
+    classifier = bundle.classifier(patient)
+    nothing = np.empty(0, np.int64)
+    cut = RecordingBeats(recording, LeadQuality(recording.samples, recording.fs_hz, ()), None, nothing, detected=True)
+    empty = RecordingPredictions(
+        label=nothing,
+        probability=np.empty((0, len(classifier.classes)), np.float32),
+        flags=np.empty(0, np.uint8),
+        classes=classifier.classes,
+        sample=nothing,
+        fs_hz=recording.fs_hz,
+        recording=recording,
+        labels=bundle.labels,
+        poor=(),
+        cut=cut,
+        metadata={"patient": patient},
+    )
+    text = f"No beat was found in {recording.lead} ({error.reason}): is it an ECG, and is the electrode connected?"
+    warnings: tuple[tuple[str, str], ...] = (("no-beats", text),)
+    if cut.flutter:
+        warnings = (("flutter", f"{flutter_text(cut.flutter, recording.fs_hz)}. Look at it first."), *warnings)
+    return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=warnings)
+
+
+def read_by_file(
+    path: Path,
+    marks: Annotation,
+    recording: Recording,
+    quality: LeadQuality,
+    bundle: Bundle | None,
+    patient: str | None,
+    rules: EventRules,
+) -> tuple[Labelled, Second | None]:
+    """Return a file's labels, and a bundle's model as second reader of the same beats."""
+    labelled = by_file(path, marks, recording)
+    peaks = detected_peaks(recording, quality)
+    mismatch = tuple(mismatched_recording(path, labelled.sample, peaks, recording, quality))
+    confirmed, unlike = confirmed_labels(
+        path, labelled.sample, peaks, recording, pause_s=rules.pause_s, unmarked=labelled.unmarked
+    )
+    labelled = replace(labelled, confirmed=confirmed, warnings=(*mismatch, *unlike, *labelled.warnings))
+    if bundle is None:
+        return labelled, None
+    cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=bundle.rr_version or 1)
+    second = second_reader(bundle, patient, cut)
+    return replace(labelled, warnings=(*labelled.warnings, *second.warnings)), second

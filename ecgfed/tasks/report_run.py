@@ -1,20 +1,19 @@
 """``report`` of a run: a page for researchers from the folder that ``train`` and ``evaluate`` wrote."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.text import shortened
+from ecgfed.base.errors import EcgfedError
+from ecgfed.base.plugins import names_code
+from ecgfed.core.runs.document import RunDocument
 from ecgfed.core.runs.seeds import single_run_folder
-from ecgfed.reports.run_page import run_page
-from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredPatient
+from ecgfed.reports.run_content import Lines, run_parts
+from ecgfed.reports.run_parts import CommunicationCost
+from ecgfed.reports.run_report import RunReport
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.progress import SILENT, ProgressReporter
-from ecgfed.tasks.report_run_parts import run_parts
 
 
 @runtime_checkable
@@ -24,82 +23,6 @@ class Opened(Protocol):
     @property
     def path(self) -> Path:
         """The folder."""
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class RunReport:
-    """A run's report.
-
-    Attributes:
-        path: the run's folder.
-        parts: the content of the report.
-        files: the written files.
-    """
-
-    path: Path
-    parts: RunParts
-    files: tuple[Path, ...] = ()
-
-    def __repr__(self) -> str:
-        parts, scores = self.parts, "not evaluated"
-        if parts.scored:
-            first = parts.scored[0]
-            names = [name for name in ("T_g", "T_p", "T_r", "T_l") if name in first.scores]
-            scores = f"{first.split} {', '.join(f'{name} {first.scores[name]:.3f}' for name in names)}"
-        return f"RunReport({shortened(parts.run, 50)!r}: {shortened(parts.method, 40)}, {scores})"
-
-    @cached_property
-    def html(self) -> str:
-        """The page: one self-contained HTML document."""
-        return run_page(self.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of the page, JSON-ready; None where not assessed, an empty list without evaluations."""
-        parts = self.parts
-        return {
-            "run": parts.run,
-            "method": parts.method,
-            "intended_use": parts.intended_use,
-            "about": dict(parts.header),
-            "notes": [{"code": code, "text": text} for code, text in parts.notes],
-            "classes": list(parts.classes),
-            "evaluations": [_scored_dict(scored) for scored in parts.scored],
-            "clients": _mixes_dict(parts.mixes) if isinstance(parts.mixes, Mixes) else None,
-            "bytes": _sent_dict(parts.sent) if isinstance(parts.sent, CommunicationCost) else None,
-            "time": dict(parts.seconds),
-            "settings": {title: dict(pairs) for title, pairs in parts.settings},
-            "files": [str(file) for file in self.files],
-        }
-
-
-def _scored_dict(scored: Scored) -> dict[str, Any]:
-    return {
-        **{name: getattr(scored, name) for name in ("title", "split", "personal", "round", "beats")},
-        "scores": scored.scores,
-        "scores_truth": scored.scores_truth,
-        "classes": [asdict(row) for row in scored.classes],
-        "patients": [_patient_dict(patient, scored.alternatives) for patient in scored.patients],
-        "confusion": None if scored.confusion is None else scored.confusion.tolist(),
-        "confusion_personal": None if scored.confusion_personal is None else scored.confusion_personal.tolist(),
-    }
-
-
-def _patient_dict(patient: ScoredPatient, alternatives: Sequence[str]) -> dict[str, Any]:
-    values = asdict(patient)
-    values["others"] = dict(zip(alternatives, values.pop("alternative_f1"), strict=True))
-    return {**values, "gain": patient.gain}
-
-
-def _mixes_dict(mixes: Mixes) -> list[dict[str, Any]]:
-    counts, valid, test = mixes.counts.tolist(), mixes.valid.tolist(), mixes.test.tolist()
-    return [
-        {"client": name, "train": counts[i], "valid": valid[i], "test": test[i]} for i, name in enumerate(mixes.clients)
-    ]
-
-
-def _sent_dict(sent: CommunicationCost) -> dict[str, Any]:
-    rounds = [{"when": when, "down": down, "up": up} for when, down, up in sent.rows]
-    return {"rounds": rounds, "down": sent.down, "up": sent.up, "approximate": sent.approximate}
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -135,7 +58,7 @@ def report_run(
     targets = page_targets(out, pdf=pdf, overwrite=overwrite)
     browser = find_browser() if pdf else None
     path = single_run_folder(_folder(run))
-    parts = run_parts(path, None if cohort is None else _folder(cohort))
+    parts = run_parts(path, None if cohort is None else _folder(cohort), _sent)
     if not parts.scored:
         progress.note(f"{path} is not evaluated: 'ecgfed evaluate {path}' scores it.")
     result = RunReport(path, parts, tuple(targets))
@@ -146,3 +69,36 @@ def report_run(
 
 def _folder(source: Opened | Path | str) -> Path:
     return source.path if isinstance(source, Opened) else Path(source)
+
+
+def _sent(document: RunDocument, lines: Lines) -> CommunicationCost | str:
+    """Return the bytes sent, or why they are unknown."""
+    if names_code(document.method):
+        return "its method is custom code, which is not run for a page"
+    try:
+        from ecgfed.core.federation.cost import round_bytes
+        from ecgfed.core.runs.run import open_run
+    except ImportError:
+        return "it is measured with torch, which is not installed (pip install 'ecgfed[train]')"
+    try:
+        run = open_run(document.path)
+        bytes_by_round = round_bytes(run.method, run.plan, len(document.clients))
+    except (EcgfedError, ValueError, RuntimeError) as error:
+        return f"it could not be measured ({error.reason if isinstance(error, EcgfedError) else error})"
+    numbers = sorted(bytes_by_round)
+    rows = [(f"Round {number:,}, one client", *bytes_by_round[number]) for number in numbers]
+    rows = [row for i, row in enumerate(rows) if i == 0 or row[1:] != rows[i - 1][1:]]
+    if len(rows) == 1:
+        rows = [("Each round, one client", *rows[0][1:])]
+    else:
+        rows = [(f"{row[0]}{', and from then on' if i else ''}", *row[1:]) for i, row in enumerate(rows)]
+    participants = [len(line["clients"]) if isinstance(line.get("clients"), list) else None for line in lines]
+    if not participants or None in participants:
+        return CommunicationCost(tuple(rows), None, None, False)
+    down = up = 0
+    for line, clients in zip(lines, participants, strict=True):
+        after = next((number for number in numbers if number >= line["round"]), numbers[-1])
+        down, up = down + (clients or 0) * bytes_by_round[after][0], up + (clients or 0) * bytes_by_round[after][1]
+    bytes_after_first = {bytes_by_round[number] for number in numbers[1:]}
+    all_clients = document.plan.get("clients_per_round") is None
+    return CommunicationCost(tuple(rows), down, up, len(bytes_after_first) > 1 or (len(rows) > 1 and not all_clients))

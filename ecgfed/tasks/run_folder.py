@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ecgfed.base.errors import EcgfedError, OptionError, RunError, StorageError
+from ecgfed.base.errors import EcgfedError, OptionError, RunError, StorageError, param
 from ecgfed.base.files import backup_path, is_temporary, recover_locked, remove, swap_folders, write_bytes
 from ecgfed.base.fsync import sync_folder
 from ecgfed.base.locks import LOCK_NAME, locked
@@ -49,7 +49,7 @@ class RunFolder:
             return make(self.out)
         if not (self.out / FILE_NAME).is_file():
             raise OptionError(
-                "--overwrite", f"{self.out} is not a run", "a folder with a run.json", "choose another --out"
+                "overwrite", f"{self.out} is not a run", "a folder with a run.json", f"choose another {param('out')}"
             )
         new = backup_path(self.out)
         remove(new)
@@ -62,7 +62,7 @@ class RunFolder:
             swap_folders(new, self.out.resolve())
         except OSError as error:  # the backup may be the old run: it is left for ``recover``
             problem = f"could not be replaced ({error.strerror or error})"
-            raise StorageError(self.out, problem, action="choose another --out") from error
+            raise StorageError(self.out, problem, action=f"choose another {param('out')}") from error
         self.replaced = True
         return replace(run, path=self.out)
 

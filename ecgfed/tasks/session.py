@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import RunError
+from ecgfed.base.errors import RunError, param, spelled
 from ecgfed.base.text import count_of
 from ecgfed.core.evaluation.monitor import NEVER_PREDICTED, ValidationScores
 from ecgfed.core.federation.data import TrainingData, excluded_beats, training_data
@@ -187,7 +187,7 @@ def lessons(run: Run) -> list[str]:
     summary = [
         f"{run.method.name}: {count_of(run.plan.rounds, 'round')}, {last['passes']:.1f} passes over the training "
         f"examples, loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}; "
-        + (f"on validation {scores}." if scores else "validation was not scored (--eval-every 0).")
+        + (f"on validation {scores}." if scores else spelled(f"validation was not scored ({param('eval_every')} 0)."))
     ]
     never = latest.get(NEVER_PREDICTED, ())
     if isinstance(never, Sequence) and never:
@@ -201,9 +201,13 @@ def _to_try(run: Run, passes: float, missing: bool) -> list[str]:
 
     tries, recipe = [], RECIPES[run.net.spec.modality]
     if passes < recipe["passes"] / 2:
-        tries.append(f"this was short, a smoke test; the recipe takes --passes {recipe['passes']:g}")
+        tries.append(f"this was short, a smoke test; the recipe takes {param('passes')} {recipe['passes']:g}")
     if run.plan.local_steps is None and len(run.meta.get("clients", ())) > 1:
-        tries.append(f"few local steps keep clients from drifting apart: --local-steps {recipe['local_steps']}")
+        tries.append(
+            f"few local steps keep clients from drifting apart: {param('local_steps')} {recipe['local_steps']}"
+        )
     if missing and not tries:
-        tries.append("a balanced risk (--set risk=bsm) or more --passes, for the classes never predicted")
-    return [f"To try: {'; '.join(tries)}."] if tries else []
+        tries.append(
+            f"a balanced risk ({param('settings')} risk=bsm) or more {param('passes')}, for the classes never predicted"
+        )
+    return [spelled(f"To try: {'; '.join(tries)}.")] if tries else []

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
-from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
@@ -70,7 +70,7 @@ def train(
     """
     resolved, method_settings = resolve_options(config, options, settings)
     if resume and overwrite:
-        raise OptionError("--resume and --overwrite", "both given", "one of them")
+        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     if tensorboard is not None:
         from ecgfed.core.runs.tensorboard import require_tensorboard
 
@@ -143,24 +143,30 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
     """Check the seeds and the folder for their runs before training; raises OptionError."""
     valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
     if not valid or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("--seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
+        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
     for first, second in (("seed", "seeds"), ("resume", "overwrite")):
         if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
-            raise OptionError(f"--{first} and --{second}", "both given", "one of them")
+            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
     if (out / FILE_NAME).is_file():
-        raise OptionError("--out", f"{out} is a run itself", "a folder for runs", "choose another")
+        raise OptionError("out", f"{out} is a run itself", "a folder for runs", "choose another")
     if not options.get("resume") and not options.get("overwrite"):
         taken = [folder.name for seed in seeds if (folder := seed_folder(out, seed)).exists()]
         if taken:
             raise OptionError(
-                "--out", f"{out} holds {', '.join(taken)}", "none of these", "pass --resume or --overwrite"
+                "out",
+                f"{out} holds {', '.join(taken)}",
+                "none of these",
+                f"pass {param('resume=True')} or {param('overwrite=True')}",
+                code="exists",
             )
 
 
 def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
     """Check the options, then create the run's folder."""
     if config.dp_at == SITE:
-        raise OptionError("--dp-at", "site, of which a simulation has none", "server or patient", "ecgfed federate")
+        raise OptionError(
+            "dp_at", "site, of which a simulation has none", "server or patient", "ecgfed federate", code="conflict"
+        )
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
     method, plan = build_method_and_plan(
         config, settings, shape, lambda rr: training_data(cohort, rr=rr, leave_out=config.leave_out)
@@ -192,14 +198,23 @@ def _resume(
     }
     for name, value in options.items():
         if name in stored and name != "rounds" and value != stored[name]:
-            option = "--" + name.replace("_", "-")
-            raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
+            action = f"leave {param(name)} out"
+            raise RunError(
+                out,
+                f"was begun with {name} {stored[name]}, not {value}",
+                action=action,
+                parameter=name,
+                code="contradiction",
+            )
     stored_settings = asdict(run.method.settings)
     requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
     for name, value in requested_settings.items():
         if value != stored_settings[name]:
             raise RunError(
-                out, f"was begun with {name}={stored_settings[name]}, not {value}", action=f"leave --set {name} out"
+                out,
+                f"was begun with {name}={stored_settings[name]}, not {value}",
+                action=f"leave {param('settings')} {name} out",
+                code="contradiction",
             )
     cohort = run.cohort(cohort.path)
     plan = run.plan

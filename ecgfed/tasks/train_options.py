@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import merged, options_of
 from ecgfed.base.plugins import names_code
 from ecgfed.base.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
@@ -48,7 +48,7 @@ def resolve_options(
         OptionError: the file cannot be read, has an invalid name or value, or both of two alternatives are set.
     """
     if settings is not None and not isinstance(settings, Mapping):
-        raise OptionError("--set", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
+        raise OptionError("settings", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
     arguments = {name: value for name, value in arguments.items() if value is not None}
     if not isinstance(config, Path | str):
         values, method_settings = {} if config is None else config.given_values(), dict[str, SettingValue]()
@@ -57,10 +57,11 @@ def resolve_options(
         named = values.get("method")
         if isinstance(named, str) and names_code(named) and "method" not in arguments:
             raise OptionError(
-                f"--config {config}",
+                f"{param('config')} {config}",
                 f"its method {named!r:.200} is somebody's own code, which is not run from a file",
                 "a registered name",
-                "read it, then pass it with --method FILE.py:CLASS",
+                f"read it, then pass it with {param('method=FILE.py:CLASS')}",
+                code="code-not-loaded",
             )
     for pair in EITHER_OR:
         if any(name in arguments for name in pair):
@@ -70,21 +71,28 @@ def resolve_options(
 
 def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, SettingValue]]:
     try:
-        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"--config {path}"))
+        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"{param('config')} {path}"))
     except ValueError as problem:
-        raise OptionError("--config", f"{path} cannot be read ({problem})", "a TOML file") from problem
+        raise OptionError("config", f"{path} cannot be read ({problem})", "a TOML file") from problem
     settings = values.pop("set", {})
     if not isinstance(settings, dict):
-        raise OptionError(f"--config {path}", "set is no table", "[set] with the method's settings")
+        raise OptionError(f"{param('config')} {path}", "set is no table", "[set] with the method's settings")
     known, checked = {option.name: option for option in options_of(TrainConfig)}, {}
     for written, value in values.items():
         name = written.replace("-", "_")
         if name not in known:
-            raise OptionError(f"--config {path}", f"unknown name {name!r:.100}", f"one of {', '.join(known)}, [set]")
+            raise OptionError(
+                f"{param('config')} {path}",
+                f"unknown name {name!r:.100}",
+                f"one of {', '.join(known)}, [set]",
+                code="unknown-choice",
+            )
         try:
             known[name].check(value)
         except OptionError as problem:
-            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", problem.expected) from problem
+            raise OptionError(
+                f"{param('config')} {path}", f"{name} = {value!r:.100}", problem.expected, code=problem.code
+            ) from problem
         checked[name] = known[name].kind(value)
     return checked, settings
 

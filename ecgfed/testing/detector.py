@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import EcgfedError, RecordError
 from ecgfed.base.text import count_of
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.detectors import Detector, Peaks, Signal, detect_r_peaks, detector_option
 from ecgfed.domain.signal.detectors.base import DEFAULT_MAINS_HZ, MAINS_HZ
 from ecgfed.domain.signal.detectors.detect import peaks_problem
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.testing.checks import CheckReport, PluginCheck, expect, run_checks
 from ecgfed.testing.ecg import SyntheticEcg, synthetic_ecg
 

@@ -41,13 +41,13 @@ def onnx_runtime(folder: Path) -> tuple[str, bytes]:
     missing = [name for name in (SCRIPT, WASM) if not (folder / name).is_file()]
     if missing:
         raise OptionError(
-            "--ort", f"{folder} holds no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}"
+            "ort", f"{folder} holds no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}"
         )
     text = read_bounded(folder / SCRIPT, _MAX_RUNTIME_BYTES, OptionError).decode("utf-8")
     match = _EXPORTS.search(text)
     if match is None:
         raise OptionError(
-            "--ort", f"{folder / SCRIPT} does not end with a list of exports", f"a supported version of {PACKAGE}"
+            "ort", f"{folder / SCRIPT} does not end with a list of exports", f"a supported version of {PACKAGE}"
         )
     pairs = [re.split(r"\s+as\s+", entry.strip()) for entry in match[1].split(",")]
     exports = ", ".join(f"{pair[-1]}: {pair[0]}" for pair in pairs if pair[-1] != "default")

@@ -95,7 +95,7 @@ def test_a_file_that_is_no_map_is_one_line_that_names_it(tmp_path: Path, file: s
     with pytest.raises(OptionError) as caught:
         load_label_map(str(tmp_path / file))
     line = caught.value.line
-    assert line.startswith(f"--classes {tmp_path / file}: ")
+    assert line.startswith(f"classes {tmp_path / file}: ")
     assert words in line
     assert "\n" not in line
 

@@ -1,13 +1,17 @@
 """Labels on beats: annotated positions, detected ones, and the match between the two."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ecgfed.domain.beats.extract import labelled_beats, match_peaks
+from ecgfed.domain.beats.extract import LabelledBeats, match_peaks
 from ecgfed.domain.beats.labels import BUILT_IN
-from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.record.recording import Annotation, Recording
+from ecgfed.domain.signal.chunked_quality import lead_quality
 
 MAP = BUILT_IN["mitbih12"]
 SIGNAL = np.random.default_rng(0).normal(size=4000)
@@ -15,6 +19,14 @@ SIGNAL = np.random.default_rng(0).normal(size=4000)
 
 def annotation(marks: dict[int, str]) -> Annotation:
     return Annotation(np.array(list(marks), dtype=np.int64), np.array(list(marks.values())))
+
+
+def labelled(marks: Annotation, detected: list[int] | None = None, *, rr_version: int = 2) -> LabelledBeats:
+    """Label the annotated beats of ``SIGNAL``, or detected ones."""
+    recording = Recording("r", Path("r"), "a", ("a",), 360.0, SIGNAL[None], ())
+    r_samples = marks.beats().sample if detected is None else np.array(detected)
+    quality, is_detected = lead_quality(SIGNAL, 360.0), detected is not None
+    return RecordingBeats(recording, quality, marks, r_samples, is_detected, rr_version).labelled(MAP)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +68,7 @@ def test_matching_is_one_to_one_within_tolerance_and_leaves_no_free_pair(a: set[
 
 def test_beats_take_their_symbols_class_and_other_marks_are_no_beats() -> None:
     marks = {100: "+", 500: "N", 800: "V", 900: "~", 1100: "Q", 1500: "A"}
-    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP)
+    beats = labelled(annotation(marks))
     assert beats.sample.tolist() == [500, 800, 1500]
     assert [MAP.classes[i] for i in beats.label] == ["N", "V", "A"]
     assert beats.unclassified == {"Q": 1}
@@ -67,7 +79,7 @@ def test_beats_take_their_symbols_class_and_other_marks_are_no_beats() -> None:
 def test_a_beat_without_a_class_still_counts_for_the_intervals() -> None:
     """The Q at 1100 stands between 800 and 1500: 400 / 360 s before the last beat."""
     marks = {500: "N", 800: "V", 1100: "Q", 1500: "A"}
-    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP, rr_version=1)
+    beats = labelled(annotation(marks), rr_version=1)
     np.testing.assert_allclose(beats.windows.rr_s[:, 0], [300 / 360, 300 / 360, 400 / 360], rtol=1e-6)
     np.testing.assert_allclose(beats.windows.rr_s[:, 1], [300 / 360, 300 / 360, 400 / 360], rtol=1e-6)
 
@@ -75,8 +87,7 @@ def test_a_beat_without_a_class_still_counts_for_the_intervals() -> None:
 def test_detected_peaks_take_the_label_of_the_beat_within_150_ms() -> None:
     """54 samples at 360 Hz. 520 belongs to 500; 900 is near nothing; 1155 is 55 off; the beat at 2000 is missed."""
     marks = {500: "N", 800: "V", 1100: "A", 2000: "N"}
-    detected = np.array([520, 800, 900, 1155])
-    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP, detected, rr_version=1)
+    beats = labelled(annotation(marks), [520, 800, 900, 1155], rr_version=1)
     assert beats.sample.tolist() == [520, 800]
     assert [MAP.classes[i] for i in beats.label] == ["N", "V"]
     assert beats.unmatched == (2, 2)
@@ -86,12 +97,12 @@ def test_detected_peaks_take_the_label_of_the_beat_within_150_ms() -> None:
 
 def test_detected_positions_decide_where_the_window_lies() -> None:
     marks = annotation({500: "N", 1000: "N"})
-    shifted = labelled_beats(SIGNAL, 360.0, marks, MAP, np.array([510, 1000])).windows.window_mv
-    plain = labelled_beats(SIGNAL, 360.0, marks, MAP).windows.window_mv
+    shifted = labelled(marks, [510, 1000]).windows.window_mv
+    plain = labelled(marks).windows.window_mv
     np.testing.assert_array_equal(shifted[0, 0, :-10], plain[0, 0, 10:])
 
 
 def test_a_recording_without_beats_gives_none() -> None:
-    beats = labelled_beats(SIGNAL, 360.0, annotation({100: "+"}), MAP)
+    beats = labelled(annotation({100: "+"}))
     assert len(beats.label) == len(beats.sample) == len(beats.windows.window_mv) == 0
     assert beats.unclassified == {}

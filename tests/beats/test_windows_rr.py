@@ -1,5 +1,6 @@
 """Windows cut by hand, RR features worked out by hand, and sampling frequencies that must not matter."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import r_waves
 
-from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY, labelled_beats, windows_around
-from ecgfed.domain.beats.labels import BUILT_IN
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
+from ecgfed.domain.beats.path import BeatOptions, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import cut_windows, resample, rr_features
-from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 from ecgfed.domain.signal.filters import band_pass
 
 
@@ -74,6 +75,15 @@ def test_windows_hold_the_filtered_signal_and_flags_say_what_is_amiss() -> None:
     assert poor == [False, False, True, True, True, False, False]
     padded = [bool(flag & FLAG_PADDED) for flag in windows.flags]
     assert padded == [True, False, False, False, False, False, True]
+
+
+def test_intervals_across_unmarked_stretches_are_void() -> None:
+    r = np.arange(400, 36_000, 300)
+    void = [(int(r[20]) + 9, int(r[20]) + 10), (9000, 9700)]
+    windows = windows_around(np.random.default_rng(0).normal(0, 0.01, 36_500), 360.0, r, void=void)
+    marked = windows.rr_s[:, RR_NAMES[2].index("void_previous")]
+    touches = [any(a < stop and b > start for start, stop in void) for a, b in pairwise(r.tolist())]
+    assert marked.tolist() == [1, *touches]
 
 
 def test_rr_by_hand() -> None:
@@ -153,13 +163,8 @@ def test_one_heart_recorded_at_two_rates_gives_the_same_windows(tmp_path: Path, 
             write_dir=str(tmp_path),
         )
         wfdb.wrann(name, "atr", np.rint(np.array(r_s) * rate).astype(int), ["N"] * 10, write_dir=str(tmp_path))
-    made = {}
-    for name in ("own", "mit"):
-        read = read_recording(tmp_path / name, ("MLII",))
-        made[name] = labelled_beats(
-            read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"], rr_version=1
-        )
-    own, mit = made["own"].windows, made["mit"].windows
+    options = BeatOptions(("MLII",), "annotated", rr_version=1)
+    own, mit = (read_beats(tmp_path / name, options).windows for name in ("own", "mit"))
     assert mit.window_mv.max() > 0.8
     np.testing.assert_allclose(own.window_mv, mit.window_mv, atol=0.02)
     np.testing.assert_allclose(own.rr_s, mit.rr_s, atol=1e-5)

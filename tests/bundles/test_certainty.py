@@ -169,7 +169,7 @@ def test_a_device_divides_by_the_temperature_and_marks_what_lies_below(local_run
     signal, r_samples = synthetic_signal("NNNNV" * 8, seed=5)
     found = open_bundle(bundle).classifier("p1").predict(signal, 360.0, r_samples)
     session = onnxruntime.InferenceSession(str(bundle / "patients" / "p1.onnx"), providers=["CPUExecutionProvider"])
-    from ecgfed.domain.beats.extract import windows_around
+    from ecgfed.domain.beats.blocks import windows_around
 
     window = windows_around(signal, 360.0, r_samples).window_mv
     expected = np.exp(log_softmax(session.run(None, {"window": window})[0] / 2.5, axis=1))

@@ -230,7 +230,7 @@ def test_a_large_ensemble_says_its_size() -> None:
     one = {"role": "ensemble", "bytes": 9_870_000, "members": 45}
     said = large_ensemble({"patients/a.onnx": {"role": "model", "bytes": 10**9}, "global.onnx": one})
     assert said is not None
-    for part in ("45 models", "9.9 MB", "--global average", "grp-fed"):
+    for part in ("45 models", "9.9 MB", "protocol average", "grp-fed"):
         assert part in said
     assert "\n" not in said
     assert large_ensemble({"global.onnx": {**one, "bytes": LARGE_ENSEMBLE_BYTES - 1}}) is None

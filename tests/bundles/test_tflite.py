@@ -131,7 +131,7 @@ def test_what_is_no_net_is_refused_in_one_line(role: str) -> None:
     with pytest.raises(BundleError, match="extractor and head") as caught:
         steps_of([model_of("default", role)], "patients/x.onnx")
     assert caught.value.line.startswith("patients/x.onnx: ")
-    assert "--tflite" in caught.value.line
+    assert "tflite" in caught.value.line
     assert "\n" not in caught.value.line
 
 

@@ -26,7 +26,7 @@ from support import (
 )
 
 from ecgfed.device import open_bundle
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 
 #: Class names that are no WFDB symbols: spaces, another script, and longer than an annotation's note can be.
 LONG = "左脚ブロックの心拍、" * 25

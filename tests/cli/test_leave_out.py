@@ -166,7 +166,7 @@ def test_predict_marks_beats_in_bad_stretches(
 @pytest.mark.mitdb
 def test_a_hundredth_of_mit_bihs_beats_are_flagged(mitdb: Path) -> None:
     """Of four records, from clean to noisy: 100 none, 105 0.4%, 203 4%, 108 13%."""
-    from ecgfed.domain.beats.extract import windows_around
+    from ecgfed.domain.beats.blocks import windows_around
     from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 
     shares = {}

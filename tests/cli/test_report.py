@@ -188,8 +188,8 @@ def test_doubts_are_shown_where_predictions_carry_them(
     ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every third beat uncertain, and a warning: marked on strips, counted by class, said on top."""
-    from ecgfed.exports.device.model_warnings import ModelWarning
     from ecgfed.tasks import report
+    from ecgfed.tasks.prediction_warnings import ModelWarning
 
     def doubtful(*given: Any, **how: Any) -> Any:
         found = predict(*given, **how)
@@ -284,8 +284,8 @@ def test_low_confidence_of_most_beats_is_a_warning(
     place: str,
 ) -> None:
     """Of fewer it is a note: counts that rest on such beats are marked themselves."""
-    from ecgfed.exports.device.model_warnings import ModelWarning
     from ecgfed.tasks import report
+    from ecgfed.tasks.prediction_warnings import ModelWarning
 
     def doubtful(*given: Any, **how: Any) -> Any:
         found = predict(*given, **how)

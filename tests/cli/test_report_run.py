@@ -196,7 +196,7 @@ def test_a_run_that_was_not_evaluated(ecgfed: Command, fedavg_run: Path, tmp_pat
     assert said.code == 0
     assert "not evaluated: run 'ecgfed evaluate fedavg'" in said.out
     text = (tmp_path / "page.html").read_text()
-    assert "not evaluated: run &#x27;ecgfed evaluate fedavg&#x27;" in text
+    assert "not evaluated: run &#39;ecgfed evaluate fedavg&#39;" in text
     for words in ("Scores are not evaluated.", "Patients are not evaluated.", "Classes are not evaluated."):
         assert words in text
     assert "Training loss" in text

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import PATIENTS, write_record
 from record_files import cut, flip_byte
+from refusals import refuses
 
 from ecgfed.base.errors import CohortError, OptionError, RecordError, StorageError
 from ecgfed.domain.beats.labels import BUILT_IN
@@ -114,12 +115,12 @@ def test_a_held_out_client_is_in_the_cohort_but_not_in_the_federation(records: P
 
 @pytest.mark.parametrize("holdout", [("p9",), ("p1", "p9", "p8")])
 def test_an_unknown_held_out_client_is_refused(records: Path, tmp_path: Path, holdout: tuple[str, ...]) -> None:
-    with pytest.raises(OptionError, match=r"holdout: no client .*p9; expected ids among p1, p2, p3, p4"):
+    with refuses(OptionError, "unknown-choice", "holdout"):
         build(records, tmp_path / "c", PrepareOptions(holdout=holdout))
 
 
 def test_holding_everyone_out_is_refused(records: Path, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="every client is held out"):
+    with refuses(OptionError, "invalid-value", "holdout"):
         build(records, tmp_path / "c", PrepareOptions(holdout=tuple(PATIENTS)))
     assert list(tmp_path.iterdir()) == []
 
@@ -162,13 +163,13 @@ def test_no_beat_to_train_on_is_an_empty_cohort(tmp_path: Path, holdout: tuple[s
     write_record(tmp_path / "r", "a", "VVVV")
     write_record(tmp_path / "r", "b", "NNN" if holdout else "VV")
     labels = dataclasses.replace(BUILT_IN["mitbih12"], classes=("N", "A"), symbols={"N": "N", "A": "A"})
-    with pytest.raises(CohortError, match="no beat of any class"):
+    with refuses(CohortError, "no-beats", "classes"):
         build(tmp_path / "r", tmp_path / "c", PrepareOptions(labels=labels, holdout=holdout))
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
 def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CohortError, match="no recordings"):
+    with refuses(CohortError, "invalid-cohort"):
         build_cohort([], tmp_path / "c", DEFAULT, kind="folder")
 
 
@@ -183,9 +184,9 @@ def test_detected_peaks_are_labelled_by_the_annotation(records: Path, tmp_path: 
 
 
 def test_an_option_that_cannot_be_is_refused() -> None:
-    with pytest.raises(OptionError, match="split: 'half'"):
+    with refuses(OptionError, "unknown-choice", "split"):
         PrepareOptions(split="half")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="peaks: 'guessed'"):
+    with refuses(OptionError, "unknown-choice", "peaks"):
         BeatOptions(peaks="guessed")
 
 
@@ -216,7 +217,7 @@ def test_a_failed_check_leaves_what_was_there(records: Path, cohort_path: Path, 
         assert counts == open_cohort(cohort_path).meta["class_counts"]
         raise CohortError("here", "not as published")
 
-    with pytest.raises(CohortError, match="not as published"):
+    with refuses(CohortError, "invalid-cohort"):
         build_cohort(
             folder_sources(records), tmp_path / "c", DEFAULT, kind="folder", workers=1, overwrite=True, check=refuse
         )
@@ -255,13 +256,12 @@ class Killer(str):
 
 def test_a_killed_worker_is_one_line_and_leaves_nothing(records: Path, tmp_path: Path) -> None:
     options = PrepareOptions(BeatOptions(("MLII",), "annotated", annotator=Killer("atr")))
-    with pytest.raises(CohortError, match="worker process was killed") as caught:
+    with refuses(CohortError, "invalid-cohort", "workers"):
         build(records, tmp_path / "c", options, workers=2)
-    assert "--workers" in caught.value.line
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_a_storage_error(records: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StorageError, match="could not be written"):
+    with refuses(StorageError, "storage"):
         build(records, tmp_path / "file" / "c")

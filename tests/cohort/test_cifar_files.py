@@ -10,6 +10,7 @@ from typing import Any
 import cifar_source as cs
 import numpy as np
 import pytest
+from refusals import refuses
 
 from ecgfed.base.errors import CohortError, OptionError
 from ecgfed.domain.cohort import cifar_files
@@ -119,7 +120,7 @@ def test_a_pickle_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> N
     whole = (folder / "test_batch").read_bytes()
     for damaged in (whole[:1000], b"", b"no pickle", whole.replace(b"M\x00\x0c", b"M\xff\xff"), whole[:-40]):
         (folder / "test_batch").write_bytes(damaged)
-        with pytest.raises(CohortError, match="test_batch"):
+        with refuses(CohortError, "invalid-cohort"):
             read_cifar10(tmp_path)
 
 
@@ -127,7 +128,7 @@ def test_a_pickle_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> N
 def test_a_binary_file_of_another_length_is_refused(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     file = cs.write_binary(tmp_path) / "data_batch_4.bin"
     file.write_bytes(change(file.read_bytes()))
-    with pytest.raises(CohortError, match=r"data_batch_4.bin: is [\d,]+ bytes long; expected 184,380"):
+    with refuses(CohortError, "invalid-cohort"):
         read_cifar10(tmp_path)
 
 
@@ -136,25 +137,25 @@ def test_a_label_past_9_is_refused(tmp_path: Path) -> None:
     data = bytearray(file.read_bytes())
     data[3073 * 7] = 10
     file.write_bytes(bytes(data))
-    with pytest.raises(CohortError, match=r"test_batch.bin: holds label 10; expected 0 to 9"):
+    with refuses(CohortError, "invalid-cohort"):
         read_cifar10(tmp_path)
 
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OptionError, match="does not exist"):
+    with refuses(OptionError, "invalid-value", "source"):
         read_cifar10(tmp_path / "nowhere")
-    with pytest.raises(CohortError, match="holds no CIFAR-10"):
+    with refuses(CohortError, "invalid-cohort", "source"):
         read_cifar10(tmp_path)
     cs.write_binary(tmp_path)
     (tmp_path / "data_batch_2.bin").unlink()
-    with pytest.raises(CohortError, match=r"data_batch_2.bin: cannot be read"):
+    with refuses(CohortError, "invalid-cohort"):
         read_cifar10(tmp_path)
     (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b nothing")
-    with pytest.raises(CohortError, match="cannot be read as an archive"):
+    with refuses(CohortError, "invalid-cohort"):
         read_cifar10(tmp_path / "x.tar.gz")
     archive = cs.write_archive(tmp_path, tmp_path.parent / "short.tar.gz", "d")
-    with pytest.raises(CohortError, match=r"short.tar.gz: data_batch_2.bin: is not in the archive"):
+    with refuses(CohortError, "invalid-cohort"):
         read_cifar10(archive)
     monkeypatch.setattr(cifar_files, "LARGEST_BYTES", 1000)
-    with pytest.raises(CohortError, match="at most 1,000"):
+    with refuses(CohortError, "invalid-cohort"):
         read_cifar10(tmp_path)

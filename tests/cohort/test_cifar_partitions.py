@@ -5,6 +5,7 @@ from pathlib import Path
 import cifar_source as cs
 import numpy as np
 import pytest
+from refusals import refuses
 from support import resealed
 
 from ecgfed.base.errors import CohortError, OptionError
@@ -77,7 +78,7 @@ def test_a_dirichlet_deals_every_image_and_its_concentration_decides() -> None:
 
 
 def test_a_dirichlet_that_starves_clients_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"alpha: 0.01 leaves a client fewer than 10 of 100 images"):
+    with refuses(OptionError, "invalid-value", "alpha"):
         dirichlet_counts(np.full(10, 10), 11, 0.01, rng(0))
 
 
@@ -160,7 +161,7 @@ def test_options_that_make_no_sense(options: dict[str, object], named: str) -> N
 
 
 def test_more_clients_than_images(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"clients: 150 leave \d+ without any of 200 images"):
+    with refuses(OptionError, "invalid-value", "clients"):
         cs.small_cohort(tmp_path / "c", clients=150)
     assert not (tmp_path / "c").exists()
 
@@ -168,9 +169,9 @@ def test_more_clients_than_images(tmp_path: Path) -> None:
 def test_a_cohort_of_images_has_no_beats_and_is_not_packed(tmp_path: Path) -> None:
     cohort = open_cohort(cs.small_cohort(tmp_path / "c"))
     for name in ("beats", "rr", "record", "flags"):
-        with pytest.raises(CohortError, match=f"holds images, and so no {name}"):
+        with refuses(CohortError, "invalid-cohort"):
             getattr(cohort, name)
-    with pytest.raises(CohortError, match="holds images"):
+    with refuses(CohortError, "invalid-cohort"):
         pack_cohort(tmp_path / "c", tmp_path / "packed.npz")
     assert not (tmp_path / "packed.npz").exists()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from ecgfed.base.errors import CohortError
 from ecgfed.domain.beats.labels import BUILT_IN
@@ -61,11 +62,10 @@ def write(folder: Path) -> list[dict[str, np.ndarray]]:
     return blocks
 
 
-def fails(folder: Path) -> str:
+def fails(folder: Path) -> tuple[str, str | None]:
     with pytest.raises(CohortError) as caught:
         open_cohort(folder)
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_client_by_its_id(tmp_path: Path) -> None:
     write(tmp_path / "c")
     cohort = open_cohort(tmp_path / "c")
     assert cohort.client_by_id("b").index == 1
-    with pytest.raises(CohortError, match="has no client 'z'; expected one of a, b"):
+    with refuses(CohortError, "unknown-patient"):
         cohort.client_by_id("z")
 
 
@@ -149,16 +149,14 @@ def test_another_schema_version_is_refused(tmp_path: Path, version: object) -> N
     write(tmp_path / "c")
     meta = json.loads((tmp_path / "c" / "cohort.json").read_text())
     (tmp_path / "c" / "cohort.json").write_text(json.dumps({**meta, "schema_version": version}))
-    line = fails(tmp_path / "c")
-    assert f"schema version {version}; expected 1" in line
-    assert "cohort.json" in line
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "\x00"])
 def test_a_cohort_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     write(tmp_path / "c")
     (tmp_path / "c" / "cohort.json").write_text(text)
-    assert "cohort.json" in fails(tmp_path / "c")
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 @pytest.mark.parametrize("key", ["beats", "clients", "label_map", "fingerprint"])
@@ -167,18 +165,14 @@ def test_a_cohort_file_that_lacks_something_says_what(tmp_path: Path, key: str) 
     meta = json.loads((tmp_path / "c" / "cohort.json").read_text())
     del meta[key]
     (tmp_path / "c" / "cohort.json").write_text(json.dumps(meta))
-    line = fails(tmp_path / "c")
-    assert "cohort.json" in line
-    assert key in line
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 @pytest.mark.parametrize("name", sorted(CONTRACT))
 def test_a_missing_array_is_named(tmp_path: Path, name: str) -> None:
     write(tmp_path / "c")
     (tmp_path / "c" / f"{name}.npy").unlink()
-    line = fails(tmp_path / "c")
-    assert f"{name}.npy: does not exist" in line
-    assert "prepare the cohort again" in line
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 @pytest.mark.parametrize("kept", [0, 5, 40, 127, 128, 200])
@@ -186,7 +180,7 @@ def test_a_truncated_array_is_named(tmp_path: Path, kept: int) -> None:
     write(tmp_path / "c")
     whole = (tmp_path / "c" / "beats.npy").read_bytes()
     (tmp_path / "c" / "beats.npy").write_bytes(whole[:kept])
-    assert "beats.npy: cannot be read" in fails(tmp_path / "c")
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 def test_a_damaged_header_of_any_kind_is_named(tmp_path: Path) -> None:
@@ -224,13 +218,13 @@ def test_a_damaged_header_of_any_kind_is_named(tmp_path: Path) -> None:
 def test_an_array_that_does_not_fit_is_named(tmp_path: Path, name: str, array: np.ndarray) -> None:
     write(tmp_path / "c")
     np.save(tmp_path / "c" / f"{name}.npy", array)
-    assert f"{name}.npy" in fails(tmp_path / "c")
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
     write(tmp_path / "c")
     np.save(tmp_path / "c" / "label.npy", np.array([object()] * 8), allow_pickle=True)
-    assert "label.npy: cannot be read" in fails(tmp_path / "c")
+    assert fails(tmp_path / "c") == ("invalid-cohort", None)
 
 
 def test_an_empty_cohort_is_refused(tmp_path: Path) -> None:
@@ -238,7 +232,7 @@ def test_an_empty_cohort_is_refused(tmp_path: Path) -> None:
     folder.mkdir()
     with CohortWriter(folder) as writer:
         writer.finish({**META, "clients": []})
-    assert f"{folder}: is empty" in fails(folder)
+    assert fails(folder) == ("invalid-cohort", None)
 
 
 @pytest.mark.parametrize("kind", ["missing", "file", "empty folder"])
@@ -248,7 +242,7 @@ def test_what_is_no_cohort_says_how_to_make_one(tmp_path: Path, kind: str) -> No
         path.write_text("x")
     elif kind == "empty folder":
         path.mkdir()
-    assert "ecgfed prepare" in fails(path)
+    assert fails(path) == ("invalid-cohort", None)
 
 
 def test_the_writer_refuses_rows_that_do_not_fit(tmp_path: Path) -> None:

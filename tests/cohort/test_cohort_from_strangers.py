@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refuses
 from support import Command, assert_refused, change_json, copied, snapshot
 
 from ecgfed import evaluate, train
@@ -37,7 +38,7 @@ def changed_client(cohort: Path, **values: Any) -> None:
 def test_a_name_that_cannot_be_a_files_is_refused(cohort_path: Path, tmp_path: Path, field: str, name: object) -> None:
     cohort = copied(cohort_path, tmp_path / "c")
     changed_client(cohort, **{field: name})
-    with pytest.raises(CohortError, match=r"cohort\.json: (client|patient) .* a valid file name"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -47,7 +48,7 @@ def test_what_was_left_out_of_a_record_is_counts_by_symbol(cohort_path: Path, tm
     meta = json.loads((cohort / "cohort.json").read_text())
     meta["records"][0]["left_out"] = left_out
     (cohort / "cohort.json").write_text(json.dumps(meta))
-    with pytest.raises(CohortError, match=r"left_out of record .* expected symbols with their numbers of beats"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -102,7 +103,7 @@ def test_two_clients_whose_files_would_be_one(cohort_path: Path, tmp_path: Path)
     cohort = copied(cohort_path, tmp_path / "c")
     other = json.loads((cohort / "cohort.json").read_text())["clients"][1]["id"]
     changed_client(cohort, id=other.upper())
-    with pytest.raises(CohortError, match="two clients have the same id"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -111,7 +112,7 @@ def test_a_link_out_of_the_cohort_is_refused(cohort_path: Path, tmp_path: Path, 
     cohort = copied(cohort_path, tmp_path / "c")
     shutil.move(cohort / name, tmp_path / "aside")
     (cohort / name).symlink_to(tmp_path / "aside")
-    with pytest.raises(CohortError, match=f"{name}: is a link out of its folder"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -123,7 +124,7 @@ def test_what_never_ends_is_not_read(cohort_path: Path, tmp_path: Path, target: 
     (cohort / "label.npy").unlink()
     os.mkfifo(cohort / "pipe")
     (cohort / "label.npy").symlink_to(target)
-    with pytest.raises(CohortError, match=r"label\.npy: (is a link out|cannot be read \(.*not a regular file)"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -135,7 +136,7 @@ def test_an_array_of_another_type(cohort_path: Path, tmp_path: Path, dtype: str)
     cohort = copied(cohort_path, tmp_path / "c")
     count = len(np.load(cohort / "label.npy"))
     np.save(cohort / "label.npy", np.zeros(count, dtype), allow_pickle=True)
-    with pytest.raises(CohortError, match=r"label\.npy: (holds|cannot be read)"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -143,10 +144,10 @@ def test_a_structured_and_a_fortran_array(cohort_path: Path, tmp_path: Path) -> 
     cohort = copied(cohort_path, tmp_path / "c")
     rr = np.load(cohort / "rr.npy")
     np.save(cohort / "rr.npy", np.asfortranarray(rr))
-    with pytest.raises(CohortError, match=r"rr\.npy: holds"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
     np.save(cohort / "rr.npy", np.zeros(len(rr), [("a", "f4"), ("b", "f4")]))
-    with pytest.raises(CohortError, match=r"rr\.npy: holds"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -157,7 +158,7 @@ def test_a_header_that_claims_a_terabyte_is_weighed_first(cohort_path: Path, tmp
     header = {"descr": "<f4", "fortran_order": False, "shape": (2**32, 1, 256)}
     np.lib.format.write_array_header_1_0(stream, header)
     (cohort / "beats.npy").write_bytes(stream.getvalue() + b"\0" * 1000)
-    with pytest.raises(CohortError, match=r"beats\.npy: cannot be read \(it holds 1,000 bytes of numbers\)"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -168,7 +169,7 @@ def test_a_header_as_python_2_wrote_it_is_no_cohorts(cohort_path: Path, tmp_path
     data = (cohort / "label.npy").read_bytes()
     assert b",), }   " in data
     (cohort / "label.npy").write_bytes(data.replace(b",), }   ", b"L,), }  ", 1))
-    with pytest.raises(CohortError, match=r"label\.npy: cannot be read \(.*Python 2"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -213,7 +214,7 @@ def test_hashes_that_were_changed_with_the_array_are_another_cohort(
     meta["fingerprint"] = hashlib.sha256(joined.encode()).hexdigest()
     (cohort / "cohort.json").write_text(json.dumps(meta))
     assert open_cohort(cohort).fingerprint != open_cohort(cohort_path).fingerprint
-    with pytest.raises(RunError, match="fingerprints differ"):
+    with refuses(RunError, "invalid-run", "cohort"):
         open_run(fedavg_run).cohort(cohort)
 
 
@@ -241,7 +242,7 @@ def test_a_document_that_was_changed_is_refused(cohort_path: Path, tmp_path: Pat
     open_cohort(cohort)
     changed(meta)
     path.write_text(json.dumps(meta))
-    with pytest.raises(CohortError, match=r"cohort\.json: (has changed since the cohort was prepared|.*expected)"):
+    with refuses(CohortError, "invalid-cohort"):
         open_cohort(cohort)
 
 
@@ -256,7 +257,7 @@ def test_a_pack_whose_document_was_changed_is_refused(cohort_path: Path, tmp_pat
     meta["leads"] = ["V9"]
     arrays[name] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
     np.savez_compressed(tmp_path / "changed.npz", **arrays)
-    with pytest.raises(CohortError, match="has changed since the cohort was prepared"):
+    with refuses(CohortError, "invalid-cohort"):
         unpack_cohort(tmp_path / "changed.npz", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -275,7 +276,7 @@ def test_patients_or_classes_in_another_order_are_another_cohort(
     else:
         meta["label_map"]["classes"].reverse()
     (cohort / "cohort.json").write_text(json.dumps(meta))
-    with pytest.raises(RunError, match=f"was trained on other {what}, or in another order"):
+    with refuses(RunError, "invalid-run", "cohort"):
         open_run(fedavg_run).cohort(cohort)
 
 
@@ -296,7 +297,7 @@ def test_a_cohort_that_holds_out_others_is_another_one(cohort_path: Path, fedavg
         lambda: evaluate(run, cohort=cohort),
         lambda: train(cohort, run, method="fedavg", resume=True, rounds=longer),
     ):
-        with pytest.raises(RunError, match=r"other clients \(others were held out\)"):
+        with refuses(RunError, "invalid-run", "cohort"):
             verb()
     assert snapshot(run) == before
     older = json.loads((run / "run.json").read_text())

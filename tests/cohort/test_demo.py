@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from demo_records import CLASSES, FS_HZ, NAMES, Record
+from refusals import refuses
 from scipy import signal as dsp
 
 from ecgfed.base.errors import OptionError
@@ -158,22 +159,21 @@ def test_a_cohort_made_of_them_holds_every_annotated_beat(
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
     [
-        ({"patients": 0}, ("--patients: 0", "1 to")),
-        ({"patients": -3}, ("--patients: -3",)),
-        ({"patients": 1001}, ("--patients: 1001",)),
-        ({"minutes": 0.0}, ("--minutes: 0", "0.5 to 60")),
-        ({"minutes": -1.0}, ("--minutes: -1",)),
-        ({"minutes": float("nan")}, ("--minutes: nan",)),
-        ({"minutes": float("inf")}, ("--minutes: inf",)),
-        ({"seed": -1}, ("--seed: -1", "0 or more")),
+        {"patients": 0},
+        {"patients": -3},
+        {"patients": 1001},
+        {"minutes": 0.0},
+        {"minutes": -1.0},
+        {"minutes": float("nan")},
+        {"minutes": float("inf")},
+        {"seed": -1},
     ],
 )
-def test_numbers_that_will_not_do(tmp_path: Path, options: dict[str, float], words: tuple[str, ...]) -> None:
-    with pytest.raises(OptionError) as caught:
+def test_numbers_that_will_not_do(tmp_path: Path, options: dict[str, float]) -> None:
+    with refuses(OptionError, "invalid-value", next(iter(options))):
         write_demo_records(tmp_path / "records", **options)  # type: ignore[arg-type]
-    assert all(word in caught.value.line for word in words)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,7 +181,7 @@ def test_a_folder_that_is_taken_stays_as_it_is_unless_told(tmp_path: Path) -> No
     taken = tmp_path / "records"
     taken.mkdir()
     (taken / "mine.txt").write_text("mine")
-    with pytest.raises(OptionError, match=r"records: .*is not empty.*overwrite"):
+    with refuses(OptionError, "exists", "records"):
         write_demo_records(taken, patients=1, minutes=0.5)
     assert contents(taken) == {"mine.txt": b"mine"}
     assert [path.name for path in tmp_path.iterdir()] == ["records"]

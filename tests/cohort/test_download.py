@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from ecgfed.base.errors import MissingExtraError, StorageError
 from ecgfed.domain.cohort import cifar_files, download
@@ -74,11 +75,10 @@ def held(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def fails(server: Server, folder: Path, url: str | None = None) -> str:
+def fails(server: Server, folder: Path, url: str | None = None) -> tuple[str, str | None]:
     with pytest.raises(StorageError) as caught:
         download.download_mitbih(folder, base_url=url or server.url)
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -132,12 +132,9 @@ def test_a_part_of_another_file_is_fetched_anew(server: Server, tmp_path: Path, 
 
 def test_a_connection_that_breaks_off_keeps_what_came_and_the_next_run_goes_on(server: Server, tmp_path: Path) -> None:
     server.break_off_after = 100_000
-    line = fails(server, tmp_path)
-    assert "100.dat" in line
-    assert "100000 of 300000 bytes" in line
-    assert "run the same command again" in line
+    assert fails(server, tmp_path) == ("storage", None)
     assert held(tmp_path) == {"100.atr": FILES["100.atr"], "100.dat.part": FILES["100.dat"][:100_000]}
-    assert "100000 of 200000 bytes" in fails(server, tmp_path)
+    assert fails(server, tmp_path) == ("storage", None)
     server.break_off_after = None
     server.asked.clear()
     download.download_mitbih(tmp_path, base_url=server.url)
@@ -147,9 +144,7 @@ def test_a_connection_that_breaks_off_keeps_what_came_and_the_next_run_goes_on(s
 
 def test_a_file_that_is_not_the_published_one_is_not_kept(server: Server, tmp_path: Path) -> None:
     server.files["100.dat"] = b"x" + FILES["100.dat"][1:]
-    line = fails(server, tmp_path)
-    assert "100.dat" in line
-    assert "SHA-256" in line
+    assert fails(server, tmp_path) == ("storage", None)
     assert held(tmp_path) == {"100.atr": FILES["100.atr"]}
     assert [name for name, _ in server.asked].count("100.dat") == 1
 
@@ -157,22 +152,18 @@ def test_a_file_that_is_not_the_published_one_is_not_kept(server: Server, tmp_pa
 def test_a_wrong_file_that_was_there_stays_until_the_right_one_has_come(server: Server, tmp_path: Path) -> None:
     (tmp_path / "100.dat").write_bytes(b"mine")
     server.files["100.dat"] = b"not the published one"
-    fails(server, tmp_path)
+    assert fails(server, tmp_path)[0] == "storage"
     assert (tmp_path / "100.dat").read_bytes() == b"mine"
 
 
 def test_a_missing_file_on_the_server(server: Server, tmp_path: Path) -> None:
     del server.files["100.dat"]
-    line = fails(server, tmp_path)
-    assert f"{server.url}/100.dat" in line
-    assert "Not Found" in line
+    assert fails(server, tmp_path) == ("storage", None)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/mitdb", "nonsense", "http://", "http://a b/", "ftpx://host/"])
 def test_an_address_without_a_server_is_one_line(server: Server, tmp_path: Path, url: str) -> None:
-    line = fails(server, tmp_path / "mitdb", url)
-    assert line.startswith(url.rstrip("/"))
-    assert "check the connection" in line
+    assert fails(server, tmp_path / "mitdb", url) == ("storage", None)
     assert held(tmp_path / "mitdb") == {}
 
 
@@ -181,13 +172,13 @@ def test_a_server_that_speaks_no_http(tmp_path: Path, server: Server, monkeypatc
         BaseHTTPRequestHandler, "handle_one_request", lambda self: self.wfile.write(b"SSH-2.0-none\r\n\r\n")
     )
     monkeypatch.setattr(BaseHTTPRequestHandler, "handle", lambda self: self.handle_one_request())
-    assert "cannot be fetched" in fails(server, tmp_path)
+    assert fails(server, tmp_path) == ("storage", None)
 
 
 def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for folder in (tmp_path / "file", tmp_path / "file" / "mitdb"):
-        assert "cannot be made" in fails(server, folder)
+        assert fails(server, folder) == ("storage", None)
     assert server.asked == []
 
 
@@ -199,7 +190,7 @@ def test_the_cifar_archive_is_resumed_and_compared_with_its_md5(
     server.files[name] = body
     server.break_off_after = 70_000
     told: list[tuple[str, int, int]] = []
-    with pytest.raises(StorageError, match="closed after 70000 of 200000"):
+    with refuses(StorageError, "storage"):
         cifar_files.download_cifar10(tmp_path / "new", base_url=server.url)
     server.break_off_after = None
     found = cifar_files.download_cifar10(tmp_path / "new", base_url=server.url, on_progress=lambda *a: told.append(a))
@@ -210,7 +201,7 @@ def test_the_cifar_archive_is_resumed_and_compared_with_its_md5(
     cifar_files.download_cifar10(tmp_path / "new", base_url=server.url)
     assert len(server.asked) == asked  # it is there, and right
     monkeypatch.setitem(cifar_files.ARCHIVE_MD5, name, "0" * 32)
-    with pytest.raises(StorageError, match=r"is not the published file \(MD5 differs\)"):
+    with refuses(StorageError, "storage"):
         cifar_files.download_cifar10(tmp_path / "other", base_url=server.url)
     assert held(tmp_path / "other") == {}
 
@@ -219,7 +210,7 @@ def test_nothing_is_fetched_where_it_could_not_be_read(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wfdb", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'ecgfed\[records\]'"):
+    with refuses(MissingExtraError, "missing-extra"):
         prepare_mitbih(tmp_path / "records", tmp_path / "cohort", download=True, url=server.url)
     assert server.asked == []
     assert list(tmp_path.iterdir()) == []

@@ -45,68 +45,64 @@ def test_a_csv_names_the_patient_by_path_or_by_name(folder: Path, tmp_path: Path
     assert patients(folder, patients=csv) == {"Ann": ["day2/r1", "r1", "r2"]}
 
 
-def fails(kind: type[EcgfedError], folder: Path, **how: object) -> str:
+def fails(kind: type[EcgfedError], folder: Path, **how: object) -> tuple[str, str | None]:
     with pytest.raises(kind) as caught:
         folder_sources(folder, **how)  # type: ignore[arg-type]
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 def test_no_folder_and_no_record(tmp_path: Path) -> None:
-    assert "is not a folder; expected a folder of WFDB records" in fails(OptionError, tmp_path / "none")
-    assert f"{tmp_path}: holds no WFDB record (*.hea)" in fails(CohortError, tmp_path)
+    assert fails(OptionError, tmp_path / "none")[0] == "invalid-value"
+    assert fails(CohortError, tmp_path)[0] == "invalid-cohort"
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "words"),
+    ("text", "kind"),
     [
-        ("record,name\nr1,Ann\n", OptionError, "columns record, name; expected record and patient"),
-        ("", OptionError, "columns none; expected record and patient"),
-        ("record,patient\nr1,Ann\nr2,Ben\n", None, ""),
-        ("record,patient\nr1,Ann\n", CohortError, "has no patient for record r2"),
-        ("record,patient\nr1,Ann\nr2\n", CohortError, "has no patient for record r2"),
-        ("record,patient\nr1,Ann\nr2,\n", CohortError, "has no patient for record r2"),
-        ("record,patient\nr1,Ann\nr2,../x\n", CohortError, "patient '../x'; expected letters, digits"),
-        ("record,patient\nr1,Ann\nr2,a b\n", CohortError, "patient 'a b'; expected letters, digits"),
-        ("record,patient\nr1,Ann\nr2," + "x" * 65 + "\n", CohortError, "up to 64"),
+        ("record,name\nr1,Ann\n", OptionError),
+        ("", OptionError),
+        ("record,patient\nr1,Ann\nr2,Ben\n", None),
+        ("record,patient\nr1,Ann\n", CohortError),
+        ("record,patient\nr1,Ann\nr2\n", CohortError),
+        ("record,patient\nr1,Ann\nr2,\n", CohortError),
+        ("record,patient\nr1,Ann\nr2,../x\n", CohortError),
+        ("record,patient\nr1,Ann\nr2,a b\n", CohortError),
+        ("record,patient\nr1,Ann\nr2," + "x" * 65 + "\n", CohortError),
     ],
 )
-def test_a_csv_that_will_not_do(
-    folder: Path, tmp_path: Path, text: str, kind: type[EcgfedError] | None, words: str
-) -> None:
+def test_a_csv_that_will_not_do(folder: Path, tmp_path: Path, text: str, kind: type[EcgfedError] | None) -> None:
     csv = tmp_path / "p.csv"
     csv.write_text(text)
     if kind is None:
         assert patients(folder, patients=csv) == {"Ann": ["day2/r1", "r1"], "Ben": ["r2"]}
     else:
-        line = fails(kind, folder, patients=csv)
-        assert words in line
-        assert "--patients" in line
+        code, parameter = fails(kind, folder, patients=csv)
+        assert (code, parameter) == (kind.default_code, "patients")
 
 
 def test_a_csv_that_cannot_be_read(folder: Path, tmp_path: Path) -> None:
     csv = tmp_path / "p.csv"
-    assert "does not exist" in fails(OptionError, folder, patients=csv)
+    assert fails(OptionError, folder, patients=csv) == ("invalid-value", "patients")
     csv.write_bytes(b"record,patient\nr1,\xff\xfe\n")
-    assert f"--patients {csv}: cannot be read" in fails(OptionError, folder, patients=csv)
+    assert fails(OptionError, folder, patients=csv) == ("invalid-value", "patients")
     csv.unlink()
     csv.mkdir()
-    assert f"--patients {csv}: cannot be read" in fails(OptionError, folder, patients=csv)
+    assert fails(OptionError, folder, patients=csv) == ("invalid-value", "patients")
 
 
 @pytest.mark.parametrize(
-    ("comment", "kind", "words"),
+    ("comment", "kind"),
     [
-        ("patient: (", OptionError, "--patient-comment: 'patient: (' ("),
-        ("patient: .*", OptionError, "has 0 groups; expected one"),
-        ("(patient): (.*)", OptionError, "has 2 groups; expected one"),
-        ("name: (.*)", CohortError, "no comment matches 'name: (.*)'"),
-        ("patient(x)?", CohortError, "patient ''; expected letters"),
-        ("(patient: .*)", CohortError, "patient 'patient: Ann-1'; expected letters"),
+        ("patient: (", OptionError),
+        ("patient: .*", OptionError),
+        ("(patient): (.*)", OptionError),
+        ("name: (.*)", CohortError),
+        ("patient(x)?", CohortError),
+        ("(patient: .*)", CohortError),
     ],
 )
-def test_an_expression_that_will_not_do(folder: Path, comment: str, kind: type[EcgfedError], words: str) -> None:
-    assert words in fails(kind, folder, comment=comment)
+def test_an_expression_that_will_not_do(folder: Path, comment: str, kind: type[EcgfedError]) -> None:
+    assert fails(kind, folder, comment=comment)[0] == kind.default_code
 
 
 def test_a_broken_header_is_named_when_its_comments_are_wanted(folder: Path) -> None:

@@ -14,7 +14,8 @@ from support import SavedRun, exported, softmax
 
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, open_bundle
-from ecgfed.domain.beats.extract import Windows, windows_around
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.exports.device.calibration import Calibration
 

@@ -1,10 +1,6 @@
 """Drift says what has changed, by counts that are done here by hand; the figures of benchmarks/drift are its own."""
 
-import importlib.util
-import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -140,46 +136,3 @@ def test_a_new_beginning() -> None:
     watched.restart()
     tell(watched, 60, label=2)
     assert watched.reasons == ()
-
-
-@pytest.fixture(scope="module")
-def benchmark() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("drift_run", FOLDER / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    path = sys.path.copy()
-    spec.loader.exec_module(module)
-    sys.path[:] = path
-    return module
-
-
-def test_the_benchmarks_table_is_made_of_its_results_with_these_bounds(benchmark: ModuleType) -> None:
-    results = json.loads((FOLDER / "results.json").read_text())
-    assert results["bounds"] == {name: getattr(DriftBounds(), name) for name in DriftBounds.__dataclass_fields__}
-    assert benchmark.summed(results["events"]) == results["rows"]
-    readme = (FOLDER / "README.md").read_text()
-    assert benchmark.table(results["rows"]) in readme
-    assert benchmark.table(results["rows"]) in (FOLDER.parents[1] / "docs" / "stream.md").read_text()
-    alarmed = {name: [one["reason"] for one in found] for name, found in results["events"]["none"].items() if found}
-    assert set(alarmed) == {"108", "207"}  # the README speaks of them
-    missed = [name for name, found in results["events"]["gain"].items() if not found]
-    assert missed == ["116"]
-
-
-def test_what_is_done_to_a_second_half(benchmark: ModuleType) -> None:
-    half, total = round(benchmark.HALF_S * benchmark.FS_HZ), round(benchmark.HALF_S * benchmark.FS_HZ) + 50
-    rng = np.random.default_rng(0)
-    signals, other = rng.normal(size=(2, total)), rng.normal(size=(2, total))
-    made = {kind: benchmark.changed(signals, kind, other, 1) for kind in benchmark.KINDS}
-    for one in made.values():
-        assert np.array_equal(one[:, :half], signals[:, :half])
-    behind = {kind: one[:, half:] for kind, one in made.items()}
-    here = signals[:, half:]
-    assert np.array_equal(behind["none"], here)
-    assert np.isnan(behind["off"]).all()
-    assert np.array_equal(behind["lead"], here[::-1])
-    assert np.array_equal(behind["patient"], other[:, half:])
-    assert np.array_equal(behind["gain"], 2 * here)
-    assert np.array_equal(behind["inverted"], -here)
-    assert 0.2 < np.std(behind["noise"] - here) < 0.4

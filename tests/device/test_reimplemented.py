@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from reimplemented import Runtime
 from support import change_manifest, copied, exported
 
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.context import context_features
-from ecgfed.domain.beats.extract import windows_around
 from ecgfed.domain.beats.windows import resample, rr_features
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, fill_gaps

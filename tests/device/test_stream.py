@@ -1,9 +1,6 @@
 """A stream's final answers are what the whole recording gives, however its samples come."""
 
-import importlib.util
 import itertools
-import json
-import sys
 import tracemalloc
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -340,21 +337,3 @@ def test_real_records(mitdb: Path, classifier: Classifier, name: str) -> None:
     stream = StreamClassifier(classifier, recording.fs_hz, leads=2, lead=lead, rails_mv=rails_mv)
     found = streamed(stream, recording.signals_mv, [3601, 17])
     check_same(found, cut_beats(recording, BeatOptions(("MLII",))), classifier)
-
-
-def test_the_benchmarks_table_is_made_of_its_results() -> None:
-    folder = Path(__file__).parents[2] / "benchmarks" / "stream"
-    spec = importlib.util.spec_from_file_location("stream_run", folder / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    path = sys.path.copy()
-    spec.loader.exec_module(module)
-    sys.path[:] = path
-    records = json.loads((folder / "results.json").read_text())["records"]
-    assert module.rows_of(records) in (folder / "README.md").read_text()
-    for one in records.values():
-        assert one["same_peaks"]
-        assert one["other_labels"] == 0
-        assert one["probability_apart"] <= WITHIN
-        assert one["early"]["most_s"] <= LATENCY["early_at_most_s"]

@@ -183,7 +183,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job(f"personalize {_PATIENT} --labels labels/demo01-labels.csv --bundle bundle.zip --force "
                 "--out out --patient p --beats out-beats --json --quiet", ("records", "labels"), ("out", "out-beats"),
                 weight=0.3),
-        ), weight=2,
+        ), links=True, weight=2,
     ),
     Artefact(
         "labels", ("labels",), ("labels/demo01-labels.csv",),

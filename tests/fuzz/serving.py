@@ -79,19 +79,22 @@ def _ask(address: str, said: list[object]) -> None:
     """Send the request as it stands, then the page's post; ask for the state, and end the server."""
     place = urlsplit(address)
     port = int(place.port or 0)
-    path = FOLDER / "request.http"
-    raw = path.read_bytes() if path.is_file() and path.stat().st_size < 1 << 30 else b""
+    raw = _contents(FOLDER / "request.http")
     raw = raw.replace(b"TOKEN", place.path.strip("/").encode()).replace(b"PORT", str(port).encode())
     said.append(_raw(port, raw))
-    path = FOLDER / "post.json"
-    body = path.read_bytes() if path.is_file() and path.stat().st_size < 1 << 30 else b""
-    said.append(_post(address, "save", body)[0])
+    said.append(_post(address, "save", _contents(FOLDER / "post.json"))[0])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_S)
     connection.request("GET", f"{place.path}state")
     state = json.loads(connection.getresponse().read())
     connection.close()
     said.append(state)  # before the end, which serve_spoiled goes on from
     _post(address, "done", b"{}")
+
+
+def _contents(path: Path) -> bytes:
+    """Return what the harness itself sends; a link is not followed, since the server never reads these files."""
+    regular = path.is_file() and not path.is_symlink() and path.stat().st_size < 1 << 30
+    return path.read_bytes() if regular else b""
 
 
 def _raw(port: int, data: bytes) -> int:

@@ -197,6 +197,8 @@ def _done(
     found = result_of(ended, prepared.before, after, prepared.folder)
     if not (other := _without_restored(found, prepared, wanted()).differs(wanted())):
         return "same", ""
+    if prepared.case.job.always_ends_well and prepared.case.victim.encode() in ended.out:
+        return "refused", other[:300]  # a list names the damaged file and goes on
     why = why_changed(prepared)
     return ("changed", f"{other}; {why}"[:300]) if why else ("silent", other[:300])
 

@@ -18,9 +18,10 @@ from browser_driver import HERE, chromium_path, driver_path
 from label_pages import page_of, reference
 
 from ecgfed.domain.labels.choose import next_group
-from ecgfed.domain.labels.page import LABELS, LabelPage, label_page
+from ecgfed.domain.labels.page import LABELS, LabelPage
 from ecgfed.domain.labels.spread import spread
 from ecgfed.tasks.label import Labelling
+from ecgfed.tasks.label_parts import label_page
 from ecgfed.tasks.label_server import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.mitdb]

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from ecgfed.domain.labels.choose import shipped_rule
 from ecgfed.domain.labels.groups import Groups, group_beats
 from ecgfed.domain.labels.likeness import Points, points_of
-from ecgfed.domain.labels.page import LABELS, SCRIPTS, LabelPage, label_page, page_data
+from ecgfed.domain.labels.page import LABELS, LabelPage, page_data
 from ecgfed.domain.labels.pictures import AVERAGED, ODD, group_pictures
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.chunked_quality import lead_quality
+from ecgfed.reports.label_page import SCRIPTS
+from ecgfed.reports.signals import DrawnLeads
+from ecgfed.tasks.label_parts import label_page
 from ecgfed.tasks.label_strips import STRIP_S, label_strips
-from ecgfed.tasks.report_signal import DrawnLeads
 from ecgfed.web.page import DATA_ID, asset
 
 BEATS = 150

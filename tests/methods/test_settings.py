@@ -74,19 +74,22 @@ class WithoutOurs:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"rate": 1.01}, "--set rate: 1.01; expected 0 to 1"),
-        ({"rate": float("nan")}, "--set rate: nan; expected 0 to 1"),
-        ({"rate": float("inf")}, "--set rate: inf; expected 0 to 1"),
-        ({"rate": True}, "--set rate: True; expected a number"),
-        ({"rate": "fast"}, "--set rate: 'fast'; expected a number"),
-        ({"times": 0}, "--set times: 0; expected 1 to 10"),
-        ({"times": 2.5}, "--set times: 2.5; expected a whole number"),
-        ({"times": False}, "--set times: False; expected a whole number"),
-        ({"form": "squareish"}, "--set form: 'squareish'; expected one of round, square-ish; did you mean square-ish?"),
-        ({"free": float("inf")}, "--set free: inf; expected a finite number"),
-        ({"free": True}, "--set free: True; expected a number"),
-        ({"limit": 10.0}, "--set limit: 10.0; expected 0 to 9"),
-        ({"loud": 1}, "--set loud: 1; expected true or false"),
+        ({"rate": 1.01}, "settings rate: 1.01; expected 0 to 1"),
+        ({"rate": float("nan")}, "settings rate: nan; expected 0 to 1"),
+        ({"rate": float("inf")}, "settings rate: inf; expected 0 to 1"),
+        ({"rate": True}, "settings rate: True; expected a number"),
+        ({"rate": "fast"}, "settings rate: 'fast'; expected a number"),
+        ({"times": 0}, "settings times: 0; expected 1 to 10"),
+        ({"times": 2.5}, "settings times: 2.5; expected a whole number"),
+        ({"times": False}, "settings times: False; expected a whole number"),
+        (
+            {"form": "squareish"},
+            "settings form: 'squareish'; expected one of round, square-ish; did you mean square-ish?",
+        ),
+        ({"free": float("inf")}, "settings free: inf; expected a finite number"),
+        ({"free": True}, "settings free: True; expected a number"),
+        ({"limit": 10.0}, "settings limit: 10.0; expected 0 to 9"),
+        ({"loud": 1}, "settings loud: 1; expected true or false"),
     ],
 )
 def test_a_wrong_value_is_refused_however_it_comes(kind: type[Own], values: dict[str, Any], told: str) -> None:
@@ -245,10 +248,10 @@ def _another(default: Any, limits: Range | Choice | None) -> Any:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"mu": 0.5}, "--set mu: 0.5, which fedavg does not have"),
-        ({"generic": "feddyn", "server_lr": 0.5}, "--set server_lr: 0.5, which feddyn does not have"),
-        ({"generic": "fedprox", "alpha": 1.0}, "--set alpha: 1.0, which fedprox does not have"),
-        ({"generic": "fedprox", "option": "I"}, "--set option: I, which fedprox does not have"),
+        ({"mu": 0.5}, "settings mu: 0.5, which fedavg does not have"),
+        ({"generic": "feddyn", "server_lr": 0.5}, "settings server_lr: 0.5, which feddyn does not have"),
+        ({"generic": "fedprox", "alpha": 1.0}, "settings alpha: 1.0, which fedprox does not have"),
+        ({"generic": "fedprox", "option": "I"}, "settings option: I, which fedprox does not have"),
     ],
 )
 def test_a_setting_that_the_generic_method_does_not_have_is_refused(values: dict[str, Any], told: str) -> None:

@@ -20,10 +20,10 @@ from ecgfed.network.status import status_of
 @pytest.mark.parametrize(
     ("method", "wrong", "found"),
     [
-        ("fedavg", {"clients_per_round": 8}, "--clients-per-round: 8; expected at most 7"),
-        ("local", {"aggregation": "median"}, "--aggregation: median with local"),
-        ("afl", {"local_steps": 2}, "--local-steps: 2; expected 1 with this method"),
-        ("afl", {"local_steps": 1, "clients_per_round": 3}, "--clients-per-round: 3; expected all 7"),
+        ("fedavg", {"clients_per_round": 8}, "clients_per_round: 8; expected at most 7"),
+        ("local", {"aggregation": "median"}, "aggregation: median with local"),
+        ("afl", {"local_steps": 2}, "local_steps: 2; expected 1 with this method"),
+        ("afl", {"local_steps": 1, "clients_per_round": 3}, "clients_per_round: 3; expected all 7"),
     ],
 )
 def test_a_second_start_may_ask_for_something_else(

@@ -213,7 +213,7 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     assert changed == {2, 3}  # the second site's patients
     kept, said = (
         {"site": "2", "patients": 2},
-        "2 does not report its scores (its --most-epsilon) or has no beats to score",
+        "2 does not report its scores (it has a privacy budget) or has no beats to score",
     )
     result = json.loads((made.server / "result.json").read_text())
     assert result["sites"][1] == kept

@@ -43,8 +43,8 @@ def claiming(made: Any, kind: str, change: Callable[[Any], None], node: int = 12
     ("told", "found"),
     [
         ({"train_examples": [1 << 40, 5]}, "claims 1,099,511,627,776 training beats of a patient; expected at most"),
-        ({"train_examples": [1_000_001, 5]}, "expected at most 1,000,000, --most-beats"),
-        ({"patients": 10_001}, "claims 10,001 patients; expected at most 10,000, --most-patients"),
+        ({"train_examples": [1_000_001, 5]}, "expected at most 1,000,000, max_beats"),
+        ({"patients": 10_001}, "claims 10,001 patients; expected at most 10,000, max_patients"),
     ],
 )
 def test_a_first_claim_is_bounded(told: dict[str, Any], found: str, federation: Callable[..., Any]) -> None:
@@ -64,7 +64,7 @@ def test_a_bound_is_the_operator_s(federation: Callable[..., Any]) -> None:
     write_policy(made.server, Policy(max_beats=5))
     with pytest.raises(NetworkError) as caught:
         made.serve()
-    assert "expected at most 5, --most-beats; raise the limit if the count is correct" in caught.value.line
+    assert "expected at most 5, max_beats; raise the limit if the count is correct" in caught.value.line
     write_policy(made.server, Policy(max_beats=500))
     made.serve()
 
@@ -158,4 +158,4 @@ def test_the_server_counts_as_a_site_does(
 def test_bounds_that_cannot_be(option: str, value: Any) -> None:
     with pytest.raises(OptionError) as caught:
         Policy(**{option: value})
-    assert caught.value.line.startswith(f"--{option.replace('max_', 'most-')}: {value!r}; expected a whole number")
+    assert caught.value.line.startswith(f"{option}: {value!r}; expected a whole number")

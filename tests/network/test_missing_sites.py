@@ -210,4 +210,4 @@ def test_a_method_that_needs_everybody(method: str, federation: Callable[..., An
     write_policy(made.server, Policy(2, 0.0))
     with pytest.raises(OptionError) as caught:
         made.serve()
-    assert caught.value.line.startswith("--min-sites: 2 of 3; expected all sites")
+    assert caught.value.line.startswith("min_sites: 2 of 3; expected all sites")

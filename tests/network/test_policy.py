@@ -15,11 +15,11 @@ from ecgfed.network.policy import ALL_SITES, Policy, read_policy, write_policy
 @pytest.mark.parametrize(
     ("least", "wait", "found"),
     [
-        (0, None, "--min-sites: 0"),
-        (4, None, "--min-sites: 4; expected at most 3"),
-        (2, -1.0, "--wait: -1.0"),
-        (2, float("nan"), "--wait: nan"),
-        (None, 5.0, "--wait: was given without --min-sites"),
+        (0, None, "min_sites: 0"),
+        (4, None, "min_sites: 4; expected at most 3"),
+        (2, -1.0, "wait_s: -1.0"),
+        (2, float("nan"), "wait_s: nan"),
+        (None, 5.0, "wait_s: was given without min_sites"),
     ],
 )
 def test_policies_that_cannot_be(least: int | None, wait: float | None, found: str) -> None:

@@ -162,7 +162,7 @@ def test_runs_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> 
     assert len(list(runs.iterdir())) == 2
     log = (first.sites[0] / "log.txt").read_text()
     assert f"{runs}: holds 2 runs; expected fewer than 2" in log
-    assert "this site's --most-runs" in log
+    assert "this site's limit" in log
     first.serve()
     status = status_of(first.sites[0])
     assert "It takes part in at most 2 runs, each of at most 10,000 rounds." in status.lines
@@ -197,7 +197,7 @@ def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -
     make_site(made.sites[1], parts[1], SiteOptions(max_rounds=2))
     with pytest.raises(NetworkError, match=r"site 2: refused: the run exceeds its limits"):
         made.serve()
-    assert "has 3 rounds; expected at most 2 (this site's --most-rounds)" in (made.sites[1] / "log.txt").read_text()
+    assert "has 3 rounds; expected at most 2 (this site's limit)" in (made.sites[1] / "log.txt").read_text()
     make_site(made.sites[1], parts[1], SiteOptions(max_rounds=3))
     run = made.serve()
     roster = read_roster(made.server)
@@ -213,7 +213,7 @@ def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -
 def test_limits_that_cannot_be(option: str, value: Any, parts: list[Path], tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
         make_site(tmp_path / "site", parts[0], SiteOptions(**{option: value}))
-    assert caught.value.line.startswith(f"--{option.replace('max_', 'most-')}: {value!r}; expected a whole number")
+    assert caught.value.line.startswith(f"{option}: {value!r}; expected a whole number")
     assert not (tmp_path / "site").exists()
 
 

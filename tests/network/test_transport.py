@@ -83,4 +83,4 @@ def test_a_run_with_smaller_updates(
 def test_a_transport_that_nobody_knows() -> None:
     with pytest.raises(OptionError) as caught:
         FederationConfig(2, "fedavg", transport="fp8")
-    assert caught.value.line == "--transport: 'fp8'; expected one of plain, fp16, int8"
+    assert caught.value.line == "transport: 'fp8'; expected one of plain, fp16, int8"

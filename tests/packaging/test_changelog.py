@@ -1,6 +1,5 @@
 """The changelog: one fragment a change, which towncrier puts together; and one version everywhere."""
 
-import itertools
 import json
 import re
 import shutil
@@ -56,79 +55,12 @@ def test_a_fragment_is_a_sentence_of_a_known_kind(path: Path) -> None:
     assert fault(path.name, path.read_text("utf-8")) == ""
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "wrong"),
-    [
-        ("locks.new.md", "`ecgfed predict` reads more ([docs/stream.md](docs/stream.md)).\n", ""),
-        ("12.mended.1.md", "What was wrong is right now. Nothing else changed.\n", ""),
-        ("locks.fixed.md", "What was wrong is right now.\n", "KIND"),
-        ("Locks_new.new.md", "What was wrong is right now.\n", "WHAT.KIND.md"),
-        ("locks.new.md", "- what was wrong is right now.\n", "no sentence"),
-        ("locks.new.md", "What was wrong is right now\n", "no sentence"),
-        ("locks.new.md", "What was wrong is right now.", "line end"),
-        ("locks.new.md", "Mended it.\n", "one to three"),
-        ("locks.new.md", "It was one. Then two. Then three. Then four.\n", "one to three"),
-        ("locks.new.md", "See what it does in [the page](docs/nowhere.md).\n", "nowhere"),
-    ],
-)
-def test_what_is_no_fragment_is_found(name: str, text: str, wrong: str) -> None:
-    found = fault(name, text)
-    assert wrong in found
-    assert bool(wrong) == bool(found)
-
-
-def test_fragments_become_a_section(tmp_path: Path) -> None:
-    folder = copy_of(tmp_path)
-    before = (folder / "CHANGELOG.md").read_text("utf-8")
-    for number, kind in enumerate(KINDS):
-        (folder / TOLD["directory"] / f"{number + 7}.{kind}.md").write_text(f"One that is {kind}.\n", "utf-8")
-    (folder / TOLD["directory"] / "windows-locks.new.md").write_text("`ecgfed` does more\nthan before.\n", "utf-8")
-    done = draft(folder, "build", "--yes", "--version", "9.8.7", "--date", "2030-01-02")
-    assert "Done!" in done.stdout, done.stderr  # it ends by asking git, of which there is none here
-    after = (folder / "CHANGELOG.md").read_text("utf-8")
-    head, _, rest = before.partition(TOLD["start_string"])
-    assert after.startswith(head + TOLD["start_string"])
-    assert after.endswith(rest)
-    made = after[len(head + TOLD["start_string"]) : -len(rest)]
-    lines = [line for line in made.splitlines() if line]
-    assert lines[0] == "## 9.8.7 - 2030-01-02"
-    assert [line for line in lines if line.startswith("### ")] == [f"### {kind['name']}" for kind in TOLD["type"]]
-    for number, kind in enumerate(KINDS):
-        begin = lines.index(f"### {kind.title()}")
-        section = itertools.takewhile(lambda line: not line.startswith("### "), lines[begin + 1 :])
-        assert f"- One that is {kind}. (#{number + 7})" in section
-    assert "- `ecgfed` does more\n  than before.\n" in made
-
-
 def test_what_is_there_now_can_be_put_together(tmp_path: Path) -> None:
     done = draft(copy_of(tmp_path), "build", "--draft", "--version", "9.8.7", "--date", "2030-01-02")
     assert done.returncode == 0, done.stderr
     assert "## 9.8.7 - 2030-01-02" in done.stdout
     for path in FRAGMENTS:
         assert path.read_text("utf-8").split("\n")[0] in done.stdout
-
-
-def test_a_branch_without_a_fragment_is_found(tmp_path: Path) -> None:
-    """What the workflow asks of a pull request."""
-    folder = copy_of(tmp_path)
-
-    def git(*arguments: str) -> None:
-        who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
-
-    git("init", "--initial-branch=main")
-    git("add", ".")
-    git("commit", "--message=one")
-    git("checkout", "-b", "branch")
-    (folder / "code.py").write_text("x = 1\n", "utf-8")
-    git("add", ".")
-    git("commit", "--message=two")
-    assert draft(folder, "check", "--compare-with", "main").returncode == 1
-    (folder / TOLD["directory"] / "code.new.md").write_text("There is code now.\n", "utf-8")
-    git("add", ".")
-    git("commit", "--message=three")
-    done = draft(folder, "check", "--compare-with", "main")
-    assert done.returncode == 0, done.stdout
 
 
 def test_the_kinds_are_explained() -> None:

@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -33,40 +32,6 @@ PUBLISHED = {
     ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml": "github-issue-config",
     ROOT / "CITATION.cff": "citation-file-format",
 }
-#: https://pre-commit.com/#adding-pre-commit-plugins-to-your-project, of hooks that fetch nothing (``repo: local``).
-TEXTS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-PRE_COMMIT = {
-    "type": "object",
-    "required": ["repos"],
-    "additionalProperties": False,
-    "properties": {
-        "repos": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["repo", "hooks"],
-                "additionalProperties": False,
-                "properties": {
-                    "repo": {"const": "local"},
-                    "hooks": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["id", "name", "entry", "language"],
-                            "additionalProperties": False,
-                            "properties": {
-                                **{name: {"type": "string"} for name in ("id", "name", "entry", "files", "exclude")},
-                                "language": {"enum": ["system", "script", "python", "node", "pygrep", "fail"]},
-                                **dict.fromkeys(("types", "types_or", "exclude_types", "args", "stages"), TEXTS),
-                                **{name: {"type": "boolean"} for name in ("pass_filenames", "always_run", "verbose")},
-                            },
-                        },
-                    },
-                },
-            },
-        }
-    },
-}
 
 
 def published_faults(path: Path, schema: str) -> str:
@@ -79,39 +44,6 @@ def published_faults(path: Path, schema: str) -> str:
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
 def test_a_file_is_what_its_reader_published(path: Path) -> None:
     assert published_faults(path, PUBLISHED[path]) == ""
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("runs-on:", "runs_on:"),
-        ("timeout-minutes: 90", "timeout-minutes: soon"),
-        ("      - run: make docs\n", "      - run: make docs\n        uses: a/b@v1\n        fails: true\n"),
-        ("pull_request:", "pull_requests:"),
-    ],
-)
-def test_a_mistake_in_a_workflow_is_found(tmp_path: Path, old: str, new: str) -> None:
-    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
-    assert old in text
-    (tmp_path / "tests.yml").write_text(text.replace(old, new, 1), "utf-8")
-    assert published_faults(tmp_path / "tests.yml", "github-workflows")
-
-
-def test_pre_commit_reads_its_file() -> None:
-    document = loaded(ROOT / ".pre-commit-config.yaml")
-    jsonschema.Draft202012Validator.check_schema(PRE_COMMIT)
-    jsonschema.validate(document, PRE_COMMIT)
-    ids = [hook["id"] for hook in document["repos"][0]["hooks"]]
-    assert len(ids) == len(set(ids))
-
-
-def test_a_pull_request_is_asked_for_its_fragment() -> None:
-    job = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["changelog"]
-    assert job["if"] == "github.event_name == 'pull_request'"
-    assert job["steps"][0]["with"] == {"fetch-depth": 0}  # it compares with the branch that it goes into
-    assert job["steps"][-1]["run"].startswith("towncrier check --compare-with ")
-    (version,) = re.findall(r"pip install towncrier==(\S+)", job["steps"][-2]["run"])
-    assert f"towncrier=={version}\n" in (ROOT / "constraints" / "versions.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -139,13 +71,6 @@ def test_a_workflow_asks_for_targets_that_there_are() -> None:
     assert set(versions) <= targets
 
 
-def test_every_python_and_system_we_support_is_tried() -> None:
-    matrix = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["systems"]["strategy"]["matrix"]
-    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
-    assert PROJECT["requires-python"] == f">={matrix['python'][0]}"
-    assert matrix["python"] == ["3.11", "3.12", "3.13"]
-
-
 def test_a_release_is_published_without_a_secret() -> None:
     text = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
     assert "secrets." not in text
@@ -159,21 +84,6 @@ def test_a_release_is_published_without_a_secret() -> None:
         r'^__version__ = "\d+\.\d+\.\d+"$', (ROOT / "ecgfed" / "__init__.py").read_text("utf-8"), re.MULTILINE
     )
     assert PROJECT["version"] == ecgfed.__version__  # the tag is compared with one, the wheel has the other
-
-
-@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
-def test_an_issue_form_is_one(path: Path) -> None:
-    """https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests"""
-    form = loaded(path)
-    assert form["name"]
-    assert form["description"]
-    ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
-    assert len(ids) == len(set(ids)) >= 2
-    for part in form["body"]:
-        assert part["type"] in ("markdown", "textarea", "input", "dropdown", "checkboxes")
-        assert part["attributes"]["value" if part["type"] == "markdown" else "label"]
-    if path.stem == "bug":
-        assert "ecgfed doctor --json" in [part["attributes"].get("label") for part in form["body"]]
 
 
 def test_pre_commit_runs_what_make_lint_runs() -> None:

@@ -23,6 +23,7 @@ from ecgfed.core.personal.finetune import Stopping, batches, fine_tune, loss_on
 from ecgfed.core.personal.registry import personal_by_name, personal_models
 from ecgfed.core.personal.softmax_fit import fit_softmax
 
+pytestmark = pytest.mark.usefixtures("quick_finetuning")
 CLASSES, HAS = 5, (0, 2, 3)
 NET = ResNet1d(NetSpec(CLASSES, width=0.35, rr=True, rr_version=2))
 MODEL = NET.initial(3)

@@ -47,16 +47,16 @@ def test_the_same_secret_and_words_draw_the_same_and_others_do_not() -> None:
 @pytest.mark.parametrize(
     ("how", "option"),
     [
-        ({"dp_noise": 1.0}, "--dp-noise"),
-        ({"dp_at": "site"}, "--dp-at"),
-        ({"dp_clip": -1.0}, "--dp-clip"),
-        ({"dp_clip": math.nan}, "--dp-clip"),
-        ({"dp_clip": math.inf}, "--dp-clip"),
-        ({"dp_clip": 1.0, "dp_noise": "2"}, "--dp-noise"),
-        ({"dp_clip": True}, "--dp-clip"),
-        ({"dp_clip": 1.0, "dp_at": "client"}, "--dp-at"),
+        ({"dp_noise": 1.0}, "dp_noise"),
+        ({"dp_at": "site"}, "dp_at"),
+        ({"dp_clip": -1.0}, "dp_clip"),
+        ({"dp_clip": math.nan}, "dp_clip"),
+        ({"dp_clip": math.inf}, "dp_clip"),
+        ({"dp_clip": 1.0, "dp_noise": "2"}, "dp_noise"),
+        ({"dp_clip": True}, "dp_clip"),
+        ({"dp_clip": 1.0, "dp_at": "client"}, "dp_at"),
     ],
 )
 def test_what_cannot_be_is_refused(how: dict[str, object], option: str) -> None:
-    with pytest.raises(OptionError, match=option.strip("-").replace("-", "_")):
+    with pytest.raises(OptionError, match=f"^{option}: "):
         PrivacyConfig(**how)  # type: ignore[arg-type]

@@ -7,11 +7,11 @@ import edfio
 import numpy as np
 import pytest
 from record_files import edf_annotation, edf_bytes
+from refusals import refuses
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import format_of, read_annotation, read_comments, read_recording
-from ecgfed.domain.record.recording import LongRecording, ReadOptions
+from ecgfed.domain.record.reader import format_of, open_recording, read_annotation, read_comments, read_recording
+from ecgfed.domain.record.recording import ReadOptions
 
 REPAIR = ReadOptions(repair=True)
 STEPS = np.random.default_rng(8).integers(-(2**23), 2**23, (2, 4, 250))  # (channels, data records, samples)
@@ -38,12 +38,12 @@ def mv(steps: np.ndarray) -> np.ndarray:
     return (steps.reshape(len(steps), -1) + 2**23) * (10.0 / (2**24 - 1)) - 5.0
 
 
-def fails(path: Path, how: ReadOptions | None = None) -> str:
+def fails(path: Path, how: ReadOptions | None = None) -> tuple[str, str | None]:
     with pytest.raises(RecordError) as caught:
         open_recording(path, "MLII", how=how)
     with pytest.raises(RecordError):
         read_recording(path, "MLII", how=how)
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 def test_bdf_is_edf_of_24_bits(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_bdf_is_edf_of_24_bits(tmp_path: Path) -> None:
     reference = edfio.read_bdf(path)
     np.testing.assert_allclose(recording.signals_mv * 1000, [one.data for one in reference.signals], atol=1e-9)
     long = open_recording(path, "MLII", every_lead=True, min_samples=100)
-    assert isinstance(long, LongRecording)
+    assert long.is_lazy
     for start, stop in ((0, 1000), (1, 2), (249, 251), (600, 990), (999, 1000)):
         np.testing.assert_array_equal(long.read(start, stop), recording.signals_mv[:, start:stop])
 
@@ -83,9 +83,7 @@ def test_a_file_that_was_cut_short_is_repaired(tmp_path: Path, make: Callable[[P
     whole = read_recording(path, "MLII").signal_mv
     data = path.read_bytes()
     path.write_bytes(data[:-100])
-    line = fails(path)
-    assert "is cut short at 3 of 4 data records; fetch or copy it again, or read what is there with" in line
-    assert "repair" in line
+    assert fails(path) == ("invalid-record", "repair")
     for opened in (read_recording(path, "MLII", how=REPAIR), open_recording(path, "MLII", how=REPAIR, min_samples=1)):
         np.testing.assert_array_equal(opened.signal_mv, whole[:750])
         (note,) = opened.notes
@@ -93,7 +91,7 @@ def test_a_file_that_was_cut_short_is_repaired(tmp_path: Path, make: Callable[[P
     path.write_bytes(data)
     assert read_recording(path, "MLII", how=REPAIR).notes == ()
     path.write_bytes(data + b"\0" * 7)
-    assert "holds 4 data records and 7 bytes; expected 4 as its header says" in fails(path)
+    assert fails(path) == ("invalid-record", "repair")
     repaired = read_recording(path, "MLII", how=REPAIR)
     assert repaired.samples == 1000
     assert repaired.notes == ("repaired: 7 bytes after the 4 data records that the header states were not read",)
@@ -102,21 +100,21 @@ def test_a_file_that_was_cut_short_is_repaired(tmp_path: Path, make: Callable[[P
 def test_a_file_that_was_never_closed_is_repaired(tmp_path: Path) -> None:
     times = [edf_annotation(at) + edf_annotation(at + 0.5, "N") for at in range(4)]
     path = edf(tmp_path, records="-1", reserved="EDF+C", annotations=times)
-    assert "was never closed (-1 data records)" in fails(path)
+    assert fails(path) == ("invalid-record", "repair")
     recording = read_recording(path, "MLII", how=REPAIR)
     assert recording.samples == 1000
     assert recording.notes == ("repaired: the file was never closed; its 4 whole data records were read",)
     assert read_annotation(recording).sample.tolist() == [125, 375, 625, 875]
     path.write_bytes(path.read_bytes()[:1030])
-    assert "holds no samples" in fails(path, REPAIR)
+    assert fails(path, REPAIR) == ("invalid-record", None)
 
 
 def test_repair_does_not_guess_a_header(tmp_path: Path) -> None:
     path = edf(tmp_path)
     path.write_bytes(path.read_bytes()[:700])
-    assert "is cut short inside its header" in fails(path, REPAIR)
-    assert "number of data records '-5'" in fails(edf(tmp_path, records="-5"), REPAIR)
-    assert "number of data records '1.5'" in fails(edf(tmp_path, records="1.5"), REPAIR)
+    assert fails(path, REPAIR) == ("invalid-record", None)
+    assert fails(edf(tmp_path, records="-5"), REPAIR) == ("invalid-record", None)
+    assert fails(edf(tmp_path, records="1.5"), REPAIR) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
@@ -130,18 +128,16 @@ def test_repair_does_not_guess_a_header(tmp_path: Path) -> None:
 def test_a_decimal_comma_is_named_with_its_field_and_what_to_write(
     tmp_path: Path, how: dict[str, object], field: str, point: str
 ) -> None:
-    line = fails(edf(tmp_path, **how))
-    assert f"{field} '{point.replace('.', ',')}' has a decimal comma; expected a decimal point" in line
-    assert f"write {point} into the header in its place" in line
+    with pytest.raises(RecordError, match=f"{field} '.*write {point} into the header"):
+        open_recording(edf(tmp_path, **how), "MLII")
 
 
 @pytest.mark.parametrize("text", ["abc", "", "1e999", "nan", "0x10", "1_0", "5 5", "--5", "1.5.2"])
 @pytest.mark.parametrize("field", ["physical", "digital", "duration", "records", "channels"])
 def test_no_field_of_the_header_ends_in_an_error_of_python(tmp_path: Path, field: str, text: str) -> None:
     value: object = (text, "200") if field in ("physical", "digital") else text[:4]
-    line = fails(edf(tmp_path, **{field: value}))
-    assert "Error" not in line
-    assert "could not convert" not in line
+    code, _ = fails(edf(tmp_path, **{field: value}))
+    assert code == "invalid-record"
 
 
 def test_a_broken_range_of_another_channel_does_not_matter(tmp_path: Path) -> None:
@@ -151,7 +147,7 @@ def test_a_broken_range_of_another_channel_does_not_matter(tmp_path: Path) -> No
     data[at : at + 8] = b"-5,0    "
     path.write_bytes(data)
     assert read_recording(path, "MLII").lead == "MLII"
-    with pytest.raises(RecordError, match="physical minimum of lead V1 '-5,0' has a decimal comma"):
+    with refuses(RecordError, "invalid-record"):
         read_recording(path, "MLII", every_lead=True)
 
 

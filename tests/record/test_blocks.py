@@ -7,23 +7,23 @@ import pytest
 import wfdb
 from conftest import write_record
 from numpy.typing import NDArray
+from refusals import refuses
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import read_recording
-from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
+from ecgfed.domain.record.reader import open_recording, read_recording
+from ecgfed.domain.record.recording import ReadOptions, Recording
 
 SAMPLES = 3001
 SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "skipped", "requested_as", "samples")
 HIGHEST = {"16": 2**15 - 1, "24": 2**23 - 1, "32": 2**31 - 1, "80": 2**7 - 1, "160": 2**15 - 1, "212": 2**11 - 1}
 
 
-def same(path: Path, *, how: ReadOptions | None = None, lead: str = "a") -> LongRecording:
+def same(path: Path, *, how: ReadOptions | None = None, lead: str = "a") -> Recording:
     """Compare what is opened with what is read, in whole and in stretches."""
     for every in (False, True):
         whole = read_recording(path, lead, every_lead=every, how=how)
         opened = open_recording(path, lead, every_lead=every, how=how, min_samples=1000)
-        assert isinstance(opened, LongRecording)
+        assert opened.is_lazy
         for name in SAID:
             assert getattr(opened, name) == getattr(whole, name), name
         rng = np.random.default_rng(0)
@@ -87,17 +87,17 @@ def test_a_wrong_checksum_and_a_file_cut_short_are_found_when_it_is_opened(tmp_p
     data = bytearray(record.with_suffix(".dat").read_bytes())
     data[3000] ^= 1
     record.with_suffix(".dat").write_bytes(data)
-    with pytest.raises(RecordError, match="checksum of lead"):
+    with refuses(RecordError, "invalid-record"):
         open_recording(record, every_lead=True, min_samples=1000)
     record.with_suffix(".dat").write_bytes(data[:3000])
-    with pytest.raises(RecordError, match="cut short at"):
+    with refuses(RecordError, "invalid-record", "repair"):
         open_recording(record, min_samples=1000)
 
 
 def test_a_file_that_shrinks_after_it_was_opened_is_named(tmp_path: Path) -> None:
     opened = open_recording(written(tmp_path, "16", 1), min_samples=1000)
     (tmp_path / "r.dat").write_bytes(b"\0\0" * 100)
-    with pytest.raises(RecordError, match=r"r\.dat: has become shorter"):
+    with refuses(RecordError, "invalid-record"):
         opened.read(0, 500)
 
 
@@ -114,14 +114,12 @@ def test_arrays_of_numpy(tmp_path: Path, shape: str, order: str, dtype: str) -> 
 
 
 @pytest.mark.parametrize(("amiss", "said"), [(np.inf, "is infinite"), (1e9, "from its median")])
-def test_an_array_that_is_refused_when_read_is_refused_when_opened(tmp_path: Path, amiss: float, said: str) -> None:
+def test_an_array_of_implausible_size_is_refused(tmp_path: Path, amiss: float, said: str) -> None:
     signal = np.random.default_rng(1).normal(size=SAMPLES)
     signal[1000 : 1001 if np.isinf(amiss) else None] *= amiss
     np.save(tmp_path / "x.npy", signal)
-    how = ReadOptions(250, "mV", ("a",))
-    for reader in (read_recording, open_recording):
-        with pytest.raises(RecordError, match=said):
-            reader(tmp_path / "x.npy", how=how, **({} if reader is read_recording else {"min_samples": 1000}))  # type: ignore[operator]
+    with pytest.raises(RecordError, match=said):
+        open_recording(tmp_path / "x.npy", how=ReadOptions(250, "mV", ("a",)), min_samples=1000)
 
 
 def edf(path: Path, *, onsets: list[float] | None = None) -> Path:
@@ -164,10 +162,10 @@ def test_edf_and_the_gaps_of_edf_d(tmp_path: Path) -> None:
 def test_a_short_recording_is_read_at_once(tmp_path: Path) -> None:
     record = write_record(tmp_path, "short", "NNNNNN")
     opened = open_recording(record)
-    assert isinstance(opened, Recording)
+    assert not opened.is_lazy
     assert np.array_equal(opened.signals_mv, read_recording(record).signals_mv, equal_nan=True)
 
 
 def test_what_cannot_be_read_by_blocks_is_read_whole(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", signal=np.zeros(SAMPLES) + np.sin(np.arange(SAMPLES)), leads=["a"], fs=250, units="mV")
-    assert isinstance(open_recording(tmp_path / "x.npz", min_samples=1000), Recording)
+    assert not open_recording(tmp_path / "x.npz", min_samples=1000).is_lazy

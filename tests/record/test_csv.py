@@ -34,11 +34,12 @@ def write(folder: Path, text: str | bytes, name: str = "r.csv") -> Path:
     return path
 
 
-def fails(path: Path, how: ReadOptions = PLAIN, *, leads: tuple[str, ...] = ("MLII",), every: bool = False) -> str:
+def fails(
+    path: Path, how: ReadOptions = PLAIN, *, leads: tuple[str, ...] = ("MLII",), every: bool = False
+) -> tuple[str, str | None]:
     with pytest.raises(EcgfedError) as caught:
         read_recording(path, leads, how=how, every_lead=every)
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.txt"])
@@ -60,7 +61,7 @@ def test_what_numpy_and_pandas_write_is_read(tmp_path: Path) -> None:
     pd.DataFrame({"MLII": MLII, "V1": V1}).to_csv(tmp_path / "p.csv")
     np.testing.assert_array_equal(read_recording(tmp_path / "p.csv", ("V1",), how=PLAIN).signal_mv, V1)
     pd.DataFrame({0: MLII, 1: V1}).to_csv(tmp_path / "q.csv")
-    assert "it has 0, 1" in fails(tmp_path / "q.csv")
+    assert fails(tmp_path / "q.csv") == ("unknown-lead", "leads")
     np.testing.assert_array_equal(read_recording(tmp_path / "q.csv", ("0",), how=PLAIN).signal_mv, MLII)
 
 
@@ -87,9 +88,7 @@ def test_a_table_longer_than_what_is_taken_apart_at_once(tmp_path: Path) -> None
     np.testing.assert_array_equal(np.delete(read.signals_mv[0], 69_000), np.delete(at % 1000 / 8, 69_000))
     np.testing.assert_array_equal(np.delete(read.signals_mv[1], 69_000), np.delete(-at % 777 / 8, 69_000))
     rows[69_500] = "1;x"
-    assert "line 69502 of column II holds 'x'" in fails(
-        write(tmp_path, "I;II\n" + "\n".join(rows)), every=True, leads=("I",)
-    )
+    assert fails(write(tmp_path, "I;II\n" + "\n".join(rows)), every=True, leads=("I",)) == ("invalid-record", None)
 
 
 def test_what_physionet_writes_is_read(tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_blanks_around_numbers_are_passed_over(tmp_path: Path, row: str) -> None
     text = "\n".join(row.format(i, a, b) for i, (a, b) in enumerate(zip(MLII, V1, strict=True)))
     how = ReadOptions(fs_hz=250, units="mV", columns=("sample", "MLII", "V1"))
     if "\t" in row and "," in row:
-        assert "r.csv" in fails(write(tmp_path, text), how)  # two separators at once
+        assert fails(write(tmp_path, text), how) == ("contradiction", "columns")  # two separators at once
         text = text.replace("\t", " ")
     read = read_recording(write(tmp_path, text), ("MLII",), every_lead=True, how=how)
     np.testing.assert_array_equal(read.signals_mv, [MLII, V1])
@@ -117,7 +116,7 @@ def test_blanks_around_numbers_are_passed_over(tmp_path: Path, row: str) -> None
 def test_steps_of_an_adc_are_scaled_as_said(tmp_path: Path) -> None:
     """MIT-BIH as CSV elsewhere: sample numbers and steps of 5 microvolt on a zero of 1024."""
     path = write(tmp_path, "'sample #','MLII','V1'\n0,995,1011\n1,1024,1011\n2,1224,1011\n")
-    assert "--fs" in fails(path, ReadOptions(units="mV"))
+    assert fails(path, ReadOptions(units="mV")) == ("not-stated", "fs_hz")
     read = read_recording(path, ("MLII",), how=ReadOptions(fs_hz=360, units="200(1024)/mV"))
     np.testing.assert_allclose(read.signal_mv, [-0.145, 0, 1.0], atol=1e-12)
 
@@ -183,7 +182,7 @@ def test_columns_replace_a_header_and_pass_over_what_is_not_named(tmp_path: Path
 
 def test_other_columns_may_hold_anything_when_one_lead_is_read(tmp_path: Path) -> None:
     path = write(tmp_path, table().replace(",0.", ",x0."))
-    assert "holds 'x0" in fails(path, every=True)
+    assert fails(path, every=True) == ("invalid-record", None)
     path = write(tmp_path, "MLII,RESP (l),label\n" + "\n".join(f"{v},1.0,N" for v in MLII))
     np.testing.assert_array_equal(read_recording(path, ("MLII",), how=PLAIN).signal_mv, MLII)
     path = write(tmp_path, "MLII,RESP (l)\n" + "\n".join(f"{v},1.0" for v in MLII))
@@ -192,92 +191,85 @@ def test_other_columns_may_hold_anything_when_one_lead_is_read(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("how", "expected"),
     [
-        (ReadOptions(), ("units of lead MLII are not stated", "--units")),
-        (ReadOptions(units="mV", fs_hz=500), ("its times say 250 Hz", "500 as --fs says")),
-        (ReadOptions(units="mmHg"), ("--units: 'mmHg'", "200(1024)/mV")),
-        (ReadOptions(units="mV", columns=("a", "b")), ("3 columns; expected 2, as --columns names",)),
+        (ReadOptions(), ("not-stated", "units")),
+        (ReadOptions(units="mV", fs_hz=500), ("contradiction", "fs_hz")),
+        (ReadOptions(units="mmHg"), ("invalid-value", "units")),
+        (ReadOptions(units="mV", columns=("a", "b")), ("contradiction", "columns")),
     ],
 )
-def test_what_is_not_said_or_said_twice(tmp_path: Path, how: ReadOptions, words: tuple[str, ...]) -> None:
-    line = fails(write(tmp_path, table()), how)
-    for word in words:
-        assert word in line
+def test_what_is_not_said_or_said_twice(tmp_path: Path, how: ReadOptions, expected: tuple[str, str | None]) -> None:
+    assert fails(write(tmp_path, table()), how) == expected
 
 
 def test_units_that_differ_from_the_files(tmp_path: Path) -> None:
     path = write(tmp_path, table(names="time,MLII (mV),V1"))
-    assert "lead MLII is in mV; expected uV as --units says" in fails(path, ReadOptions(units="uV"))
-    assert "lead MLII is in 'mmHg'" in fails(write(tmp_path, table(names="time,MLII (mmHg),V1")))
+    assert fails(path, ReadOptions(units="uV")) == ("contradiction", "units")
+    assert fails(write(tmp_path, table(names="time,MLII (mmHg),V1"))) == ("invalid-record", None)
 
 
 def test_no_header_no_fs_no_lead(tmp_path: Path) -> None:
-    assert "--columns time,MLII" in fails(write(tmp_path, table(names=None)))
-    line = fails(write(tmp_path, "MLII,V1\n1,2\n"), ReadOptions(units="mV"))
-    assert "no column of times" in line
-    assert "--fs" in line
-    line = fails(write(tmp_path, table(names="time,I,V1")))
-    assert "no lead MLII; it has I, V1" in line
-    assert "no column of a lead" in fails(write(tmp_path, "time,sample\n0,1\n1,2\n"))
-    assert "has 2 leads MLII" in fails(write(tmp_path, table(names="time,MLII,MLII")))
-    assert "2 columns of times" in fails(write(tmp_path, table(names="time,seconds,MLII")))
+    assert fails(write(tmp_path, table(names=None))) == ("not-stated", "columns")
+    assert fails(write(tmp_path, "MLII,V1\n1,2\n"), ReadOptions(units="mV")) == ("not-stated", "fs_hz")
+    assert fails(write(tmp_path, table(names="time,I,V1"))) == ("unknown-lead", "leads")
+    assert fails(write(tmp_path, "time,sample\n0,1\n1,2\n")) == ("invalid-record", None)
+    assert fails(write(tmp_path, table(names="time,MLII,MLII"))) == ("unknown-lead", "leads")
+    assert fails(write(tmp_path, table(names="time,seconds,MLII"))) == ("invalid-record", "columns")
 
 
 @pytest.mark.parametrize("fs", [0, 50, 1e9, float("nan")])
 def test_an_implausible_sampling_frequency(tmp_path: Path, fs: float) -> None:
     path = write(tmp_path, "MLII\n1\n2\n")
-    assert "100 to 20000 Hz" in fails(path, ReadOptions(units="mV", fs_hz=fs))
+    assert fails(path, ReadOptions(units="mV", fs_hz=fs)) == ("invalid-record", "fs_hz")
     rows = "\n".join(f"{i * 0.02:.2f},{v}" for i, v in enumerate(MLII))
-    assert "sampling frequency 50 Hz" in fails(write(tmp_path, f"time,MLII\n{rows}"), ReadOptions(units="mV"))
+    assert fails(write(tmp_path, f"time,MLII\n{rows}"), ReadOptions(units="mV")) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
-    ("line", "to", "words"),
+    ("line", "to", "missing"),
     [
-        (7, "0.02,abc,1", "line 7 of column MLII holds 'abc'"),
-        (7, "0.02,1_000,1", "line 7 of column MLII holds '1_000'"),
-        (7, "0.02,0x1F,1", "line 7 of column MLII holds '0x1F'"),
-        (7, "0.02,1", "line 7 has 2 columns; expected 3"),
-        (7, "0.02,1,2,3", "line 7 has 4 columns; expected 3"),
-        (7, "soon,1,2", "line 7 of column time holds 'soon'"),
-        (7, ",1,2", "line 7 has no time"),
-        (7, "0.024,1,2", "times are not even"),
-        (300, "0.02,1,2", "times are not even"),
-        (7, "0.02,inf,2", "infinite at sample 5"),
-        (7, "0.02,1,2\x000", "is not text"),
+        (7, "0.02,abc,1", slice(0)),
+        (7, "0.02,1_000,1", slice(0)),
+        (7, "0.02,0x1F,1", slice(0)),
+        (7, "0.02,1", slice(0)),
+        (7, "0.02,1,2,3", slice(0)),
+        (7, "soon,1,2", slice(0)),
+        (7, ",1,2", slice(0)),
+        (7, "0.024,1,2", slice(6, 26)),
+        (300, "0.02,1,2", slice(0)),
+        (7, "0.02,inf,2", slice(0)),
+        (7, "0.02,1,2\x000", slice(0)),
     ],
 )
-def test_a_row_that_will_not_do_is_named(tmp_path: Path, line: int, to: str, words: str) -> None:
+def test_a_row_that_will_not_do_is_named(tmp_path: Path, line: int, to: str, missing: slice) -> None:
     lines = table().splitlines()
     lines[line - 1] = to
-    if "not even" in words and line == 7:  # a sample that is not there
-        del lines[6:26]
-    assert words in fails(write(tmp_path, "\n".join(lines)))
+    del lines[missing]
+    assert fails(write(tmp_path, "\n".join(lines))) == ("invalid-record", None)
 
 
 def test_uneven_times_name_the_line_and_the_step(tmp_path: Path) -> None:
     lines = table().splitlines()
     del lines[100:110]
-    line = fails(write(tmp_path, "\n".join(lines)))
-    assert "line 101 is 0.044 s after the one before; expected 0.004 s" in line
+    assert fails(write(tmp_path, "\n".join(lines))) == ("invalid-record", None)
 
 
 def test_sample_numbers_must_count_on(tmp_path: Path) -> None:
     rows = [f"{i},{v}" for i, v in enumerate(MLII)]
     assert read_recording(write(tmp_path, "sample,MLII\n" + "\n".join(rows)), ("MLII",), how=PLAIN).fs_hz == 250
     del rows[50]
-    assert "line 52 does not count on" in fails(write(tmp_path, "sample,MLII\n" + "\n".join(rows)))
+    assert fails(write(tmp_path, "sample,MLII\n" + "\n".join(rows))) == ("invalid-record", None)
 
 
 def test_files_that_are_no_table(tmp_path: Path) -> None:
-    assert "does not exist" in fails(tmp_path / "none.csv")
-    assert "is empty" in fails(write(tmp_path, "\n# nothing\n"))
-    assert "no row of numbers" in fails(write(tmp_path, "time,MLII\n"))
-    assert "is not text" in fails(write(tmp_path, bytes(range(256)) * 4))
-    assert "line 4 is blank" in fails(write(tmp_path, "MLII\n1\n2\n\n3\n"))
+    assert fails(tmp_path / "none.csv") == ("invalid-record", None)
+    assert fails(write(tmp_path, "\n# nothing\n")) == ("invalid-record", None)
+    assert fails(write(tmp_path, "time,MLII\n")) == ("invalid-record", None)
+    assert fails(write(tmp_path, bytes(range(256)) * 4)) == ("invalid-record", None)
+    assert fails(write(tmp_path, "MLII\n1\n2\n\n3\n")) == ("invalid-record", None)
     (tmp_path / "d.csv").mkdir()
-    assert "cannot be read" in fails(tmp_path / "d.csv")
+    assert fails(tmp_path / "d.csv") == ("invalid-record", None)
 
 
 def test_values_that_no_heart_gives_are_wrong_units(tmp_path: Path) -> None:
@@ -286,7 +278,7 @@ def test_values_that_no_heart_gives_are_wrong_units(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         read_recording(path, ("MLII",), how=ReadOptions(fs_hz=250, units="uV")).signal_mv, MLII, atol=1e-4
     )
-    assert "check --units" in fails(path, ReadOptions(fs_hz=250, units="V"))
+    assert fails(path, ReadOptions(fs_hz=250, units="V")) == ("invalid-record", "units")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
@@ -314,25 +306,21 @@ def test_timestamps_that_state_their_unit_are_times(tmp_path: Path, unit: str, t
     np.testing.assert_array_equal(read.signal_mv, MLII)
     assert read_recording(path, how=ReadOptions(fs_hz=130)).fs_hz == 130
     bare = write(tmp_path, path.read_text().replace(f" [{unit}]", ""))
-    assert "no column of times" in fails(bare, ReadOptions(), leads=())
+    assert fails(bare, ReadOptions(), leads=()) == ("not-stated", "fs_hz")
 
 
 def test_a_column_of_times_by_another_name_is_named_with_columns(tmp_path: Path) -> None:
     path = write(tmp_path, table(";", names="Zeit (s),II (mV),V1 (mV)", decimal=","))
-    line = fails(path, ReadOptions(), leads=())
-    assert "has no column of times; it has Zeit (s), II (mV), V1 (mV)" in line
-    assert "'time (ms),MLII (mV)'" in line
+    assert fails(path, ReadOptions(), leads=()) == ("not-stated", "fs_hz")
     read = read_recording(path, how=ReadOptions(columns=("time (s)", "II (mV)", "V1 (mV)")))
     assert (read.lead, read.fs_hz) == ("II", 250)
     path = write(tmp_path, table(names="time (Sekunden),MLII,V1"))
-    assert "is in 'Sekunden'; expected s, ms, us or clock times; name its unit with --columns" in fails(path, PLAIN)
+    assert fails(path, PLAIN) == ("invalid-record", "columns")
 
 
 def test_a_heading_above_the_table_is_to_be_deleted(tmp_path: Path) -> None:
     heading = 'Name,"Mr X"\nRecorded Date,2020-01-01 10:00:00\nDevice,"Watch4,4"\n\n-60.1\n'
-    line = fails(write(tmp_path, heading), ReadOptions())
-    assert "line 5 has 1 column; expected 2" in line
-    assert "delete what is not of the table" in line
+    assert fails(write(tmp_path, heading), ReadOptions()) == ("invalid-record", None)
 
 
 VALUES = [f"{value:.3f}" for value in np.sin(np.arange(600) / 9)]
@@ -369,13 +357,12 @@ def test_quotes_in_some_rows_only(tmp_path: Path) -> None:
 
 def test_a_quote_that_is_not_closed(tmp_path: Path) -> None:
     text = 'MLII (mV),"V1 (mV)"\n1,2\n1,"2\n'
-    assert "line 3 has a quote that is not closed" in fails(write(tmp_path, text), ReadOptions(250))
+    assert fails(write(tmp_path, text), ReadOptions(250)) == ("invalid-record", None)
 
 
 def test_a_comma_that_may_divide_thousands(tmp_path: Path) -> None:
     text = "MLII (uV),V1 (uV)\n" + '"1,234",5\n"-2,345",6\n7,8\n' * 100
-    line = fails(write(tmp_path, text), ReadOptions(250))
-    assert "cells such as '1,234', whose comma may be decimal or divide thousands" in line
+    assert fails(write(tmp_path, text), ReadOptions(250)) == ("invalid-record", None)
     text = text.replace("7,8", '"0,123",8')  # no thousands begin with 0
     assert read_recording(write(tmp_path, text), "MLII", how=ReadOptions(250)).signal_mv[0] == pytest.approx(1.234e-3)
 
@@ -411,13 +398,13 @@ def test_a_watchs_export_in_another_language(tmp_path: Path) -> None:
 
 def test_a_watchs_export_that_leaves_something_open(tmp_path: Path) -> None:
     path = write(tmp_path, "\n".join([*(line for line in WATCH if "Unit" not in line), *VALUES]))
-    assert "units of lead I are not stated" in fails(path, ReadOptions(), leads=())
+    assert fails(path, ReadOptions(), leads=()) == ("not-stated", "units")
     assert read_recording(path, how=ReadOptions(units="mV")).fs_hz == 512
     whole = write(tmp_path, "\n".join([*WATCH, *VALUES]))
-    assert "states 512 Hz; expected 500 as --fs says" in fails(whole, ReadOptions(500), leads=())
-    assert "is in uV" in fails(whole, ReadOptions(units="mV"), leads=()).replace("\u00b5V", "uV")
+    assert fails(whole, ReadOptions(500), leads=()) == ("contradiction", "fs_hz")
+    assert fails(whole, ReadOptions(units="mV"), leads=()) == ("contradiction", "units")
     broken = write(tmp_path, "\n".join([*WATCH, *VALUES[:10], "", *VALUES[10:]]))
-    assert "line 21 is blank" in fails(broken, ReadOptions(), leads=())
+    assert fails(broken, ReadOptions(), leads=()) == ("invalid-record", None)
 
 
 def test_gigabytes_of_nothing_behind_a_table_are_not_read(tmp_path: Path) -> None:
@@ -426,7 +413,7 @@ def test_gigabytes_of_nothing_behind_a_table_are_not_read(tmp_path: Path) -> Non
         stream.truncate(2 << 30)
     tracemalloc.start()
     try:
-        assert "is not text" in fails(path, ReadOptions(250))
+        assert fails(path, ReadOptions(250)) == ("invalid-record", None)
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
@@ -434,4 +421,4 @@ def test_gigabytes_of_nothing_behind_a_table_are_not_read(tmp_path: Path) -> Non
     wide.write_bytes(("MLII (mV)\n" + "\n".join(VALUES)).encode("utf-16"))
     with wide.open("r+b") as stream:
         stream.truncate(1 << 30)
-    assert "is not text" in fails(wide, ReadOptions(250))
+    assert fails(wide, ReadOptions(250)) == ("invalid-record", None)

@@ -9,6 +9,7 @@ import hospital_files as made
 import numpy as np
 import pytest
 from hospital_records import MV, STEPS, dicom, fails, needs_pydicom, written
+from refusals import refuses
 
 from ecgfed.base.errors import EcgfedError
 from ecgfed.domain.record.reader import read_recording
@@ -149,7 +150,7 @@ def test_reading_dicom_opens_no_socket(tmp_path: Path) -> None:
 def test_dicom_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ecgfed.base.extras.is_installed", lambda package: package != "pydicom")
     path = written(tmp_path, "r.dcm", dicom())
-    with pytest.raises(EcgfedError, match=r"pydicom: is not installed, .* pip install 'ecgfed\[hospital\]'"):
+    with refuses(EcgfedError, "missing-extra"):
         read_recording(path)
 
 

@@ -9,8 +9,14 @@ from record_files import edf_bytes, r_waves, write_212
 
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError
 from ecgfed.domain.cohort.folder import recordings_below
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import annotation_file, format_of, read_annotation, read_recording, record_path
+from ecgfed.domain.record.reader import (
+    annotation_file,
+    format_of,
+    open_recording,
+    read_annotation,
+    read_recording,
+    record_path,
+)
 from ecgfed.domain.record.recording import ReadOptions
 
 STEPS = np.rint(1000 * r_waves(250, [0.5, 1.3, 2.1, 2.9, 3.7], 4)).astype(int)

@@ -27,10 +27,10 @@ def written(folder: Path, text: str, name: str = "r.xml", encoding: str = "latin
     return path
 
 
-def fails(path: Path, lead: str | None = None) -> str:
+def fails(path: Path, lead: str | None = None) -> tuple[str, str | None]:
     with pytest.raises(RecordError) as caught:
         read_recording(path, lead)
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 def test_eight_leads_are_twelve(tmp_path: Path) -> None:
@@ -75,8 +75,9 @@ def test_rates_and_units(tmp_path: Path) -> None:
     recording = read_recording(written(tmp_path, made.muse_text(leads, base="25", exponent="1")))
     assert recording.fs_hz == 250
     np.testing.assert_allclose(recording.signal_mv, TWO * 0.005, atol=1e-12)
-    assert "is in 'FURLONGS'" in fails(
-        written(tmp_path, made.muse_text([made.muse_lead("II", [0] * 600, unit="FURLONGS")]))
+    assert fails(written(tmp_path, made.muse_text([made.muse_lead("II", [0] * 600, unit="FURLONGS")]))) == (
+        "invalid-record",
+        "leads",
     )
 
 
@@ -88,25 +89,26 @@ def test_a_lead_that_begins_later_is_another_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change",
     [
-        ({"LeadSampleCountTotal": 4999}, "lead II holds 10000 bytes; expected LeadSampleCountTotal 4999"),
-        ({"LeadByteCountTotal": 9998}, "lead II holds 10000 bytes; expected LeadByteCountTotal 9998"),
-        ({"LeadAmplitudeUnitsPerBit": "4,88"}, "PerBit '4,88'; expected a number; write a decimal point"),
-        ({"LeadAmplitudeUnitsPerBit": "9" * 400}, "LeadAmplitudeUnitsPerBit '999"),
-        ({"LeadAmplitudeUnitsPerBit": "nan"}, "LeadAmplitudeUnitsPerBit 'nan'"),
-        ({"LeadAmplitudeUnitsPerBit": "0"}, "a step of 0"),
-        ({"LeadSampleSize": "4"}, "samples of 4 bytes"),
-        ({"LeadSampleSize": "-2"}, "samples of -2 bytes"),
-        ({"WaveFormData": "a*b"}, "holds no base64"),
-        ({"WaveFormData": "AAA="}, "lead II holds 2 bytes"),
-        ({"WaveFormData": ""}, "lead II holds 0 bytes"),
+        {"LeadSampleCountTotal": 4999},
+        {"LeadByteCountTotal": 9998},
+        {"LeadAmplitudeUnitsPerBit": "4,88"},
+        {"LeadAmplitudeUnitsPerBit": "9" * 400},
+        {"LeadAmplitudeUnitsPerBit": "nan"},
+        {"LeadAmplitudeUnitsPerBit": "0"},
+        {"LeadSampleSize": "4"},
+        {"LeadSampleSize": "-2"},
+        {"WaveFormData": "a*b"},
+        {"WaveFormData": "AAA="},
+        {"WaveFormData": ""},
     ],
 )
-def test_leads_that_will_not_do(tmp_path: Path, change: dict[str, object], words: str) -> None:
-    line = fails(written(tmp_path, made.muse_text([made.muse_lead("II", TWO.tolist(), **change)])))
-    assert words in line
-    assert "\n" not in line
+def test_leads_that_will_not_do(tmp_path: Path, change: dict[str, object]) -> None:
+    assert fails(written(tmp_path, made.muse_text([made.muse_lead("II", TWO.tolist(), **change)]))) == (
+        "invalid-record",
+        None,
+    )
 
 
 def test_facts_that_disagree_are_noted(tmp_path: Path) -> None:
@@ -116,23 +118,20 @@ def test_facts_that_disagree_are_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    "how",
     [
-        ({"kind": "Median"}, "has no waveform of type Rhythm (it has Median, Median)"),
-        ({"base": "0"}, "sampling frequency 0 Hz"),
-        ({"base": "-500"}, "sampling frequency -500 Hz"),
-        ({"exponent": "999999"}, "Hz"),
-        ({"base": "1e9"}, "SampleBase '1e9'"),
-        ({"doctype": '<!DOCTYPE RestingECG [<!ENTITY a "b">]>'}, "a document type, or entities"),
-        (
-            {"doctype": '<!DOCTYPE RestingECG SYSTEM "x" [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]>'},
-            "a document type",
-        ),
-        ({"before": "<a>" * 100 + "</a>" * 100}, "deeper than 64 levels"),
+        {"kind": "Median"},
+        {"base": "0"},
+        {"base": "-500"},
+        {"exponent": "999999"},
+        {"base": "1e9"},
+        {"doctype": '<!DOCTYPE RestingECG [<!ENTITY a "b">]>'},
+        {"doctype": '<!DOCTYPE RestingECG SYSTEM "x" [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]>'},
+        {"before": "<a>" * 100 + "</a>" * 100},
     ],
 )
-def test_documents_that_will_not_do(tmp_path: Path, how: dict[str, str], words: str) -> None:
-    assert words in fails(written(tmp_path, made.muse_text(eight(), **how)))
+def test_documents_that_will_not_do(tmp_path: Path, how: dict[str, str]) -> None:
+    assert fails(written(tmp_path, made.muse_text(eight(), **how))) == ("invalid-record", None)
 
 
 def test_the_document_type_is_never_fetched(tmp_path: Path) -> None:
@@ -144,6 +143,6 @@ def test_the_document_type_is_never_fetched(tmp_path: Path) -> None:
 
 def test_another_root_and_utf_16(tmp_path: Path) -> None:
     text = made.muse_text(eight())
-    assert "cannot be read as XML (a document type" in fails(written(tmp_path, re.sub("RestingECG>", "other>", text)))
+    assert fails(written(tmp_path, re.sub("RestingECG>", "other>", text))) == ("invalid-record", None)
     wide = text.replace("ISO-8859-1", "utf-16")
     assert read_recording(written(tmp_path, wide, encoding="utf-16")).lead == "I"

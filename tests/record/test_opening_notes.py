@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from ecgfed.domain.record.opening import open_recording
-from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.reader import open_recording, read_recording
 
 
 def test_a_lead_without_calibration_is_noted_however_it_is_opened(tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ from ecgfed.domain.record.wfdb_files import read_recording
 RAMP = [list(range(0, 2000, 10)), list(range(2000, 0, -10))]
 
 
-def fails(record: Path, leads: tuple[str, ...] = ("MLII",)) -> str:
+def fails(record: Path, leads: tuple[str, ...] = ("MLII",)) -> tuple[str, str | None]:
     with pytest.raises(RecordError) as caught:
         read_recording(record, leads)
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 def test_millivolt_are_digital_less_baseline_over_gain(tmp_path: Path) -> None:
@@ -58,11 +57,7 @@ def test_a_signal_that_is_no_voltage_is_no_lead(tmp_path: Path) -> None:
 
 def test_a_missing_lead_lists_the_leads_present(tmp_path: Path) -> None:
     record = write_212(tmp_path, "r", RAMP)
-    line = fails(record, ("III", "aVF"))
-    assert str(record) in line
-    assert "no lead III or aVF" in line
-    assert "MLII, V1" in line
-    assert "--lead" in line
+    assert fails(record, ("III", "aVF")) == ("unknown-lead", "leads")
 
 
 def test_the_path_may_carry_the_header_suffix(tmp_path: Path) -> None:
@@ -74,10 +69,7 @@ def test_the_path_may_carry_the_header_suffix(tmp_path: Path) -> None:
 def test_a_corrupt_byte_is_found_by_the_checksum(tmp_path: Path, byte: int, lead: str) -> None:
     record = write_212(tmp_path, "r", RAMP)
     flip_byte(tmp_path / "r.dat", byte)
-    line = fails(record, (lead,))
-    assert str(tmp_path / "r.dat") in line
-    assert f"checksum of lead {lead}" in line
-    assert f"expected {sum(RAMP[lead == 'V1']) % 65536} from r.hea" in line
+    assert fails(record, (lead,)) == ("invalid-record", None)
 
 
 def test_a_checksum_may_be_written_signed(tmp_path: Path) -> None:
@@ -91,25 +83,21 @@ def test_a_truncated_signal_states_samples_found_and_expected(tmp_path: Path) ->
     record = write_212(tmp_path, "r", RAMP)  # 200 frames of 3 bytes
     for size, whole in ((3 * 199, 199), (3 * 120 + 2, 120), (2, 0)):
         cut(tmp_path / "r.dat", size)
-        line = fails(record)
-        assert str(tmp_path / "r.dat") in line
-        assert f"{whole} of 200 samples" in line
+        with pytest.raises(RecordError, match=f"{whole} of 200 samples"):
+            read_recording(record, ("MLII",))
 
 
 def test_an_empty_signal_file_is_truncated_too(tmp_path: Path) -> None:
     record = write_212(tmp_path, "r", RAMP)
     cut(tmp_path / "r.dat", 0)
-    assert "0 of 200 samples" in fails(record)
+    assert fails(record) == ("invalid-record", "repair")
 
 
-@pytest.mark.parametrize(("suffix", "words"), [(".hea", "header"), (".dat", "r.hea names")])
-def test_missing_files_are_named(tmp_path: Path, suffix: str, words: str) -> None:
+@pytest.mark.parametrize("suffix", [".hea", ".dat"])
+def test_missing_files_are_named(tmp_path: Path, suffix: str) -> None:
     record = write_212(tmp_path, "r", RAMP)
     record.with_suffix(suffix).unlink()
-    line = fails(record)
-    assert str(record.with_suffix(suffix)) in line
-    assert "does not exist" in line
-    assert words in line
+    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +115,13 @@ def test_missing_files_are_named(tmp_path: Path, suffix: str, words: str) -> Non
 def test_a_broken_header_is_named(tmp_path: Path, content: bytes) -> None:
     record = write_212(tmp_path, "r", RAMP)
     record.with_suffix(".hea").write_bytes(content)
-    assert str(record.with_suffix(".hea")) in fails(record)
+    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize("fs", ["0", "-360", "nan", "99", "20001", "1000000000"])
 def test_an_implausible_sampling_frequency_is_refused(tmp_path: Path, fs: str) -> None:
     record = write_212(tmp_path, "r", RAMP, fs=fs)
-    line = fails(record)
-    assert f"sampling frequency {fs} Hz" in line
-    assert "r.hea" in line
-    assert "100 to 20000 Hz" in line
+    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize("fs", ["360/360", "360/0(0)", "360.0"])
@@ -165,10 +150,7 @@ def test_units_become_millivolt(tmp_path: Path, gain: str, encoding: str, milliv
 
 
 def test_a_unit_that_is_no_voltage_is_refused(tmp_path: Path) -> None:
-    line = fails(write_212(tmp_path, "r", RAMP, gain="200/mmHg"))
-    assert "r.hea" in line
-    assert "'mmHg'" in line
-    assert "mV, uV" in line
+    assert fails(write_212(tmp_path, "r", RAMP, gain="200/mmHg")) == ("invalid-record", None)
 
 
 def test_invalid_samples_become_gaps(tmp_path: Path) -> None:
@@ -215,7 +197,7 @@ def test_a_lead_without_a_possible_frequency_is_refused(tmp_path: Path) -> None:
     for rate, lead, hz in (("62.5", "RESP", "62.5"), ("10", "II", "10"), ("10", "RESP", "10")):
         lines = "m.dat 16x4 1000/mV 16 0 0 0 0 II\nm.dat 16 1000/mV 16 0 0 0 0 RESP\n"
         (tmp_path / "m.hea").write_text(f"m 2 {rate} 1000\n" + lines)
-        with pytest.raises(RecordError, match=f"sampling frequency {hz} Hz; expected 100 to .*correct the header"):
+        with pytest.raises(RecordError, match=f"sampling frequency {hz} Hz"):
             read_recording(tmp_path / "m", (lead,))
 
 
@@ -243,7 +225,7 @@ def test_a_record_without_samples_is_refused(tmp_path: Path) -> None:
     record = write_212(tmp_path, "r", RAMP)
     edit(record.with_suffix(".hea"), "360 200", "360 0")  # unspecified: its file says how many
     record.with_suffix(".dat").write_bytes(b"")
-    assert "no samples" in fails(record)
+    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.mitdb
@@ -267,9 +249,7 @@ def test_mlii_is_the_second_channel_of_record_114(mitdb: Path) -> None:
 @pytest.mark.mitdb
 @pytest.mark.parametrize("name", ["102", "104"])
 def test_two_records_have_no_mlii(mitdb: Path, name: str) -> None:
-    line = fails(mitdb / name)
-    assert f"{name}: has no lead MLII" in line
-    assert "it has V5, V2" in line
+    assert fails(mitdb / name) == ("unknown-lead", "leads")
 
 
 @pytest.mark.mitdb
@@ -278,4 +258,4 @@ def test_a_copy_of_record_208_with_one_wrong_bit_is_refused(mitdb: Path, tmp_pat
     data = bytearray((tmp_path / "208.dat").read_bytes())
     data[600_000] ^= 1  # the low byte of an MLII sample
     (tmp_path / "208.dat").write_bytes(data)
-    assert str(tmp_path / "208.dat") in fails(record)
+    assert fails(record)[0] == "invalid-record"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import wfdb
 from record_files import END, edf_annotation, edf_bytes, mark, write_212
+from refusals import refuses
 
 from ecgfed.base.errors import EcgfedError, RecordError
 from ecgfed.domain.record.reader import (
@@ -25,11 +26,10 @@ RAMP = [list(range(0, 2000, 2)), list(range(2000, 0, -2))]
 MARKS = mark("N", 100) + mark("V", 300) + mark("N", 310) + END
 
 
-def says(path: Path, annotator: str = "atr", **how: object) -> str:
+def says(path: Path, annotator: str = "atr", **how: object) -> tuple[str, str | None]:
     with pytest.raises(EcgfedError) as caught:
         read_annotation(read_recording(path, ("MLII",), **how), annotator)  # type: ignore[arg-type]
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_one_signal_in_every_format(tmp_path: Path) -> None:
 def test_what_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     for name in ("r.edf", "r.csv", "r.npy", "r.npz", "r"):
         (tmp_path / name).mkdir()
-        with pytest.raises(EcgfedError, match="r"):
+        with refuses(EcgfedError, "invalid-record"):
             read_recording(tmp_path / name, ("MLII",))
-        with pytest.raises(EcgfedError, match="cannot be read"):
+        with refuses(EcgfedError, "invalid-record"):
             read_recording(tmp_path / ("x" * 300 + Path(name).suffix), ("MLII",))
 
 
@@ -115,14 +115,14 @@ def test_an_annotation_lies_beside_its_recording(tmp_path: Path) -> None:
     (tmp_path / "r.atr.csv").write_text("sample,symbol\n100,N\n400,V\n")
     assert read_annotation(recording).sample.tolist() == [100, 400]
     (tmp_path / "r.twice.csv").write_text("sample,symbol,symbol\n100,N,V\n400,V,N\n")
-    with pytest.raises(RecordError, match="2 columns 'symbol'"):
+    with refuses(RecordError, "invalid-record"):
         read_annotation(recording, "twice.csv")
     (tmp_path / "r.beats.csv").write_text("time_s;symbol;note\n1,5;V;\n0,25;N;\n0,2;+;(AFIB\n")
     read = read_annotation(recording, "beats.csv")
     assert (read.sample.tolist(), "".join(read.symbol), read.note) == ([100, 125, 750], "+NV", ("(AFIB", "", ""))
     assert read_annotation(recording, "beats").sample.tolist() == [100, 125, 750]
     (tmp_path / "r.atr").write_bytes(MARKS)
-    assert "r.atr and r.atr.csv are both there" in says(path, how=how)
+    assert says(path, how=how) == ("invalid-record", None)
 
 
 def test_an_annotation_beside_an_edf_comes_before_the_one_inside(tmp_path: Path) -> None:
@@ -137,36 +137,34 @@ def test_an_annotation_beside_an_edf_comes_before_the_one_inside(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        ("", "columns none; expected sample or time_s, and symbol"),
-        ("sample,label\n1,N\n", "columns sample, label; expected sample or time_s, and symbol"),
-        ("symbol\nN\n", "columns symbol; expected sample or time_s"),
-        ("sample,symbol\n1,N\nx,N\n", "line 3 has no valid sample number"),
-        ("sample,symbol\n1.5,N\n", "line 2 has no valid sample number"),
-        ("sample,symbol\n,N\n", "line 2 has no valid sample number"),
-        ("sample,symbol\n1e300,N\n", "line 2 has no valid sample number"),
-        ("time_s,symbol\ninf,N\n", "line 2 has no valid sample number"),
-        ("sample,symbol\n1,N\n2\n", "line 3 has another number of columns"),
-        ("sample,symbol\n1,PVC\n", "line 2 has symbol 'PVC'; expected a WFDB symbol"),
-        ("sample,symbol\n5000,N\n", "mark at sample 5000; expected 0 to 999"),
-        ("sample,symbol\n-1,N\n", "mark at sample -1; expected 0 to 999"),
-        ('sample,symbol\n1,"N\n', "cannot be read"),
-        ("sample,symbol\n1,\0\n", "is not text"),
+        "",
+        "sample,label\n1,N\n",
+        "symbol\nN\n",
+        "sample,symbol\n1,N\nx,N\n",
+        "sample,symbol\n1.5,N\n",
+        "sample,symbol\n,N\n",
+        "sample,symbol\n1e300,N\n",
+        "time_s,symbol\ninf,N\n",
+        "sample,symbol\n1,N\n2\n",
+        "sample,symbol\n1,PVC\n",
+        "sample,symbol\n5000,N\n",
+        "sample,symbol\n-1,N\n",
+        'sample,symbol\n1,"N\n',
+        "sample,symbol\n1,\0\n",
     ],
 )
-def test_an_annotation_table_that_will_not_do(tmp_path: Path, text: str, words: str) -> None:
+def test_an_annotation_table_that_will_not_do(tmp_path: Path, text: str) -> None:
     path, how = csv_recording(tmp_path)
     (tmp_path / "r.atr.csv").write_text(text)
-    line = says(path, how=how)
-    assert words in line
-    assert "r.atr.csv" in line
+    assert says(path, how=how) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize("annotator", ["", "..", "../other", "a/b"])
 def test_an_annotator_that_is_no_suffix(tmp_path: Path, annotator: str) -> None:
     path, how = csv_recording(tmp_path)
-    assert f"--annotator: {annotator!r}" in says(path, annotator, how=how)
+    assert says(path, annotator, how=how) == ("invalid-value", "annotator")
 
 
 @pytest.mark.parametrize(("interval", "rate"), [(40, "750"), (2400, "12.5")])
@@ -175,8 +173,8 @@ def test_beats_at_a_rate_no_heart_has_mean_a_wrong_sampling_frequency(tmp_path: 
     np.save(path, np.sin(np.arange(20_000)))
     marks = "\n".join(f"{interval * i},N" for i in range(8))
     (tmp_path / "r.atr.csv").write_text(f"sample,symbol\n{marks}\n")
-    line = says(path, how=ReadOptions(fs_hz=500, units="mV", columns=("MLII",)))
-    assert f"median heart rate {rate} a minute at 500 Hz; expected 15 to 350" in line
+    with pytest.raises(RecordError, match=f"median heart rate {rate} a minute"):
+        read_annotation(read_recording(path, how=ReadOptions(fs_hz=500, units="mV", columns=("MLII",))))
 
 
 @pytest.mark.parametrize(

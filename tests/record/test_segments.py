@@ -34,11 +34,10 @@ def variable(folder: Path) -> Path:
     return folder / "m"
 
 
-def fails(record: Path, lead: str = "MLII") -> str:
+def fails(record: Path, lead: str = "MLII") -> tuple[str, str | None]:
     with pytest.raises(RecordError) as caught:
         read_recording(record, (lead,), every_lead=True)
-    assert "\n" not in caught.value.line
-    return caught.value.line
+    return caught.value.code, caught.value.parameter
 
 
 def test_a_fixed_layout_is_its_segments_in_a_row(tmp_path: Path) -> None:
@@ -57,8 +56,8 @@ def test_a_variable_layout_has_nan_where_a_segment_lacks_the_lead(tmp_path: Path
     expected = [np.concatenate([MV_B, np.full(250, np.nan)]), np.concatenate([MV_A, np.full(50, np.nan), MV_B])]
     np.testing.assert_allclose(read.signals_mv, expected, atol=1e-12)
     assert (read.leads, read.skipped) == (("MLII", "V1"), ("V5: in no segment",))
-    assert "lead V5" in fails(tmp_path / "m", "V5")
-    assert "it has MLII, V1, V5" in fails(tmp_path / "m", "V2")
+    assert fails(tmp_path / "m", "V5") == ("unknown-lead", "leads")
+    assert fails(tmp_path / "m", "V2") == ("unknown-lead", "leads")
 
 
 @pytest.mark.parametrize("make", [fixed, variable])
@@ -76,39 +75,39 @@ def test_it_is_what_wfdb_makes_of_it(tmp_path: Path, make: object) -> None:
 def test_a_corrupt_and_a_truncated_segment_are_named(tmp_path: Path) -> None:
     record = fixed(tmp_path)
     flip_byte(tmp_path / "s2.dat", 300)
-    assert f"{tmp_path / 's2.dat'}: checksum of lead MLII" in fails(record)
+    assert fails(record) == ("invalid-record", None)
     cut(tmp_path / "s2.dat", 3 * 150)
-    assert f"{tmp_path / 's2.dat'}: is cut short at 150 of 200 samples" in fails(record)
+    assert fails(record) == ("invalid-record", "repair")
     (tmp_path / "s2.hea").unlink()
-    assert f"{tmp_path / 's2.hea'}: does not exist" in fails(record)
+    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new"),
     [
-        ("~ 100\ns2 200", "~ 101\ns2 199", "s2.hea: 200 samples at 360 Hz; expected 199"),
-        ("360 500", "250 500", "s1.hea: 200 samples at 360 Hz; expected 200 at 250 Hz"),
-        ("360 500", "360 501", "its segments have 500 samples; expected 501"),
-        ("360 500", "0 500", "sampling frequency 0 Hz"),
-        ("m/3", "m/4", "3 segment lines; expected 4"),
-        ("m/3", "m/1000000", "3 segment lines; expected 1000000"),
-        ("~ 100", "~ 1000000000000", "claims 1000000000400 samples"),
-        ("s2 200", "m 200", "names itself"),
-        ("s1 200\n~ 100\ns2 200", "~ 200\n~ 100\n~ 200", "holds gaps only"),
-        ("s2 200", "s3 200", "s3.hea: does not exist"),
+        ("~ 100\ns2 200", "~ 101\ns2 199"),
+        ("360 500", "250 500"),
+        ("360 500", "360 501"),
+        ("360 500", "0 500"),
+        ("m/3", "m/4"),
+        ("m/3", "m/1000000"),
+        ("~ 100", "~ 1000000000000"),
+        ("s2 200", "m 200"),
+        ("s1 200\n~ 100\ns2 200", "~ 200\n~ 100\n~ 200"),
+        ("s2 200", "s3 200"),
     ],
 )
-def test_a_master_header_that_will_not_do(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_master_header_that_will_not_do(tmp_path: Path, old: str, new: str) -> None:
     record = fixed(tmp_path)
     edit(record.with_suffix(".hea"), old, new)
-    assert words in fails(record)
+    assert fails(record) == ("invalid-record", None)
 
 
 def test_segments_of_segments_and_of_other_leads_are_refused(tmp_path: Path) -> None:
     record = fixed(tmp_path)
     edit(tmp_path / "s2.hea", "MLII", "II")
-    assert "s2.hea: has no lead MLII" in fails(record)
+    assert fails(record) == ("invalid-record", None)
     (tmp_path / "s2.hea").write_text("s2/1 2 360 200\ns1 200\n")
-    assert "s2.hea: has segments itself" in fails(record)
+    assert fails(record) == ("invalid-record", None)
     (tmp_path / "s1.hea").write_text("s1/1 2 360 200\ns3 200\n")
-    assert "segment s1 has segments itself" in fails(record)
+    assert fails(record) == ("invalid-record", None)

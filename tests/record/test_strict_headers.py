@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import wfdb
 from record_files import edit, write_212
+from refusals import refuses
 
 from ecgfed.base.errors import EcgfedError, RecordError
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.domain.record.wfdb_grammar import read_lines
@@ -20,11 +21,10 @@ RAMP = [list(range(1000, 1400, 2)), list(range(1500, 1300, -1))]
 SUM = sum(RAMP[0])
 
 
-def fails(record: Path) -> str:
+def fails(record: Path) -> tuple[str, str | None]:
     with pytest.raises(RecordError) as caught:
         read_recording(record, every_lead=True)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return caught.value.code, caught.value.parameter
 
 
 def first_line(tmp_path: Path, new: str) -> Path:
@@ -42,8 +42,7 @@ def first_line(tmp_path: Path, new: str) -> Path:
     ],
 )
 def test_a_gain_that_is_none_is_refused_with_line_and_value(tmp_path: Path, gain: str) -> None:
-    line = fails(write_212(tmp_path, "r", RAMP, gain=gain))
-    assert f"r.hea: line 2: gain {gain!r}" in line
+    assert fails(write_212(tmp_path, "r", RAMP, gain=gain)) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
@@ -73,50 +72,50 @@ def test_every_gain_the_format_has_is_read(tmp_path: Path, gain: str, steps: flo
 
 
 @pytest.mark.parametrize(
-    ("new", "words"),
+    "new",
     [
-        ("r.dat 21Z 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: format '21Z'"),
-        ("r.dat 13 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: format '13'"),
-        ("r.dat 212x0 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: format '212x0'"),
-        ("r.dat 212:-3 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: format '212:-3'"),
-        ("r.dat 212+-8 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: format '212+-8'"),
-        ("r.dat", "line 2: format ''"),
-        ("r.dat 212 200(1024)/mV 12.5 1024 0 0 0 MLII", "line 2: ADC resolution '12.5'"),
-        ("r.dat 212 200(1024)/mV 12 1O24 0 0 0 MLII", "line 2: ADC zero '1O24'"),
-        ("r.dat 212 200(1024)/mV 12 1024 x 0 0 MLII", "line 2: initial value 'x'"),
-        ("r.dat 212 200(1024)/mV 12 1024 0 0x1f 0 MLII", "line 2: checksum '0x1f'"),
-        ("r.dat 212 200(1024)/mV 12 1024 0 0 no MLII", "line 2: block size 'no'"),
-        (f"r.dat 212 200(1024)/mV 12 {'9' * 5000} 0 0 0 MLII", "line 2: ADC zero '999"),
-        ("../r.dat 212 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: signal file '../r.dat'"),
-        ("/etc/passwd 8 200(1024)/mV 12 1024 0 0 0 MLII", "line 2: signal file '/etc/passwd'"),
-        ("a/../../r.dat 212 200(1024)/mV 12 1024 0 0 0 MLII", "it leads out of the folder"),
+        "r.dat 21Z 200(1024)/mV 12 1024 0 0 0 MLII",
+        "r.dat 13 200(1024)/mV 12 1024 0 0 0 MLII",
+        "r.dat 212x0 200(1024)/mV 12 1024 0 0 0 MLII",
+        "r.dat 212:-3 200(1024)/mV 12 1024 0 0 0 MLII",
+        "r.dat 212+-8 200(1024)/mV 12 1024 0 0 0 MLII",
+        "r.dat",
+        "r.dat 212 200(1024)/mV 12.5 1024 0 0 0 MLII",
+        "r.dat 212 200(1024)/mV 12 1O24 0 0 0 MLII",
+        "r.dat 212 200(1024)/mV 12 1024 x 0 0 MLII",
+        "r.dat 212 200(1024)/mV 12 1024 0 0x1f 0 MLII",
+        "r.dat 212 200(1024)/mV 12 1024 0 0 no MLII",
+        f"r.dat 212 200(1024)/mV 12 {'9' * 5000} 0 0 0 MLII",
+        "../r.dat 212 200(1024)/mV 12 1024 0 0 0 MLII",
+        "/etc/passwd 8 200(1024)/mV 12 1024 0 0 0 MLII",
+        "a/../../r.dat 212 200(1024)/mV 12 1024 0 0 0 MLII",
     ],
 )
-def test_a_signal_line_that_will_not_do(tmp_path: Path, new: str, words: str) -> None:
-    assert words in fails(first_line(tmp_path, new))
+def test_a_signal_line_that_will_not_do(tmp_path: Path, new: str) -> None:
+    assert fails(first_line(tmp_path, new)) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new"),
     [
-        ("r 2 360 200", "r two 360 200", "line 1: number of signals 'two'"),
-        ("r 2 360 200", "r -2 360 200", "line 1: number of signals '-2'"),
-        ("r 2 360 200", "r 2 36O 200", "sampling frequency 36O Hz"),
-        ("r 2 360 200", "r 2 0x168 200", "sampling frequency 0x168 Hz"),
-        ("r 2 360 200", "r 2 3_60 200", "sampling frequency 3_60 Hz"),
-        ("r 2 360 200", "r 2 360/x 200", "line 1: sampling frequency '360/x'"),
-        ("r 2 360 200", "r 2 360 2e2", "line 1: number of samples '2e2'"),
-        ("r 2 360 200", "r 2 360 -1", "line 1: number of samples '-1'"),
-        ("r 2 360 200", "r/x 2 360 200", "line 1: record name 'r/x'"),
-        ("r 2 360 200", "r 3 360 200", "2 signal lines; expected 3"),
-        ("r 2 360 200", "r 1 360 200", "2 signal lines; expected 1"),
-        ("r 2 360 200", "r 2 360 99999999999", "claims 99999999999 samples"),
+        ("r 2 360 200", "r two 360 200"),
+        ("r 2 360 200", "r -2 360 200"),
+        ("r 2 360 200", "r 2 36O 200"),
+        ("r 2 360 200", "r 2 0x168 200"),
+        ("r 2 360 200", "r 2 3_60 200"),
+        ("r 2 360 200", "r 2 360/x 200"),
+        ("r 2 360 200", "r 2 360 2e2"),
+        ("r 2 360 200", "r 2 360 -1"),
+        ("r 2 360 200", "r/x 2 360 200"),
+        ("r 2 360 200", "r 3 360 200"),
+        ("r 2 360 200", "r 1 360 200"),
+        ("r 2 360 200", "r 2 360 99999999999"),
     ],
 )
-def test_a_record_line_that_will_not_do(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_record_line_that_will_not_do(tmp_path: Path, old: str, new: str) -> None:
     record = write_212(tmp_path, "r", RAMP)
     edit(record.with_suffix(".hea"), old, new)
-    assert words in fails(record)
+    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.parametrize(
@@ -153,14 +152,16 @@ def test_odd_signal_lines_that_are_legal(tmp_path: Path, line: str, lead: str) -
 @pytest.mark.parametrize(
     ("old", "new"), [("r 2 360 200", "r 2 3.6e2 200"), ("r.dat", "sub/r.dat"), ("r.dat", "r\u00fc.dat")]
 )
-def test_what_the_format_allows_and_wfdb_misreads_is_one_line(tmp_path: Path, old: str, new: str) -> None:
-    """The samples are read by the wfdb package, so both have to understand the same."""
+def test_what_the_format_allows_and_wfdb_misreads_is_read(tmp_path: Path, old: str, new: str) -> None:
     record = write_212(tmp_path, "r", RAMP)
-    shutil.copyfile(tmp_path / "r.dat", tmp_path / "r\u00fc.dat")
+    (tmp_path / "sub").mkdir()
+    for copy in ("r\u00fc.dat", "sub/r.dat"):
+        shutil.copyfile(tmp_path / "r.dat", tmp_path / copy)
     text = record.with_suffix(".hea").read_text()
     record.with_suffix(".hea").write_text(text.replace(old, new))
-    assert read_lines(record.with_suffix(".hea")).fs_hz == 360
-    assert "r.hea: " in fails(record)
+    read = read_recording(record, "V1")
+    assert read.fs_hz == 360
+    np.testing.assert_allclose(read.signal_mv, (np.array(RAMP[1]) - 1024) / 200)
 
 
 @pytest.mark.parametrize("fmt", ["8", "16", "24", "32", "61", "80", "160", "212", "310", "311", "508", "516", "524"])
@@ -193,13 +194,13 @@ def test_a_segment_outside_the_folder_is_refused(tmp_path: Path, segment: str) -
     write_212(tmp_path, "s1", RAMP)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "m.hea").write_text(f"m/1 2 360 200\n{segment} 200\n")
-    assert f"line 2: segment {segment!r}" in fails(tmp_path / "in" / "m")
+    assert fails(tmp_path / "in" / "m") == ("invalid-record", None)
 
 
 def test_a_gap_of_gigabytes_is_weighed_first(tmp_path: Path) -> None:
     write_212(tmp_path, "s1", RAMP)
     (tmp_path / "m.hea").write_text("m/2 2 360 500000200\ns1 200\n~ 500000000\n")
-    assert "claims 1,000,000,400 numbers in" in fails(tmp_path / "m")
+    assert fails(tmp_path / "m") == ("invalid-record", None)
     (tmp_path / "m.hea").write_text("m/2 2 360 1000200\ns1 200\n~ 1000000\n")
     assert read_recording(tmp_path / "m").signals_mv.shape == (1, 1000200)
 
@@ -212,20 +213,20 @@ def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
         shutil.copytree(record.parent, folder)
         (folder / file).unlink()
         os.mkfifo(folder / file)
-        assert file in fails(folder / "r")
+        assert fails(folder / "r") == ("invalid-record", None)
     os.mkfifo(tmp_path / "other.hea")
     assert segment_names(tmp_path / "other.hea") == ()
     for suffix in ("csv", "npy", "npz", "edf"):
         os.mkfifo(tmp_path / f"pipe.{suffix}")
         (tmp_path / f"zero.{suffix}").symlink_to("/dev/zero")
         for name in ("pipe", "zero"):
-            with pytest.raises(RecordError, match=f"{name}.{suffix}"):
+            with refuses(RecordError, "invalid-record"):
                 read_recording(tmp_path / f"{name}.{suffix}", how=ReadOptions(360, "mV", ("a",)))
 
 
 def test_a_table_of_two_million_columns_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text(",".join(["x"] * 2_000_000) + "\n" + ",".join(["1"] * 2_000_000) + "\n")
-    with pytest.raises(RecordError, match="has more than 1,024 columns"):
+    with refuses(RecordError, "invalid-record"):
         read_recording(tmp_path / "wide.csv", how=ReadOptions(360, "mV"))
 
 
@@ -240,17 +241,17 @@ def test_numbers_of_odd_types(tmp_path: Path, dtype: str) -> None:
     if dtype.startswith(">"):
         np.testing.assert_array_equal(read_recording(tmp_path / "r.npy", how=how).signal_mv, values)
     else:
-        with pytest.raises(RecordError, match=r"r\.npy: holds"):
+        with refuses(RecordError, "invalid-record"):
             read_recording(tmp_path / "r.npy", how=how)
 
 
 @pytest.mark.parametrize("fs_hz", [0, -360, float("nan"), float("inf"), 1e12, True])
 def test_windows_at_a_frequency_no_ecg_has(fs_hz: float) -> None:
-    with pytest.raises(EcgfedError, match="sampling frequency"):
+    with refuses(EcgfedError, "invalid-record"):
         windows_around(np.zeros(5000), fs_hz, np.array([1000, 2000]))
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32", "uint8", "bool", "complex64"])
 def test_steps_of_an_amplifier_are_not_taken_for_millivolt(dtype: str) -> None:
-    with pytest.raises(RecordError, match="expected millivolts in floating point"):
+    with refuses(RecordError, "invalid-record"):
         windows_around(np.zeros(5000, dtype), 360, np.array([1000, 2000]))

@@ -21,7 +21,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, package, None)
 
 
-def test_wfdb_and_edf_name_their_extra(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_edf_annotations_and_writing_name_their_extra(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     record = write_record(tmp_path, "r", "NNNN")
     second, times = np.zeros(250, int).tolist(), [edf_annotation(0) + edf_annotation(0.5, "N")]
     whole = edf_bytes([[second]], labels=["ECG MLII"], units=["mV"], reserved="EDF+C", annotations=times)
@@ -29,7 +29,6 @@ def test_wfdb_and_edf_name_their_extra(tmp_path: Path, request: pytest.FixtureRe
     recording = read_recording(record, ("MLII",))
     request.getfixturevalue("bare")
     for action in (
-        lambda: read_recording(record, ("MLII",)),
         lambda: read_annotation(read_recording(tmp_path / "e.edf", ("MLII",))),  # its signals need none
         lambda: record_bytes(recording, "again"),
     ):
@@ -37,9 +36,10 @@ def test_wfdb_and_edf_name_their_extra(tmp_path: Path, request: pytest.FixtureRe
             action()
 
 
-def test_plain_annotations_need_no_extra(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_wfdb_records_and_plain_annotations_need_no_extra(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     recording = read_recording(write_record(tmp_path, "r", "NNNV"), ("MLII",))
     request.getfixturevalue("bare")
+    np.testing.assert_array_equal(read_recording(recording.path, ("MLII",)).signals_mv, recording.signals_mv)
     assert read_annotation(recording).symbol.tolist() == list("NNNV")
 
 

@@ -8,6 +8,7 @@ import wfdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import END, mark, skip
+from refusals import refuses
 
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.record.annotations import OTHER_SYMBOLS
@@ -73,7 +74,7 @@ def test_a_note_that_wfdb_would_take_for_its_own_is_refused(note: str) -> None:
     signal = np.sin(np.arange(3600) / 20)[None]
     recording = Recording("r", Path("r"), "MLII", ("MLII",), 360.0, signal, (), files=())
     lost = Annotation(np.array([0, 180]), np.array(['"', "N"]), (note, ""))
-    with pytest.raises(RecordError, match="does not read back as it was written"):
+    with refuses(RecordError, "invalid-record"):
         record_bytes(recording, "r", lost)
     later = Annotation(np.array([90, 180]), np.array(['"', "N"]), (note, ""))
     assert set(record_bytes(recording, "r", later)[0]) == {"hea", "dat", "atr"}

@@ -4,11 +4,21 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
+import jinja2
 import pytest
+from markupsafe import Markup
 
-from ecgfed.reports.markup import Markup, clock, joined, markup, moment, per_cent, table
+import ecgfed
+from ecgfed.reports.comparison_page import ComparisonParts, Pairs, comparison_page
+from ecgfed.reports.markup import clock, joined, moment, page_text, per_cent
+from ecgfed.reports.recording_page import recording_page
+from ecgfed.reports.rendering import render
 from ecgfed.web.page import DATA_ID, asset, inline_page, script_json
 
 #: What would end a script, begin one, open a comment, break a line of JavaScript or a quoted attribute.
@@ -53,16 +63,54 @@ def read(page: str) -> Reader:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_text(text: str) -> None:
-    body = f"{table(text, [text], [[text]])}<p>{markup(text)}</p>"
-    page = inline_page(text, body, styles=["paper.css"], scripts=["paper.js"], data={"text": text, text: 1}, sheet=text)
+    pairs = (Pairs(text, text, text, ((text, 0.5, 0.25),)),)
+    rows = [(text, text, 1)]
+    parts = ComparisonParts(((text, text),), text, ((text, text),), text, rows, (text,), (text, text), rows, pairs, ())
+    for page in (
+        comparison_page(parts),
+        inline_page(
+            text, "<p></p>", styles=["paper.css"], scripts=["paper.js"], data={"text": text, text: 1}, sheet=text
+        ),
+    ):
+        names = [tag for tag, _ in read(page).tags]
+        assert names.count("script") == 2
+        assert "img" not in names
+        assert not re.search(r"[\u2028\u2029\x00\x1b]", page)
+        page.encode()  # no half of a surrogate pair is left
     found = read(page)
-    names = [tag for tag, _ in found.tags]
-    assert names.count("script") == 2
-    assert "img" not in names
     held = next("".join(found.texts["script"][:1]) for tag, about in found.tags if about.get("id") == DATA_ID)
     assert json.loads(held) == {"text": text, text: 1}
-    assert not re.search(r"[\u2028\u2029\x00\x1b]", page)
-    page.encode()  # no half of a surrogate pair is left
+
+
+def spoiled(value: Any, text: str) -> Any:
+    """Append ``text`` to every string of some parts."""
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return value + text
+    if isinstance(value, tuple):
+        return tuple(spoiled(item, text) for item in value)
+    if isinstance(value, dict):
+        return {key: spoiled(item, text) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: spoiled(getattr(value, field.name), text) for field in fields(value)})
+    return value
+
+
+def test_hostile_text_changes_no_element_of_a_recordings_page(records: Path) -> None:
+    """Every text of the parts, from the name of the record to the meaning of a class."""
+    parts = ecgfed.report(records / "p1").parts
+    plain = read(recording_page(parts))
+    for text in HOSTILE:
+        page = recording_page(
+            replace(spoiled(replace(parts, lead="", leads=()), text), lead=parts.lead, leads=parts.leads)
+        )
+        assert [tag for tag, _ in read(page).tags] == [tag for tag, _ in plain.tags]
+        assert not re.search(r"[\u2028\u2029\x00\x1b]", page)
+        page.encode()
+
+
+def test_a_name_without_a_value_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        render("base.html.j2")
 
 
 def test_json_in_a_script_is_plain() -> None:
@@ -111,9 +159,7 @@ def test_small_pieces() -> None:
         "0.04%",
         "12.3%",
     )
-    assert markup(None) == "not assessed"
-    assert markup(1234567) == "1,234,567"
-    assert markup(Markup("<b>")) == "<b>"
+    assert page_text(None) == "not assessed"
+    assert page_text(1234567) == "1,234,567"
+    assert page_text(Markup("<b>")) == "<b>"
     assert joined("<", moment(61.5)) == '&lt;<a href="#timeline" data-at="61.500">1:01.5</a>'
-    assert '<th scope="col">' in table("c", ["h"], [["r"]])
-    assert '<th scope="row">r</th>' in table("c", ["h"], [["r"]])

@@ -1,15 +1,21 @@
 """Detection on both sides of what cannot be used."""
 
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError
-from ecgfed.domain.signal import around_gaps
-from ecgfed.domain.signal.around_gaps import detect_around_gaps, usable_pieces
+from ecgfed.domain.record.recording import LazySignals, Recording
+from ecgfed.domain.signal import peaks as peaks_module
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.detectors import detect_r_peaks
+from ecgfed.domain.signal.peaks import detect_around_gaps, find_peaks, usable_pieces
+from ecgfed.domain.signal.quality import LeadQuality
 
 FS = 360.0
 TOLERANCE = 15  # samples: 42 ms
@@ -83,7 +89,7 @@ def test_a_piece_without_beats_does_not_hide_the_others(monkeypatch: pytest.Monk
             raise RecordError("signal", "no beats found")
         return np.array([100, 500])
 
-    monkeypatch.setattr(around_gaps, "detect_r_peaks", one_fails)
+    monkeypatch.setattr(peaks_module, "detect_r_peaks", one_fails)
     signal, _ = synthetic_signal("N" * 75)
     signal[5000:5500] = np.nan
     assert detect_around_gaps(signal, FS, detector="xqrs").tolist() == [5600, 6000]
@@ -111,6 +117,22 @@ def test_another_lead_goes_on_where_one_is_off() -> None:
     off[7200:14400] = np.nan
     peaks = detect_around_gaps(np.stack([off, 0.6 * signal]), FS, lead=0)
     assert found_of(peaks, r) >= len(r) - 1
+
+
+@pytest.mark.parametrize("at_s", [10, 1500, 1990])
+def test_an_error_while_reading_is_raised_and_leaves_no_thread(at_s: int) -> None:
+    signal, before = np.resize(synthetic_signal("N" * 30, fs_hz=250.0)[0], 2000 * 250), threading.active_count()
+
+    def read(start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        if start <= at_s * 250 < stop:
+            raise RecordError("r.dat", f"unreadable at {at_s}")
+        return signal[None, start:stop]
+
+    recording = Recording("r", Path("r"), "a", ("a",), 250.0, LazySignals(len(signal), read, (0,)), ())
+    quality = LeadQuality(len(signal), 250.0, ())
+    with pytest.raises(RecordError, match=f"unreadable at {at_s}"):
+        find_peaks(recording, quality)
+    assert threading.active_count() == before
 
 
 def test_an_unknown_detector_is_refused_around_gaps_too() -> None:

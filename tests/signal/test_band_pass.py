@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import correlate, lfilter
 
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.signal.filters import band_pass, band_pass_taps, bridged, fill_gaps
 
 RATES = pytest.mark.parametrize("fs_hz", [250.0, 360.0, 500.0, 257.3])

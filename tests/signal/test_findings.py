@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, record_findings
+from ecgfed.domain.signal.peaks import detect_around_gaps
 
 FS = 360.0
 SIGNAL, R = synthetic_signal("N" * 40, seed=1)

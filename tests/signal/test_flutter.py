@@ -8,7 +8,7 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 
 from ecgfed import read_annotation, read_recording
-from ecgfed.domain.record.recording import LongRecording, Recording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.flutter import flutter_spans, flutter_text
 
 Floats = NDArray[np.float64]
@@ -74,19 +74,12 @@ def test_what_is_too_small_or_missing_is_no_flutter() -> None:
     assert flutter_spans(recording(fibrillation(30, 40.0), 40.0)) == ()  # too few samples a second
 
 
-def test_the_same_from_the_disk() -> None:
+def test_an_episode_across_the_seam_of_two_stretches_is_one() -> None:
     """Longer than is read at once, with fibrillation across the seam at 600 s."""
     calm = np.resize(synthetic_signal("N" * 300, fs_hz=128.0, seed=1)[0], round(590 * 128.0))
     lead = np.concatenate([calm, fibrillation(25, 128.0), calm[: round(60 * 128.0)]])
-    held = recording(lead, 128.0)
-
-    def block(start: int, stop: int, rows: list[int]) -> Floats:
-        return np.array(held.signals_mv[rows, start:stop])
-
-    long = LongRecording("x", Path("x"), "MLII", ("MLII",), 128.0, len(lead), block, ())
-    [(start, stop)] = flutter_spans(long)
+    [(start, stop)] = flutter_spans(recording(lead, 128.0))
     assert (start / 128, stop / 128) == pytest.approx((590, 615), abs=2)
-    assert flutter_spans(held) == ((start, stop),)
 
 
 def test_the_sentence() -> None:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from record_files import r_waves
 
 from ecgfed.device import QrsDetector, detect_qrs
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.qrs_flat import FlatLine
 
 Floats = NDArray[np.float64]

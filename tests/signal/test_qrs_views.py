@@ -11,7 +11,7 @@ from spoiled_signals import beats_and_none
 from ecgfed.device import QrsDetector, detect_qrs
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.signal.qrs_flat import FlatLine
-from ecgfed.domain.signal.qrs_views import ActiveBlocks, LeadVote, View, ViewBeat, views_of
+from ecgfed.domain.signal.qrs_views import ActiveBlocks, LeadVote, View, ViewBeats, views_of
 
 FS_HZ = 360.0
 
@@ -113,15 +113,14 @@ def a_view(row: int, at: list[int], score: list[float]) -> View:
     return view
 
 
-def test_trust_and_odds_by_hand() -> None:
+def test_votes_by_hand() -> None:
     """Scores count from 10 s to 0.35 s before, up to 4 each; the mean over 4 to the eighth power is the trust."""
     view = a_view(0, [900, 1000, 1500, 2931, 2985, 3019], [9.0, 9.0, -2.0, -7.0, 1.5, 2.5])
-    assert view.trust(3000) == ((4 + 2) / 8) ** 8  # of 1000 and 1500
-    assert view.trust(3001) == (2 / 4) ** 8  # of 1500 alone: 2931 is 70 samples before, which is not long enough
-    assert view.trust(3002) == ((2 + 4) / 8) ** 8
-    assert view.trust(1069) == 1.0 * (4 / 4) ** 8
-    assert view.trust(500) == 1.0
-    assert (view.odds(3000), view.odds(2960), view.odds(2900)) == (2.5, -8.0, -8.0)
+    votes = view.votes(np.array([500, 1069, 2901, 2960, 3000, 3001, 3002]))
+    of_1500 = (2 / 4) ** 8
+    # 3000: of 1000 and 1500; 3001: of 1500 alone, for 2931 is 70 samples before, which is not long enough
+    expected = [-8.0, -8.0, -8.0 * (6 / 8) ** 8, -8.0 * (6 / 8) ** 8, 2.5 * (6 / 8) ** 8, 2.5 * of_1500]
+    np.testing.assert_array_equal(votes, [*expected, 2.5 * (6 / 8) ** 8])
 
 
 def test_leads_alone_outvote_one_that_is_unsure() -> None:
@@ -133,9 +132,11 @@ def test_leads_alone_outvote_one_that_is_unsure() -> None:
         views = [a_view(0, [*every, 2100], [*([2.0] * 20), together])]
         views += [a_view(0, [*every, 2100], [*([6.0] * 20), first]), a_view(1, every, [0.5] * 20)]
         views[2].at, views[2].score = np.append(views[2].at, 2100), np.append(views[2].score, np.float32(second))
-        vote = LeadVote()
-        vote.take([ViewBeat(2100, 1, first, 0)], views)
-        return bool(vote.decide(views, 2200, on))
+        vote, nothing = LeadVote(3), np.empty(0, np.int64)
+        none = ViewBeats(nothing, nothing, np.empty(0, np.float32), nothing)
+        alone = ViewBeats(np.array([2100]), np.array([1]), np.array([first], np.float32), np.array([0]))
+        vote.take([none, alone, none])
+        return bool(len(vote.decide(views, 2200, on).at))
 
     assert accepted(together=-4.0, first=3.0, second=-7.0)  # -4 / 2^8 + 3 - 7 / 8^8
     assert accepted(together=-4.0, first=0.1, second=-7.0)

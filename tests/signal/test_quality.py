@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.record.wfdb_files import read_recording
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
+from ecgfed.testing.ecg import synthetic_ecg
 
 FS = 360
 START = 30 * FS
@@ -255,3 +256,28 @@ def test_what_is_marked_is_mostly_what_the_annotators_marked(mitdb: Path, name: 
     bad = lead_quality(read_recording(mitdb / name, ("MLII", "V5")).signal_mv, 360.0).bad()
     assert bad.sum() > 40 * 360
     assert (bad & noisy).sum() / bad.sum() > 0.8
+
+
+@pytest.mark.parametrize("rate", [160, 188, 220, 240])
+def test_a_clean_fast_rhythm_is_no_noise(rate: int) -> None:
+    at_s = np.arange(0.3, 40, 60 / rate)
+    time_s = np.arange(40 * FS) / FS
+    signal = np.random.default_rng(rate).normal(0, 0.01, len(time_s))
+    for offset_s, width_s, height_mv in ((-0.026, 0.01, -0.1), (0.0, 0.012, 1.0), (0.028, 0.01, -0.2)):
+        signal += height_mv * np.exp(-0.5 * ((time_s[:, None] - at_s - offset_s) / width_s) ** 2).sum(axis=1)
+    assert lead_quality(signal, FS).seconds() == {}
+    signal += np.random.default_rng(1).normal(0, 0.3, len(time_s))
+    assert lead_quality(signal, FS).seconds()["noise"] == pytest.approx(40.0, abs=0.2)
+
+
+@pytest.mark.parametrize("mains_hz", [50, 60])
+@pytest.mark.parametrize("fs_hz", [200, 250, 360, 1000])
+def test_hum_without_a_beat_is_noise_and_hum_beside_beats_is_none(mains_hz: int, fs_hz: int) -> None:
+    ecg = synthetic_ecg(fs_hz, 40).signals_mv[0]
+    time_s = np.arange(len(ecg)) / fs_hz
+    hum = 0.3 * np.sin(2 * np.pi * mains_hz * time_s)
+    quiet = np.random.default_rng(2).normal(0, 0.003, len(ecg))
+    assert lead_quality(hum + quiet, fs_hz).usable_s < 0.5
+    assert lead_quality(ecg + hum, fs_hz).usable_s > 39.5
+    off = np.where(time_s < 20, ecg, quiet) + hum  # the electrode comes off
+    assert lead_quality(off, fs_hz).usable_s == pytest.approx(20, abs=3)

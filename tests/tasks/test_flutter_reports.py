@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import ecgfed
 from ecgfed.domain.record.recording import Recording
-from ecgfed.tasks.report import RecordingReport
+from ecgfed.reports.recording_report import RecordingReport
 
 FS = 360.0
 

@@ -13,18 +13,16 @@ from conftest import synthetic_signal, write_record
 from record_files import edf_bytes
 
 import ecgfed
-from ecgfed.base.errors import RecordError
 from ecgfed.device import classifier, predictions
-from ecgfed.domain.beats import context, long_windows, path
-from ecgfed.domain.beats.extract import windows_around
-from ecgfed.domain.beats.long_windows import windows_by_blocks
+from ecgfed.domain.beats import blocks, context, path
+from ecgfed.domain.beats.blocks import windows_by_blocks
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.cohort import build
-from ecgfed.domain.record import opening
-from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording
-from ecgfed.domain.signal import chunked_quality, findings, long_peaks
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
+from ecgfed.domain.record import reader
+from ecgfed.domain.record.recording import ReadOptions
+from ecgfed.domain.signal import chunked_quality, findings
+from ecgfed.domain.signal import peaks as peaks_module
+from ecgfed.domain.signal.filters import BandPassed, Bridged, band_pass, bridge_samples, fill_gaps
 from ecgfed.tasks import predict as predicting
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
 
@@ -35,13 +33,13 @@ LEADS = ("MLII", "V1")
 @pytest.fixture
 def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Every recording of a thousand samples and more stays on the disk, and is looked at in small, odd chunks."""
-    monkeypatch.setattr(opening, "LONG", 1000)
-    monkeypatch.setattr(long_peaks, "PUSH_S", 7.3)
+    monkeypatch.setattr(reader, "LONG", 1000)
+    monkeypatch.setattr(peaks_module, "PUSH_S", 7.3)
     monkeypatch.setattr(findings, "_CHUNK_S", 13.7)
     monkeypatch.setattr(predicting, "_AT_ONCE", 17)
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)
-    monkeypatch.setattr(long_windows, "_IN_CONTEXT", 29)
+    monkeypatch.setattr(blocks, "_IN_CONTEXT", 29)
     for function in (chunked_quality.quality_of, chunked_quality.spikes_of):
         monkeypatch.setitem(function.__kwdefaults__, "chunk_s", 12.0)
     monkeypatch.setitem(windows_by_blocks.__kwdefaults__, "chunk_s", 9.1)
@@ -74,7 +72,7 @@ def test_beats_are_cut_as_from_the_whole(
     options = BeatOptions(LEADS, how=ReadOptions(fs_hz, "mV", LEADS), rr_version=rr_version)
     whole = cut_beats(ecgfed.read_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how), options)
     opened = ecgfed.open_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how)
-    assert isinstance(opened, LongRecording)
+    assert opened.is_lazy
     long = cut_beats(opened, options)
     assert np.array_equal(long.r_samples, whole.r_samples)
     assert long.quality.stretches == whole.quality.stretches
@@ -91,38 +89,14 @@ def test_beats_are_cut_as_from_the_whole(
     assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)[500:900])
 
 
-def test_stretches_without_marks_are_void_by_blocks_too(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    recording = ecgfed.open_recording(record(tmp_path, beats=240), LEADS)
-    found = cut_beats(recording, BeatOptions(LEADS))
-    void = [(int(found.r_samples[20]) + 9, int(found.r_samples[20]) + 10), (9000, 12_000)]
-    whole = windows_around(recording.signal_mv, recording.fs_hz, found.r_samples, found.quality, void=void)
-    blocks = list(windows_by_blocks(recording, found.quality, found.r_samples, void=void))
-    rr = np.concatenate([one.rr_s for one in blocks])
-    assert np.array_equal(rr, whole.rr_s)
-    previous = list(context.FEATURES).index("void_previous")
-    assert rr[21, previous] == 1
-    assert found.windows.rr_s[21, previous] == 0
-    assert rr[:, previous].sum() > found.windows.rr_s[:, previous].sum() + 3
-
-
-def test_detect_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = record(tmp_path)
-    long = ecgfed.detect(made, tmp_path / "long")
-    by_blocks.setattr(opening, "LONG", 10**9)
-    whole = ecgfed.detect(made, tmp_path / "whole")
-    assert len(whole.records[0].sample) > 100
-    assert (tmp_path / "long" / "r.qrs").read_bytes() == (tmp_path / "whole" / "r.qrs").read_bytes()
-    assert long.to_dict()["detector"] == whole.to_dict()["detector"]
-
-
 def test_predict_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = record(tmp_path, beats=600)
     long = ecgfed.predict(BUNDLE, made, force=True)
-    assert isinstance(long.recording, LongRecording)
+    assert long.recording.is_lazy
     files = long.save(tmp_path / "long", strip=True)
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.predict(BUNDLE, made, force=True)
-    assert isinstance(whole.recording, Recording)
+    assert not whole.recording.is_lazy
     assert set(whole.poor) > {""}
     assert np.array_equal(long.probability, whole.probability)
     for mine, theirs in zip(files, whole.save(tmp_path / "whole", strip=True), strict=True):
@@ -136,7 +110,7 @@ def test_prepare_makes_the_same_cohort(by_blocks: pytest.MonkeyPatch, tmp_path: 
     for seed, name in enumerate(("r", "s")):
         record(tmp_path / "records", name, seed=seed)
     long = ecgfed.prepare_folder(tmp_path / "records", tmp_path / "long", peaks=peaks)
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.prepare_folder(tmp_path / "records", tmp_path / "whole", peaks=peaks)
     assert len(whole.label) > 200
     assert long.meta == whole.meta
@@ -148,9 +122,9 @@ def test_prepare_makes_the_same_cohort(by_blocks: pytest.MonkeyPatch, tmp_path: 
 def test_inspect_says_the_same(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = record(tmp_path)
     long = ecgfed.inspect_recording(made, picture=tmp_path / "long.png")
-    by_blocks.setattr(opening, "LONG", 10**9)
+    by_blocks.setattr(reader, "LONG", 10**9)
     whole = ecgfed.inspect_recording(made, picture=tmp_path / "whole.png")
-    assert isinstance(long.recording, LongRecording)
+    assert long.recording.is_lazy
     assert {**long.to_dict(), "picture": None} == {**whole.to_dict(), "picture": None}
     assert (tmp_path / "long.png").read_bytes() == (tmp_path / "whole.png").read_bytes()
 
@@ -184,21 +158,19 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
     both, how = beside_a_respiration(tmp_path / "both", kind, respiration=True)
     alone, how_alone = beside_a_respiration(tmp_path / "alone", kind, respiration=False)
     opened = ecgfed.open_recording(both, ("RESP",), every_lead=True, how=how)
-    assert isinstance(opened, LongRecording)
+    assert opened.is_lazy
     found = []
-    for least in (1000, 10**9):
-        by_blocks.setattr(opening, "LONG", least)
-        for file, options in ((both, how), (alone, how_alone)):
-            peaks = ecgfed.detect(file, leads=("II",), how=options).records[0]
-            assert peaks.lead == "MLII"
-            recording = ecgfed.open_recording(file, every_lead=True, how=options)
-            assert ecgfed.detect(recording).records[0].sample.tolist() == peaks.sample.tolist()
-            inspected = ecgfed.inspect_recording(file, how=options)
-            assert list(inspected.quality) == list(LEADS)
-            predicted = ecgfed.predict(BUNDLE, file, how=options, force=True)
-            assert isinstance(predicted.recording, LongRecording) == (least == 1000)
-            usable = [inspected.quality[lead].stretches for lead in LEADS]
-            found.append((peaks.sample, predicted.probability, inspected.heart_rate_per_min, usable))
+    for file, options in ((both, how), (alone, how_alone)):
+        peaks = ecgfed.detect(file, leads=("II",), how=options).records[0]
+        assert peaks.lead == "MLII"
+        recording = ecgfed.open_recording(file, every_lead=True, how=options)
+        assert ecgfed.detect(recording).records[0].sample.tolist() == peaks.sample.tolist()
+        inspected = ecgfed.inspect_recording(file, how=options)
+        assert list(inspected.quality) == list(LEADS)
+        predicted = ecgfed.predict(BUNDLE, file, how=options, force=True)
+        assert predicted.recording.is_lazy
+        usable = [inspected.quality[lead].stretches for lead in LEADS]
+        found.append((peaks.sample, predicted.probability, inspected.heart_rate_per_min, usable))
     peaks, probability, *others = found[0]
     assert len(peaks) == pytest.approx(120, abs=2)
     for more_peaks, more_probability, *more in found[1:]:
@@ -206,22 +178,7 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
         assert np.array_equal(more_probability, probability)
         assert more == others
     assert ecgfed.detect(opened, leads="MLII").records[0].sample.tolist() == peaks.tolist()
-    assert long_peaks.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
-
-
-@pytest.mark.parametrize("value", [0.3, np.nan])
-def test_a_recording_without_beats_is_said_in_the_same_line(
-    by_blocks: pytest.MonkeyPatch, tmp_path: Path, value: float
-) -> None:
-    np.save(tmp_path / "x.npy", np.full(9000, value))
-    how = ReadOptions(250, "mV", ("MLII",))
-    lines = []
-    for least in (1000, 10**9):
-        by_blocks.setattr(opening, "LONG", least)
-        with pytest.raises(RecordError) as said:
-            ecgfed.detect(tmp_path / "x.npy", how=how)
-        lines.append(str(said.value))
-    assert lines[0] == lines[1]
+    assert peaks_module.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
 
 
 def test_progress_of_a_long_recording_is_told(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -113,7 +113,12 @@ def objects(
         "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
         "Labelling": [ecgfed.label(records / "p1", count=2, force=True)],
-        "LongRecording": [opened, replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40)],
+        "Recording": [
+            recording,
+            hostile_recording(40),
+            opened,
+            replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40),
+        ],
         "LabelPersonalization": [
             ecgfed.personalize_labels(
                 records / "p1", place / "own", labels=records / "p1.atr", patient="own", progress=Silent()
@@ -122,7 +127,6 @@ def objects(
         "PersonalModel": [ecgfed.PersonalModel(*model), ecgfed.PersonalModel(*model[:3], {"beats": 0}, *model[4:])],
         "Predictions": [predicted, bundle.classifier().classify(windows()), ecgfed.Predictions(*ones, many)],
         "ReadOptions": [ecgfed.ReadOptions(), ecgfed.ReadOptions(360.0, "mV", ("MLII", "V1"))],
-        "Recording": [recording, hostile_recording(40)],
         "RecordingReport": [
             ecgfed.report(recording, bundle),
             ecgfed.report(bad_recording(), bundle, leads="V1", force=True),
@@ -316,3 +320,6 @@ def test_a_runs_history_is_its_file_up_to_the_checkpoint(fedavg_run: Path, tmp_p
     with (torn / "history.jsonl").open("a") as file:
         file.write(json.dumps({**lines[-1], "round": lines[-1]["round"] + 1}) + "\n")
     assert ecgfed.open_run(torn).history() == lines, "a round that no checkpoint stands for"
+    (torn / "history.jsonl").write_text("".join(json.dumps({**line, "loss_max": None}) + "\n" for line in lines))
+    with pytest.raises(ecgfed.EcgfedError, match="loss_max"):
+        ecgfed.open_run(torn).history()

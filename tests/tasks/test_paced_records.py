@@ -14,8 +14,8 @@ from paced_recordings import paced_recording
 import ecgfed
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.record.recording import Recording
+from ecgfed.reports.recording_report import RecordingReport
 from ecgfed.tasks.predict import RecordingPredictions
-from ecgfed.tasks.report import RecordingReport
 
 
 class Deaf(ecgfed.ProgressReporter):

@@ -12,7 +12,7 @@ from support import Command, assert_refused, change_manifest, copied, exported
 
 import ecgfed
 from ecgfed.base.errors import BundleError
-from ecgfed.exports.device.model_warnings import CODES
+from ecgfed.tasks.prediction_warnings import CODES
 
 OLD = Path(__file__).parents[1] / "data" / "version-0.1"
 

@@ -100,9 +100,9 @@ def score_ec57(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> obj
     return ecgfed.score_ec57(place["records"], "qrs", test_folder=peaks, start=5, progress=progress)
 
 
-def long_recording(place: dict[str, Path]) -> ecgfed.LongRecording:
+def long_recording(place: dict[str, Path]) -> ecgfed.Recording:
     opened = ecgfed.open_recording(place["records"] / "p1", every_lead=True, min_samples=0)
-    assert isinstance(opened, ecgfed.LongRecording)
+    assert opened.is_lazy
     return opened
 
 

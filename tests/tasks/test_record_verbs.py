@@ -97,7 +97,7 @@ def test_inspect_a_recording_in_hand(recorded: Path, in_hand: ecgfed.Recording) 
     """A gap of 3 s in V1, of 400 s of a heart at 75/min."""
     signals = in_hand.signals_mv.copy()
     signals[1, 3600:4680] = np.nan
-    torn = replace(in_hand, signals_mv=signals)
+    torn = replace(in_hand, source=signals)
     found = ecgfed.inspect_recording(torn)
     assert found.recording is torn
     assert found.heart_rate_per_min == pytest.approx(75, abs=3)

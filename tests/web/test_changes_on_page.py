@@ -15,7 +15,7 @@ from node_runtime import node_path
 from support import exported
 
 import ecgfed
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser

@@ -12,7 +12,7 @@ from browser_driver import HERE, driven
 from conftest import write_record
 
 import ecgfed
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser

@@ -14,7 +14,7 @@ from record_files import edf_annotation, edf_bytes, r_waves, write_212
 from ecgfed.base.errors import EcgfedError
 from ecgfed.domain.record import lead_names
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, name_match
-from ecgfed.domain.record.opening import open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.domain.record.recording import ReadOptions
 
 pytestmark = pytest.mark.browser

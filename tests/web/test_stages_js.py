@@ -9,13 +9,13 @@ from conftest import synthetic_signal
 from node_runtime import in_node, of, own
 from spoiled_signals import beats_and_none, spoiled
 
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.context import FEATURES, ContextStream
-from ecgfed.domain.beats.extract import windows_around
 from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.beats.windows import resample, rr_features
 from ecgfed.domain.signal import filters, fir
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.qrs import detect_qrs
 
 pytestmark = pytest.mark.browser

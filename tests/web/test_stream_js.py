@@ -210,26 +210,6 @@ def test_what_a_stream_takes_and_refuses() -> None:
         assert second["seen"] == first["seen"] + 1
 
 
-def test_pythons_stream_takes_and_refuses_the_same() -> None:
-    """Of what both languages can be given: lists are floats in JavaScript, and arrays of float64 here."""
-    known = {"Float64Array": np.float64, "Float32Array": np.float32, "Int16Array": np.int16, "Uint8Array": np.uint8}
-    seen = 0
-    for leads, given, expected in PUSHED:
-        if isinstance(given, dict) and given.get("typed") in known:
-            samples = np.array(given["values"], known[given["typed"]])
-        elif isinstance(given, list) and all(isinstance(one, float) for one in np.ravel(np.array(given, object))):
-            try:
-                samples = np.array(given, np.float64)
-            except ValueError:  # rows of different lengths make no array
-                continue
-        else:
-            continue
-        (told,) = pythons([["push", samples]], leads=leads)
-        assert bool(told["refused"]) == isinstance(expected, str), given
-        seen += 1
-    assert seen >= 12
-
-
 @pytest.mark.parametrize("size", [90, 7000])
 def test_a_model_that_fails_once_costs_its_own_beats_and_no_numbers(size: int) -> None:
     one = signal("NNNNV" * 30, 6)

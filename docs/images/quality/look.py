@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ecgfed
-from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, window_spans, windows_around
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, window_spans
 from ecgfed.domain.signal.chunked_quality import lead_quality
+from ecgfed.domain.signal.peaks import detect_around_gaps
 
 HERE = Path(__file__).parent
 SECONDS = 36

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.evaluation.accuracies import accuracy
 from ecgfed.core.evaluation.predict import Predictor
@@ -71,7 +71,8 @@ def first_beats(
             name,
             f"no beat of the run's classes in the first {count_of(minutes, 'minute')}",
             "some to learn from",
-            "pass more with --minutes",
+            f"pass more with {param('minutes')}",
+            code="no-beats",
         )
     data = TrainingData(
         clients=np.zeros(1, np.int64),

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RunError
+from ecgfed.base.errors import RunError, param
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.trees import tree_bytes
 from ecgfed.core.methods.models import Model, Pipeline
@@ -98,7 +98,7 @@ class Predictor:
                 "the trained model",
                 "answers with probabilities that are not finite",
                 "a training that converged",
-                "train again with a lower learning rate, --set lr=...",
+                f"train again with a lower learning rate, {param('settings')} lr=...",
             )
         size = probabilities.nbytes + sum(tree_bytes(part.params) for part in chain.stages)
         self._known[key] = (chain, probabilities, size)

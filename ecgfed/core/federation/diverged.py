@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import DivergedError
+from ecgfed.base.errors import DivergedError, param
 from ecgfed.base.text import count_of, listed
 from ecgfed.core.federation.data import TrainingData, local_batches, local_rows
 from ecgfed.core.federation.plan import TrainPlan
@@ -51,7 +51,9 @@ def diverged(
     tried = _tried(method, data, plan, info.index, beats_used)
     beats = _unstable_beats(method, data, info, start, tried)
     if not len(beats) or not _finite_with(method, data, plan, info, start, beats_used, np.setdiff1d(tried, beats)):
-        return DivergedError(where, problem, "a finite number", "lower the learning rate with --set lr=...")
+        return DivergedError(
+            where, problem, "a finite number", f"lower the learning rate with {param('settings')} lr=..."
+        )
     action = "look at them with 'ecgfed inspect', and prepare the cohort without them"
     return DivergedError(
         where,

@@ -2,7 +2,7 @@
 
 import torch
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.config import ComputeOptions
 from ecgfed.core.federation.batched import BatchedEngine
 from ecgfed.core.federation.data import TrainingData
@@ -21,7 +21,7 @@ def choose_device(device: str) -> str:
     """
     has_gpu = torch.cuda.is_available()
     if device == "cuda" and not has_gpu:
-        raise OptionError("--device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")
+        raise OptionError("device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")
     return "cuda" if has_gpu and device != "cpu" else "cpu"
 
 
@@ -43,11 +43,17 @@ def choose_engine(
     ComputeOptions(device, engine, slots)  # checks them
     chosen = choose_device(device)
     if engine == "threads" and chosen == "cuda":
-        raise OptionError("--engine", "threads with a GPU", "batched", "or --device cpu")
+        raise OptionError("engine", "threads with a GPU", "batched", f"or {param('device')} cpu", code="conflict")
     small = engine == "auto" and batch_size < LARGE_BATCH and clients >= MANY_CLIENTS
     kind = "batched" if engine == "batched" or chosen == "cuda" or small else "threads"
     if slots is not None and kind == "threads":
-        raise OptionError("--slots", "given for worker threads", "--engine batched", "leave --slots out")
+        raise OptionError(
+            "slots",
+            "given for worker threads",
+            f"{param('engine')} batched",
+            f"leave {param('slots')} out",
+            code="conflict",
+        )
     return chosen, kind
 
 

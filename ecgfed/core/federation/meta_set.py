@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ecgfed.base.errors import CohortError
+from ecgfed.base.errors import CohortError, param
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.methods.meta_balance import MetaBalanced
@@ -31,7 +31,7 @@ def meta_set(data: TrainingData, each: int, seed: int) -> Batch:
         raise CohortError(
             "the cohort",
             "has no validation beats",
-            "some for the meta set of --set risk=meta-bsm",
+            f"some for the meta set of {param('settings')} risk=meta-bsm",
             "choose another risk, or prepare it from more recordings",
         )
     draw = np.random.default_rng([seed, 3])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base import platform
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.config import SERVER, DataOptions, PrivacyConfig, WorkOptions
 from ecgfed.core.methods.base import Requirements
@@ -29,7 +29,12 @@ class TrainPlan(PrivacyConfig, DataOptions, WorkOptions):
         """Raise OptionError unless either epochs or steps are set, and the rest fits together."""
         super().check_together()
         if (self.local_epochs is None) == (self.local_steps is None):
-            raise OptionError("--local-epochs and --local-steps", "both or neither given", "one of them")
+            raise OptionError(
+                f"{param('local_epochs')} and {param('local_steps')}",
+                "both or neither given",
+                "one of them",
+                code="conflict",
+            )
         Aggregation.parse(self.aggregation)
 
     @property
@@ -80,11 +85,19 @@ def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> No
             count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
         )
         raise OptionError(
-            "--local-steps", requested, "1 with this method", "see 'ecgfed methods' for its form with more"
+            "local_steps",
+            requested,
+            "1 with this method",
+            "see 'ecgfed methods' for its form with more",
+            code="conflict",
         )
     if needs.all_clients and plan.clients_per_round not in (None, clients):
         raise OptionError(
-            "--clients-per-round", f"{plan.clients_per_round}", f"all {clients} with this method", "leave it out"
+            "clients_per_round",
+            f"{plan.clients_per_round}",
+            f"all {clients} with this method",
+            "leave it out",
+            code="conflict",
         )
 
 
@@ -106,7 +119,7 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
     if m is None:
         return np.sort(clients)
     if m > len(clients):
-        raise OptionError("--clients-per-round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
+        raise OptionError("clients_per_round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
     rng = np.random.default_rng([plan.seed, 1, round_number])
     return np.sort(rng.choice(clients, size=m, replace=False))
 
@@ -116,7 +129,7 @@ def worker_count(workers: int | None) -> int:
     if workers is None:
         return available_cores()
     if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
-        raise OptionError("--workers", f"{workers!r}", "a whole number, 1 or more")
+        raise OptionError("workers", f"{workers!r}", "a whole number, 1 or more")
     return workers
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.config import PATIENT, SERVER, SITE
 from ecgfed.core.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.core.federation.plan import TrainPlan
@@ -86,15 +86,22 @@ def check_combining(method: Method, plan: TrainPlan) -> None:
     robust, private = plan.aggregation != MEAN, plan.clips
     if not robust and not private:
         return
-    option, requested = ("--aggregation", plan.aggregation) if robust else ("--dp-clip", f"{plan.dp_clip:g}")
+    option, requested = ("aggregation", plan.aggregation) if robust else ("dp_clip", f"{plan.dp_clip:g}")
     if not method.averages:
         conflict = f"{requested} with {method.name}, whose aggregate is no weighted mean of weights"
-        raise OptionError(option, conflict, "a method that has one", "'ecgfed methods NAME' says which")
+        raise OptionError(
+            option, conflict, "a method that has one", "'ecgfed methods NAME' says which", code="conflict"
+        )
     if robust and private and plan.dp_at == SERVER:
-        conflict = f"{requested} with --dp-clip, whose noise at the server is measured for the mean"
-        raise OptionError(option, conflict, "mean", "or --dp-at patient")
+        conflict = f"{requested} with {param('dp_clip')}, whose noise at the server is measured for the mean"
+        raise OptionError(option, conflict, "mean", f"or {param('dp_at')} patient", code="conflict")
     if private and method.net.spec.norm == "batch":
-        raise OptionError("--dp-clip", "with batch norm, whose statistics bear no noise", "--norm group or none")
+        raise OptionError(
+            "dp_clip",
+            "with batch norm, whose statistics bear no noise",
+            f"{param('norm')} group or none",
+            code="conflict",
+        )
 
 
 def combined(method: Method, plan: TrainPlan, sent: Sequence[Tree], tree: Tree, number: int, secret: bytes) -> Tree:
@@ -216,7 +223,7 @@ def describe_privacy_spent(plan: TrainPlan, epsilon: object) -> list[str]:
     if not plan.clips:
         return []
     if not isinstance(epsilon, float):
-        return ["Differential privacy: none, for updates were clipped and no noise was added (--dp-noise)."]
+        return ["Differential privacy: none, for updates were clipped and no noise was added."]
     unit = "site" if plan.dp_at == SITE else "patient"
     against = "whoever sees the models, and not the server" if plan.dp_at == SERVER else "the server too"
     weak = " An epsilon above 10 or so promises little." if epsilon > 10 else ""

@@ -20,7 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.communication import CommunicationSpec
 from ecgfed.core.methods.fedavg import LossFirst, LossFirstSettings
 from ecgfed.core.methods.interface import Requirements, Returned, Tree, weighted_mean
@@ -96,7 +96,13 @@ class Afl(AflFedAvg):
     def __init__(self, net: Net, settings: AflSettings) -> None:
         super().__init__(net, settings)
         if settings.momentum:
-            raise OptionError("--set momentum", f"{settings.momentum}", "0 with afl", "or choose afl-fedavg")
+            raise OptionError(
+                f"{param('settings')} momentum",
+                f"{settings.momentum}",
+                "0 with afl",
+                "or choose afl-fedavg",
+                code="conflict",
+            )
 
     def _average(self, server: Tree) -> Pipeline:
         return Pipeline((Stage("model", server["mean"], shared=True),))

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Metric, Sent, Stored
 from ecgfed.core.methods.fedavg import FedAvg
@@ -66,7 +66,13 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
         for name in _unused_settings(self.generic):
             if getattr(self, name) != _DEFAULTS[name]:
                 value = f"{getattr(self, name)}, which {self.generic} does not have"
-                raise OptionError(f"--set {name}", value, "nothing", "leave it out, or choose another generic")
+                raise OptionError(
+                    f"{param('settings')} {name}",
+                    value,
+                    "nothing",
+                    "leave it out, or choose another generic",
+                    code="conflict",
+                )
 
     def generic_settings(self) -> SgdSettings:
         """Return the settings of the method that trains the generic branch."""

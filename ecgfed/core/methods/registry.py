@@ -9,7 +9,7 @@ import pkgutil
 from functools import cache
 
 import ecgfed.core.methods
-from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.plugins import check_pin, digest_of, entries, load_code, load_entry, names_code, origin_of
 from ecgfed.base.text import did_you_mean, same_name
 from ecgfed.core.methods.base import Method
@@ -34,23 +34,23 @@ def methods() -> dict[str, type[Method]]:
     return dict(sorted(registered.items()))
 
 
-def method_by_name(name: str, option: str = "--method") -> type[Method]:
+def method_by_name(name: str, option: str = "method") -> type[Method]:
     """Return a method's class.
 
     Args:
         name: of a registered method, but for case, hyphens and underscores; or ``path/to/file.py:ClassName``, or
             ``package.module:ClassName``.
-        option: the option that named it, for messages.
+        option: the parameter that named it, for messages.
 
     Raises:
         OptionError: no such method, or not a valid method; known names are listed and the nearest suggested.
     """
     if names_code(name):
-        return _checked(load_code(name, option).value, f"{option} {name}")
+        return _checked(load_code(name, option).value, f"{param(option)} {name}")
     known = same_name(name, methods())
     if known is None:
         action = did_you_mean(name, methods()) or "or your own as FILE.py:CLASS"
-        raise OptionError(option, f"{name!r}", f"one of {', '.join(methods())}", action)
+        raise OptionError(option, f"{name!r}", f"one of {', '.join(methods())}", action, code="unknown-choice")
     return methods()[known]
 
 
@@ -78,7 +78,8 @@ def stored_method(
             where,
             f"its method {name!r:.200} is somebody's own code, which is not run because a file names it",
             "you to name its file",
-            "read it, then pass it with --method FILE.py:CLASS",
+            f"read it, then pass it with {param('method=FILE.py:CLASS')}",
+            code="code-not-loaded",
         )
     if passed_name is not None and (
         is_user_code != names_code(passed_name)
@@ -87,9 +88,9 @@ def stored_method(
         raise _method_mismatch(where, name, passed_name)
     if is_user_code and isinstance(passed, type):
         check_pin(where, digest_of(passed), pinned)
-        return _checked(passed, f"--method {passed_name}")
+        return _checked(passed, f"{param('method')} {passed_name}")
     if is_user_code:
-        return _checked(load_code(str(passed_name), "--method", pinned).value, f"--method {passed_name}")
+        return _checked(load_code(str(passed_name), "method", pinned).value, f"{param('method')} {passed_name}")
     kind = method_by_name(name)
     if passed_name is not None and method_by_name(passed_name) is not kind:
         raise _method_mismatch(where, name, passed_name)
@@ -98,7 +99,11 @@ def stored_method(
 
 def _method_mismatch(where: object, name: str, passed_name: str) -> RunError:
     actual = f"was begun with method {name!s:.200}, not {passed_name!s:.200}"
-    action = "pass its own file with --method FILE.py:CLASS" if names_code(name) else "leave --method out"
+    action = (
+        f"pass its own file with {param('method=FILE.py:CLASS')}"
+        if names_code(name)
+        else f"leave {param('method')} out"
+    )
     return RunError(where, actual, action=action)
 
 

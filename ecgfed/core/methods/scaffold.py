@@ -20,7 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.algebra import minus, plus, times
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.fedavg import FedAvgUniform
@@ -47,10 +47,11 @@ class ScaffoldSettings(FederatedSgdSettings):
     def check_together(self) -> None:
         if self.option == "II" and self.momentum:
             raise OptionError(
-                "--set momentum",
+                f"{param('settings')} momentum",
                 f"{self.momentum}",
                 "0 with SCAFFOLD's option II, which is exact for plain SGD only",
-                "leave it out, or add --set option=I",
+                f"leave it out, or add {param('settings')} option=I",
+                code="conflict",
             )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import LIMITS, options_of
 from ecgfed.base.options import Choice as Choice
 from ecgfed.base.options import Option as Setting
@@ -65,7 +65,7 @@ class Settings:
 
 def settings_of(settings_type: type) -> tuple[Setting, ...]:
     """Return a description of each setting of a dataclass, in the order of its fields."""
-    return options_of(settings_type, "--set")
+    return options_of(settings_type, "settings")
 
 
 def read_setting(setting: Setting, value: Any) -> Any:
@@ -95,7 +95,7 @@ def named_values(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
+            raise OptionError("settings", f"{pair!r}", "NAME=VALUE")
         values[name.strip()] = value.strip()
     return values
 
@@ -114,7 +114,13 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
         name = same_name(key, known)
         if name is None:
             expected = f"one of {', '.join(known)}"
-            raise OptionError(f"--set {key}", "is no setting of this method", expected, did_you_mean(key, known))
+            raise OptionError(
+                f"{param('settings')} {key}",
+                "is no setting of this method",
+                expected,
+                did_you_mean(key, known),
+                code="unknown-choice",
+            )
         read[name] = read_setting(known[name], value)
     settings = settings_type(**read)
     _check(settings)  # a user's dataclass may not derive from Settings

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.config import NETS, NetOptions
 from ecgfed.core.nets.layers import GROUPS, Initialiser, Params, linear
 from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
@@ -47,21 +47,27 @@ class NetSpec:
 
     def __post_init__(self) -> None:
         if None in (self.rr, self.norm, self.architecture):
-            raise OptionError("net", "rr, norm or architecture is missing", "a value of each")
+            raise OptionError("net", "rr, norm or architecture is missing", "a value of each", code="missing")
         NetOptions(self.rr, self.architecture, self.norm, self.width, self.window_share)  # checks them
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
             raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
         if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
-            raise OptionError("--rr-version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)))
+            raise OptionError(
+                "rr_version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)), code="unknown-choice"
+            )
         share = self.window_share
         if share != 1 and not (self.rr and self.rr_version == 2):
             value = f"{share:g} for a net without RR features of version 2"
             raise OptionError(
-                "--window-share", value, "a cohort of --rr-version 2, and a net with them", "leave it out"
+                "window_share",
+                value,
+                f"a cohort of {param('rr_version')} 2, and a net with them",
+                "leave it out",
+                code="conflict",
             )
         if self.rr and self.modality != "ecg":
             value = f"given for {self.architecture}, a net for images"
-            raise OptionError("--rr", value, "a net for ECG", "leave it out")
+            raise OptionError("rr", value, "a net for ECG", "leave it out", code="conflict")
 
     @property
     def modality(self) -> str:
@@ -114,10 +120,11 @@ def net_spec(
     for net_modality, architectures in NETS.items():
         if net_modality != modality and chosen in architectures:
             raise OptionError(
-                "--net",
+                "net",
                 f"{chosen!r} is for {_WHAT[net_modality]}",
                 f"one of {', '.join(NETS[modality])}",
                 f"the cohort holds {_WHAT[modality]}",
+                code="unknown-choice",
             )
     rr = (modality == "ecg") if rr is None else rr
     return NetSpec(classes, chosen, norm or default_norm, rr, width, rr_version if rr else 1, window_share)

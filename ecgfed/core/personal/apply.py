@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import RunError
+from ecgfed.base.errors import RunError, param
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.federation.state import State
@@ -63,9 +63,10 @@ class PersonalModels:
         }:
             raise RunError(
                 self.run.path,
-                f"--personal {self.fitter.name}: {self.run.method.name} has no global model of extractor and head",
+                f"{param('personal')} {self.fitter.name}: {self.run.method.name} has no global model of "
+                "extractor and head",
                 "a method that has one",
-                f"leave it out, or pass --personal {FROM_METHOD}",
+                f"leave it out, or pass {param('personal')} {FROM_METHOD}",
             )
         return {name: value for stage in model.stages for name, value in stage.params.items()}
 

@@ -36,7 +36,7 @@ class Aggregation:
         word, sign, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
         expected = "mean, median, trimmed-mean[:SHARE] or norm-bound[:NORM]"
         if word not in (MEAN, MEDIAN, TRIMMED, BOUND) or (sign and word in (MEAN, MEDIAN)):
-            raise OptionError("--aggregation", f"{text!r:.100}", expected)
+            raise OptionError("aggregation", f"{text!r:.100}", expected)
         if not sign:
             return cls(word, TRIM if word == TRIMMED else 0.0)
         try:
@@ -45,10 +45,10 @@ class Aggregation:
             number = math.nan
         if word == TRIMMED and not 0 < number < 0.5:
             raise OptionError(
-                "--aggregation", f"{text!r:.100}", "a share above 0 and below 0.5", "such as trimmed-mean:0.2"
+                "aggregation", f"{text!r:.100}", "a share above 0 and below 0.5", "such as trimmed-mean:0.2"
             )
         if word == BOUND and not 0 < number < 1e9:
-            raise OptionError("--aggregation", f"{text!r:.100}", "a norm above 0", "such as norm-bound:0.5")
+            raise OptionError("aggregation", f"{text!r:.100}", "a norm above 0", "such as norm-bound:0.5")
         return cls(word, number)
 
     def __call__(self, changes: dict[str, Tensor]) -> dict[str, Tensor]:

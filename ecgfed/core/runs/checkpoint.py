@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import RunError, StorageError
+from ecgfed.base.errors import RunError, StorageError, param
 from ecgfed.base.files import NewFiles, read_json
 from ecgfed.base.fsync import make_folder, sync_files, sync_folder
 from ecgfed.core.federation.state import State
@@ -183,7 +183,7 @@ class CheckpointStore:
             make_folder(self.folder)
         except OSError as problem:
             raise StorageError(
-                self.folder, f"cannot be made ({problem.strerror})", action="choose another --out"
+                self.folder, f"cannot be made ({problem.strerror})", action=f"choose another {param('out')}"
             ) from problem
         self._published = {file.name for file in self._index().files.values()} if self.exists() else set()
         for path in [*self.folder.glob("*.safetensors"), *self.folder.glob(".*.partial")]:
@@ -250,7 +250,7 @@ class CheckpointStore:
             raise StorageError(
                 self.folder,
                 f"could not be written ({problem.strerror})",
-                action="free some space, then go on with --resume",
+                action=f"free some space, then go on with {param('resume=True')}",
             ) from problem
         before, self._published = self._published, {file.name for file in files.values()}
         self._remove_all(before - self._published)
@@ -269,7 +269,7 @@ class CheckpointStore:
             raise StorageError(
                 self.folder,
                 f"could not be written ({problem.strerror})",
-                action="free some space, then go on with --resume",
+                action=f"free some space, then go on with {param('resume=True')}",
             ) from problem
         for name in names:
             with suppress(OSError):  # a leftover file is harmless; the next session deletes it

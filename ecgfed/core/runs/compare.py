@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import OptionError, RunError
+from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.text import count_of
 from ecgfed.core.runs.document import RunDocument, read_document
 from ecgfed.core.runs.evaluations import LEFT_OUT, SPLITS, Evaluation, command, read_evaluation
@@ -195,7 +195,7 @@ def compare_runs(
             different_cohorts[0].path,
             f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)",
             "runs of one cohort",
-            "their beats, splits or patients are not the same; compare all the same with --any-cohort",
+            f"their beats, splits or patients are not the same; compare all the same with {param('any_cohort=True')}",
         )
     parts = {name: [side.part(name) for side in sides] for name in PARTS}
     return RunComparison(
@@ -238,9 +238,9 @@ def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
     if twice is not None:
         raise OptionError("RUNS", f"{twice} is named twice", "different runs")
     if split not in SPLITS:
-        raise OptionError("--split", f"{split!r}", f"one of {', '.join(SPLITS)}")
+        raise OptionError("split", f"{split!r}", f"one of {', '.join(SPLITS)}", code="unknown-choice")
     if leave_out not in LEFT_OUT:
-        raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEFT_OUT)}")
+        raise OptionError("leave_out", f"{leave_out!r}", f"one of {', '.join(LEFT_OUT)}", code="unknown-choice")
 
 
 def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:

@@ -18,7 +18,8 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
     Lines after that round are not validated: no checkpoint covers them, and a power cut may have damaged them.
 
     Raises:
-        RunError: unreadable, a damaged line before the last, or a line that is not an object with a ``round``.
+        RunError: unreadable, a damaged line before the last, or a line that is not an object with a ``round``
+            and, in ``history.jsonl``, the losses.
     """
     if not path.is_file():
         return []
@@ -42,6 +43,9 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
             ) from problem
         if not isinstance(line, dict):
             raise RunError(path, f"line {number} is no JSON object", action="restore the file from a backup")
-        if rounds is None or typed(line, "round", int, path, f"restore line {number} from a backup") <= rounds:
+        action = f"restore line {number} from a backup"
+        if rounds is None or typed(line, "round", int, path, action) <= rounds:
+            for name in ("loss_mean", "loss_max") if path.name == HISTORY else ():
+                typed(line, name, float, path, action)
             lines.append(line)
     return lines

@@ -12,7 +12,7 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.base.deprecation import deprecated
-from ecgfed.base.errors import EcgfedError, RunError
+from ecgfed.base.errors import EcgfedError, RunError, param
 from ecgfed.base.files import is_temporary, write_json
 from ecgfed.base.fsync import make_folder
 from ecgfed.base.plugins import digest_of, names_code
@@ -111,7 +111,7 @@ class Run:
             raise RunError(
                 self.path,
                 f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
-                action="name the right one with --cohort",
+                action=f"name the right one with {param('cohort')}",
             )
         # the fingerprint covers the arrays; clients and classes are stored separately
         for what, now in _beside_the_arrays(cohort).items():
@@ -119,14 +119,19 @@ class Run:
                 raise RunError(
                     self.path,
                     f"was trained on other {_NAMED[what]} than {cohort.path} names now",
-                    action="name the right cohort with --cohort",
+                    action=f"name the right cohort with {param('cohort')}",
                 )
         return cohort
 
     def state(self) -> State:
         """Load the last checkpoint; raises RunError without one."""
         if not self.store.exists():
-            raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
+            raise RunError(
+                self.path,
+                "has no finished round",
+                action="train it with 'ecgfed train ... --resume'",
+                code="unfinished",
+            )
         at_sites = self.meta.get("engine") == "flower"
         return self.store.load(StateCheck(self.method, self.plan, at_sites=at_sites))
 
@@ -151,7 +156,12 @@ class Run:
         """
         lines = self.history()
         if not lines:
-            raise RunError(self.path / HISTORY, "holds no finished round", action="train it with --resume")
+            raise RunError(
+                self.path / HISTORY,
+                "holds no finished round",
+                action=f"train it with {param('resume=True')}",
+                code="unfinished",
+            )
         return {name: value for name, value in lines[-1].items() if name not in ("round", "clients", "losses")}
 
     def __repr__(self) -> str:
@@ -182,7 +192,13 @@ class Run:
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Create a run in a new or empty folder; raises RunError, StorageError."""
     if path.exists() and not (path.is_dir() and all(map(is_interrupted_write, path.iterdir()))):
-        raise RunError(path, "is not empty", "a new folder", "choose another --out, or pass --resume or --overwrite")
+        raise RunError(
+            path,
+            "is not empty",
+            "a new folder",
+            f"choose another {param('out')}, or pass {param('resume=True')} or {param('overwrite=True')}",
+            code="exists",
+        )
     spec = method.net.spec
     if spec.rr and spec.rr_version != cohort.rr_version:
         raise RunError(
@@ -207,7 +223,9 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
     try:
         make_folder(path)
     except OSError as problem:
-        raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
+        raise RunError(
+            path, f"cannot be made ({problem.strerror})", action=f"choose another {param('out')}"
+        ) from problem
     write_json(path / FILE_NAME, meta)
     return open_run(path, type(method) if names_code(str(meta["method"])) else None)
 
@@ -260,7 +278,7 @@ def extend_run(run: Run, rounds: int) -> Run:
     """
     plan, finished = replace(run.plan, rounds=rounds), run.store.rounds()
     if rounds < finished:
-        expected = f"--rounds {finished} or more"
+        expected = f"{param('rounds')} {finished} or more"
         raise RunError(run.path, f"has {count_of(finished, 'finished round')}", expected, "train into a new folder")
     meta = {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}}
     earlier = _earlier(run)
@@ -311,4 +329,4 @@ def _kind(path: Path, meta: dict[str, Any], passed: str | type[Method] | None) -
     except RunError:
         raise
     except EcgfedError as problem:
-        raise RunError(path / FILE_NAME, f"its method cannot be used ({problem.line})") from problem
+        raise RunError(path / FILE_NAME, f"its method cannot be used ({problem.marked})") from problem

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ecgfed.base.errors import RunError
+from ecgfed.base.errors import RunError, param
 from ecgfed.core.runs.document import FILE_NAME, HELD_OUT
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_same(runs: "Sequence[Run]") -> None:
                     second.path,
                     f"differs from {first.path.name} in its {what} ({theirs}, not {value})",
                     "runs that differ in their seed only",
-                    "evaluate them one by one, or finish them with --resume",
+                    f"evaluate them one by one, or finish them with {param('resume=True')}",
                 )
 
 

@@ -14,7 +14,7 @@ def require_tensorboard() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise OptionError(
-            "--tensorboard",
+            "tensorboard",
             "the package tensorboard is not installed",
             action="install it with: pip install 'ecgfed[tensorboard]'",
         ) from None

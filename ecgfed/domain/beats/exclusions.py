@@ -5,26 +5,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from ecgfed.base.errors import param, spelled
 from ecgfed.base.text import count_of
 
 #: Above this share of what was read an exclusion is a warning, with advice.
 WARN_SHARE = 0.10
 #: Reason -> what it means after a number, and what to do where it excludes much; "" where nobody is warned.
 REASONS: dict[str, tuple[str, str]] = {
-    "other_class": ("of symbols that no class claims", "choose other classes with --classes"),
-    "no_signal": ("whose window shows no signal", "see 'ecgfed inspect', or choose another --lead"),
+    "other_class": ("of symbols that no class claims", f"choose other classes with {param('classes')}"),
+    "no_signal": ("whose window shows no signal", f"see 'ecgfed inspect', or choose another {param('leads')}"),
     "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
     "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
-    "poor_quality": ("in stretches of poor quality", "see 'ecgfed inspect', or train without --leave-out"),
-    "no_annotation": ("detected where no beat is annotated", "check the annotation, or use --peaks annotated"),
-    "no_peak": ("annotated where no beat is detected", "see 'ecgfed inspect', or use --peaks annotated"),
+    "poor_quality": ("in stretches of poor quality", f"see 'ecgfed inspect', or train without {param('leave_out')}"),
+    "no_annotation": (
+        "detected where no beat is annotated",
+        f"check the annotation, or use {param('peaks')} annotated",
+    ),
+    "no_peak": ("annotated where no beat is detected", f"see 'ecgfed inspect', or use {param('peaks')} annotated"),
     "beyond_end": ("annotated at or after the recording's end", "check that the annotation is this recording's"),
     "not_read": ("that cannot be read beside the lead", ""),
     "no_ecg": ("that are no ECG", ""),
-    "not_annotated": ("without annotations under test", "check --test and --test-folder"),
+    "not_annotated": ("without annotations under test", f"check {param('test')} and {param('test_folder')}"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
-    "no_lead": ("without the lead", "choose another --lead"),
-    "no_beats": ("without a beat of any class", "choose other classes with --classes"),
+    "no_lead": ("without the lead", f"choose another {param('leads')}"),
+    "no_beats": ("without a beat of any class", f"choose other classes with {param('classes')}"),
 }
 
 
@@ -73,7 +77,7 @@ class Exclusions:
         if share <= WARN_SHARE:
             return ""
         reason = max(counted, key=lambda item: item[1])[0]
-        return f"{share:.0%} of the {self.what}s are not used ({self.line}); {REASONS[reason][1]}"
+        return f"{share:.0%} of the {self.what}s are not used ({self.line}); {spelled(REASONS[reason][1])}"
 
     def as_json(self) -> Counted:
         """Return ``read``, ``used`` and ``excluded`` by reason."""

@@ -6,15 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.intervals import Edges, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.rr import RR_LATEST, beats_in_time
-from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
-from ecgfed.domain.record.checks import check_fs, check_millivolt
+from ecgfed.domain.beats.rr import RR_NAMES
+from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.record.recording import Annotation
-from ecgfed.domain.signal.chunked_quality import lead_quality
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality, Reason
+from ecgfed.domain.signal.quality import Reason
 from ecgfed.domain.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
@@ -66,6 +62,12 @@ class Windows:
         return Windows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
+def no_windows(rr_version: int) -> Windows:
+    """Return the windows of no beats, with RR features of a version."""
+    nothing = np.empty((0, 1, WINDOW_SAMPLES), np.float32)
+    return Windows(nothing, np.empty((0, len(RR_NAMES[rr_version])), np.float32), np.empty(0, np.uint8))
+
+
 def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where each beat's window lies in a recording's own samples.
 
@@ -78,46 +80,6 @@ def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np
     """
     before, after = round(R_INDEX * fs_hz / FS_HZ), round((WINDOW_SAMPLES - R_INDEX) * fs_hz / FS_HZ)
     return r_samples - before, r_samples + after
-
-
-def windows_around(
-    signal_mv: NDArray[np.floating],
-    fs_hz: float,
-    r_samples: NDArray[np.int64],
-    quality: LeadQuality | None = None,
-    *,
-    rr_version: int = RR_LATEST,
-    void: Edges = (),
-) -> Windows:
-    """Filter a signal and cut a window and RR features for each R peak.
-
-    Args:
-        signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
-        fs_hz: its sampling frequency in Hz.
-        r_samples: (beats,) int64 increasing positions of all R peaks in it.
-        quality: the lead's bad stretches, where they are known already. They decide flags and which RR intervals are
-            void, and change no window.
-        rr_version: of the RR features (``ecgfed.domain.beats.rr``).
-        void: stretches in samples across which no interval is known (``unmarked_spans``).
-
-    Raises:
-        RecordError: whole numbers, which are an amplifier's steps and not millivolt, or a frequency no ECG has.
-    """
-    if isinstance(signal_mv, np.ma.MaskedArray):  # what is masked was not recorded
-        signal_mv = np.ma.filled(signal_mv.astype(np.float64), np.nan)
-    check_millivolt(signal_mv, "signal")
-    check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
-    quality = quality or lead_quality(signal_mv, fs_hz)
-    signal, _ = fill_gaps(signal_mv, bridge_samples(fs_hz))
-    filtered = resample(band_pass(signal, fs_hz), fs_hz)
-    at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
-    window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))
-    lost = quality.spans(NO_SIGNAL)
-    unusable = hides_signal(padded, fs_hz, r_samples, lost)
-    rr = beats_in_time(rr_version, r_samples, fs_hz, window_mv, unusable, lost, void)
-    flags = beat_flags(padded, fs_hz, r_samples, quality.spans())
-    silent = without_signal(window_mv, fs_hz, r_samples, quality.spans(NOT_RECORDED), rail=quality.spans([Reason.RAIL]))
-    return Windows(window_mv, rr, flags, silent)
 
 
 def without_signal(
@@ -241,61 +203,6 @@ class LabelledBeats:
     unclassified: dict[str, int]
     unmatched: tuple[int, int] = (0, 0)
     empty: int = 0
-
-
-def labelled_beats(
-    signal_mv: NDArray[np.floating],
-    fs_hz: float,
-    annotation: Annotation,
-    labels: LabelMap,
-    detected: NDArray[np.int64] | None = None,
-    quality: LeadQuality | None = None,
-    *,
-    rr_version: int = RR_LATEST,
-) -> LabelledBeats:
-    """Cut and label the beats of one recording.
-
-    Args:
-        signal_mv: (samples,) millivolt.
-        fs_hz: sampling frequency in Hz.
-        annotation: the recording's annotation, marks that are no beats included.
-        labels: symbols to classes; beats of other symbols count for the RR intervals and are then left out.
-        detected: R peaks to use instead of the annotated positions; each takes the label of the annotated beat it
-            matches one to one within 150 ms, and is left out where there is none.
-        quality: the lead's bad stretches, where they are known already.
-        rr_version: of the RR features.
-    """
-    r_samples = annotation.beats().sample if detected is None else detected
-    void = unmarked_spans(annotation, len(signal_mv)) if detected is None else ()
-    windows = windows_around(signal_mv, fs_hz, r_samples, quality, rr_version=rr_version, void=void)
-    return label_beats(windows, r_samples, fs_hz, annotation, labels, detected=detected is not None)
-
-
-def label_beats(
-    windows: Windows,
-    r_samples: NDArray[np.int64],
-    fs_hz: float,
-    annotation: Annotation,
-    labels: LabelMap,
-    *,
-    detected: bool,
-) -> LabelledBeats:
-    """Label the beats of one recording that have been cut.
-
-    Args:
-        windows: of all beats.
-        r_samples: (beats,) int64 their R peaks.
-        fs_hz: sampling frequency of the recording in Hz.
-        annotation: as in ``labelled_beats``.
-        labels: as in ``labelled_beats``.
-        detected: whether the peaks were detected: each takes the label of the beat it matches, see ``labelled_beats``.
-            Otherwise they are the annotated beats themselves.
-    """
-    labelled = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
-    keep = labelled.keep
-    return LabelledBeats(
-        windows.chosen(keep), labelled.label, r_samples[keep], labelled.unclassified, labelled.unmatched
-    )
 
 
 @dataclass(frozen=True)

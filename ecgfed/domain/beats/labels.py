@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.safe_io import MAX_TOML_BYTES, check_labels, parse_json, parse_toml, read_bounded
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.record.recording import BEAT_SYMBOLS
@@ -94,28 +94,34 @@ def load_label_map(name_or_file: str) -> LabelMap:
     except OSError:  # a name too long for a file, such as the map itself
         is_file = False
     if not is_file:
-        raise OptionError("--classes", f"{name_or_file!r:.200} is no known class map and no file", expected)
+        raise OptionError(
+            "classes", f"{name_or_file!r:.200} is no known class map and no file", expected, code="unknown-choice"
+        )
     try:
-        data = read_bounded(path, MAX_TOML_BYTES, OptionError, f"--classes {path}")
+        data = read_bounded(path, MAX_TOML_BYTES, OptionError, f"{param('classes')} {path}")
         value = parse_toml(data) if path.suffix.lower() == ".toml" else parse_json(data)
         table = value["classes"]
         items = [(str(cls), [str(symbol) for symbol in symbols]) for cls, symbols in table.items()]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
-        raise OptionError(f"--classes {path}", f"cannot be read ({problem})", expected) from problem
-    check_labels((cls for cls, _ in items), "class", f"--classes {path}", OptionError)
+        raise OptionError(f"{param('classes')} {path}", f"cannot be read ({problem})", expected) from problem
+    check_labels((cls for cls, _ in items), "class", f"{param('classes')} {path}", OptionError)
     class_of_symbol: dict[str, str] = {}
     for cls, symbols in items:
         if not symbols:
-            raise OptionError(f"--classes {path}", f"class {cls!r} has no symbols", "at least one")
+            raise OptionError(f"{param('classes')} {path}", f"class {cls!r} has no symbols", "at least one")
         for symbol in symbols:
             if symbol not in BEAT_SYMBOLS:
                 known = " ".join(sorted(BEAT_SYMBOLS))
-                raise OptionError(f"--classes {path}", f"symbol {symbol!r}", f"a WFDB beat symbol, one of {known}")
+                raise OptionError(
+                    f"{param('classes')} {path}", f"symbol {symbol!r}", f"a WFDB beat symbol, one of {known}"
+                )
             if symbol in class_of_symbol:
                 raise OptionError(
-                    f"--classes {path}", f"symbol {symbol!r} is in {class_of_symbol[symbol]!r} and {cls!r}", "one"
+                    f"{param('classes')} {path}",
+                    f"symbol {symbol!r} is in {class_of_symbol[symbol]!r} and {cls!r}",
+                    "one",
                 )
             class_of_symbol[symbol] = cls
     if len(items) < 2:
-        raise OptionError(f"--classes {path}", count_of(len(items), "class"), "two or more")
+        raise OptionError(f"{param('classes')} {path}", count_of(len(items), "class"), "two or more")
     return LabelMap(path.name, tuple(cls for cls, _ in items), class_of_symbol)

@@ -13,9 +13,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.options import merged, option
 from ecgfed.base.text import count_of
+from ecgfed.domain.beats.blocks import windows_by_blocks
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import (
     NOT_RECORDED,
@@ -24,29 +25,27 @@ from ecgfed.domain.beats.extract import (
     Windows,
     assign_labels,
     empty_windows,
-    windows_around,
+    no_windows,
     without_qrs,
 )
 from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.long_windows import prefetched, windows_by_blocks
 from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.opening import open_recording
 from ecgfed.domain.record.read_options import ReadOptions, read_options
-from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
-from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording
+from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, Recording, prefetched
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.pacing import Pacing, detect_pacing
+from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 
 #: Returns a recording's progress callback, or None for none.
-OnSamplesFactory = Callable[[AnyRecording], OnSamples | None] | None
+OnSamplesFactory = Callable[[Recording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -75,7 +74,7 @@ class BeatOptions:
 
     def __post_init__(self) -> None:
         if self.peaks not in PEAKS:
-            raise OptionError("--peaks", f"{self.peaks!r}", " or ".join(PEAKS))
+            raise OptionError("peaks", f"{self.peaks!r}", " or ".join(PEAKS), code="unknown-choice")
         check_annotator(self.annotator)
         check_mains(self.mains_hz)
         check_rr_version(self.rr_version)
@@ -104,7 +103,7 @@ class RecordingOptions(ReadOptions):
     mains_hz: float | None = option(
         None,
         "Mains frequency where the recording was made, 50 or 60 Hz; used by some detectors; default 60.",
-        label="--mains",
+        flag="mains",
         unit="Hz",
     )
     annotator: str = option("atr", "Suffix of the annotation file, for annotated peaks.")
@@ -162,7 +161,7 @@ class RecordingBeats:
         end_noise: how many detected peaks are none of these, since they are noise at an end (``heartbeats.end_noise``).
     """
 
-    recording: AnyRecording
+    recording: Recording
     quality: LeadQuality
     annotation: Annotation | None
     r_samples: NDArray[np.int64]
@@ -183,11 +182,7 @@ class RecordingBeats:
     @cached_property
     def windows(self) -> Windows:
         """The windows, RR features and flags of all beats, kept: a kilobyte a beat."""
-        recording = self.recording
-        windows = windows_around(
-            recording.signal_mv, recording.fs_hz, self._every, self.quality, rr_version=self.rr_version, void=self._void
-        )
-        return self._with_qrs_checked(windows if self.every_r_sample is None else windows.chosen(self._rows()))
+        return Windows.joined([no_windows(self.rr_version), *self._blocks(None)])
 
     @cached_property
     def min_qrs_mv(self) -> float:
@@ -240,14 +235,17 @@ class RecordingBeats:
         Args:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
-        if isinstance(self.recording, LongRecording):
-            rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
-            blocks = windows_by_blocks(
-                self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
-            )
-            yield from prefetched(map(self._with_qrs_checked, blocks))
+        if self.recording.is_lazy:
+            yield from self._blocks(keep)
         else:
             yield self.windows if keep is None else self.windows.chosen(keep)
+
+    def _blocks(self, keep: NDArray[np.int64] | None) -> Iterator[Windows]:
+        rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
+        blocks = windows_by_blocks(
+            self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
+        )
+        return prefetched(map(self._with_qrs_checked, blocks))
 
     def labels(self, labels: LabelMap) -> Labels:
         """Label the beats by the annotation, without cutting a window."""
@@ -310,7 +308,7 @@ def read_beats(
 
 
 def cut_beats(
-    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
+    recording: Recording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
 ) -> RecordingBeats:
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
     from_marks, noise = options.peaks == "annotated", 0
@@ -320,14 +318,12 @@ def cut_beats(
         if from_marks and annotation is not None:
             r_samples = annotation.beats().sample
         else:
-            known = None if isinstance(recording, LongRecording) else quality.result()
             r_samples = find_peaks(
                 ecg_alone(recording),
-                known,
+                quality,
                 detector=options.detector,
                 mains_hz=options.mains_hz,
                 on_samples=on_samples,
-                pending_quality=quality,
             )
             at_an_end = end_noise(recording, r_samples, options.qrs_detector)
             r_samples, noise = r_samples[~at_an_end], int(at_an_end.sum())
@@ -346,4 +342,6 @@ def require_marks(beats: RecordingBeats, options: BeatOptions) -> None:
     """Raise RecordError where an annotation that was to give the R peaks marks no beat."""
     if not beats.detected and not len(beats.r_samples):
         marks = annotation_file(beats.recording.path, options.annotator)
-        raise RecordError(marks, "marks no beat", "beat annotations", "or use --peaks detected")
+        raise RecordError(
+            marks, "marks no beat", "beat annotations", f"or use {param('peaks')} detected", code="no-beats"
+        )

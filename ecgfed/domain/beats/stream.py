@@ -17,18 +17,15 @@ from ecgfed.domain.beats.context import BLOCK, FEATURES, ContextStream, provisio
 from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, window_spans, without_signal
 from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.beats.windows import (
-    FS_HZ,
-    R_INDEX,
     RR_FEATURES,
     RR_HISTORY,
     WINDOW_SAMPLES,
-    cut_windows,
-    resample,
     resampling,
+    resampling_reach,
     rr_features,
+    windows_of,
 )
 from ecgfed.domain.signal.filters import band_pass_taps, bridge_samples
-from ecgfed.domain.signal.fir import REACH
 from ecgfed.domain.signal.qrs import QrsDetector
 from ecgfed.domain.signal.quality import NO_SIGNAL, Reason
 from ecgfed.domain.signal.spans import Spans
@@ -79,34 +76,23 @@ class BeatUpdate:
 
 
 class _Filtered:
-    """The lead in use through the band-pass, a window at a time."""
+    """The lead in use through the band-pass, as far as it has come."""
 
     def __init__(self, samples: Samples, fs_hz: float) -> None:
         self.samples, self.fs_hz = samples, fs_hz
         self.taps, self.longest = band_pass_taps(fs_hz), bridge_samples(fs_hz)
-        ratio = resampling(fs_hz)
-        self.up, self.down = (1, 1) if fs_hz == FS_HZ else (ratio.numerator, ratio.denominator)
-        self.reach = REACH * max(self.up, self.down) / self.up + 2
         before, after = window_spans(fs_hz, np.zeros(1, np.int64))
         half = len(self.taps) // 2
+        reach = half + math.ceil(resampling_reach(fs_hz)) + 2
         #: A window needs so many samples before and after its R peak.
-        self.back = int(-before[0]) + half + math.ceil(self.reach) + self.down + 2
-        self.ahead = int(after[0]) + half + math.ceil(self.reach) + 2
+        self.back, self.ahead = int(-before[0]) + reach + resampling(fs_hz).denominator, int(after[0]) + reach
 
-    def window(self, peak: int, *, ended: bool) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Cut one window (1, 1, 256); see ``cut_windows``. It is padded where the recording begins or has ended."""
-        total = self.samples.stop
-        at = np.rint(np.array([peak]) * (FS_HZ / self.fs_hz)).astype(np.int64)
-        if ended:
-            at = np.minimum(at, -(-total * self.up // self.down) - 1)
-        low = math.floor((int(at[0]) - R_INDEX) * self.down / self.up - self.reach)
-        high = math.ceil((int(at[0]) + WINDOW_SAMPLES - R_INDEX) * self.down / self.up + self.reach)
-        low, high = max(low // self.down * self.down, 0), min(high, total)
-        filtered = resample(self._band_passed(low, high), self.fs_hz)
-        return cut_windows(filtered, at - low // self.down * self.up)
+    def __len__(self) -> int:
+        return self.samples.stop
 
-    def _band_passed(self, low: int, high: int) -> NDArray[np.float64]:
-        half, total = len(self.taps) // 2, self.samples.stop
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        low, high, _ = stretch.indices(len(self))
+        half, total = len(self.taps) // 2, len(self)
         start, stop = max(low - half, 0), min(high + half, total)
         part = self.samples.without_gaps(start, stop, self.longest)
         part = np.pad(part, (start - (low - half), high + half - stop), mode="edge")
@@ -203,14 +189,14 @@ class BeatStream:
             if spikes is not None and spikes.inside(np.array([peak]))[0]:
                 withdrawn += [peak] if known else []
                 continue
-            self._rr.add(self._cut(peak, self._last_final, ended=ended))
+            self._rr.add(self._cut(peak, self._last_final))
             self._last_final = peak
         beats, rr = self._rr.decided(ended=ended)
         return _joined(beats, rr), np.array(withdrawn, np.int64)
 
-    def _cut(self, peak: int, previous: int | None, *, ended: bool) -> _Beat:
-        window_mv, padded = self._filtered.window(peak, ended=ended)
+    def _cut(self, peak: int, previous: int | None) -> _Beat:
         at, lost = np.array([peak]), self._quality.spans(NO_SIGNAL)
+        window_mv, padded = windows_of(self._filtered, self.fs_hz, at)
         usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
         flags = int(beat_flags(padded, self.fs_hz, at, self._quality.spans(Reason))[0])
         unrecorded, rail = self._quality.spans(NOT_RECORDED), self._quality.spans([Reason.RAIL])
@@ -234,7 +220,7 @@ class BeatStream:
             if self._quality.spans([Reason.SPIKE]).inside(np.array([peak]))[0]:
                 continue  # final answers say so where it is none after all
             previous = self._recent[-1].sample if self._recent else None
-            self._recent.append(self._cut(peak, previous, ended=False))
+            self._recent.append(self._cut(peak, previous))
             self._early.add(peak)
             reported.append(self._recent[-1])
         if not reported:

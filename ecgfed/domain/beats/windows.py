@@ -1,11 +1,13 @@
 """Windows around R peaks, and the RR intervals beside them."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.signal import fir
+from ecgfed.domain.signal.filters import Stretches
 
 #: The window of the contract: 256 samples at 360 Hz (0.71 s), the R peak at sample 100 (278 ms after its start).
 FS_HZ = 360.0
@@ -41,6 +43,32 @@ def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ)
         return signal_mv
     ratio = resampling(fs_hz, to_hz)
     return fir.resampled(np.asarray(signal_mv, np.float64), ratio.numerator, ratio.denominator)
+
+
+def resampling_reach(fs_hz: float) -> float:
+    """Return on how many samples on each side a sample at ``FS_HZ`` depends, of a signal at ``fs_hz``."""
+    up, down = resampling(fs_hz).as_integer_ratio()
+    return fir.REACH * max(up, down) / up + 2
+
+
+def windows_of(
+    filtered: Stretches, fs_hz: float, r_samples: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Cut the windows of neighbouring beats at ``FS_HZ`` from what of a lead they depend on; see ``cut_windows``.
+
+    Args:
+        filtered: the lead through the band-pass, millivolt.
+        fs_hz: its sampling frequency in Hz.
+        r_samples: (beats,) int64 increasing positions in it, one or more.
+    """
+    up, down = resampling(fs_hz).as_integer_ratio()
+    resampled_samples = -(-len(filtered) * up // down)
+    at = np.clip(np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64), 0, resampled_samples - 1)
+    reach = resampling_reach(fs_hz)
+    low = math.floor((int(at[0]) - R_INDEX) * down / up - reach)
+    high = math.ceil((int(at[-1]) + WINDOW_SAMPLES - R_INDEX) * down / up + reach)
+    low = max(low // down * down, 0)  # where a resampled sample is one of the recorder's
+    return cut_windows(resample(filtered[low:high], fs_hz), at - low // down * up)
 
 
 def cut_windows(

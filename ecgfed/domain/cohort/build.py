@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from ecgfed import __version__
 from ecgfed.base import platform
-from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.base.errors import CohortError, OptionError, param
 from ecgfed.base.files import replacing_folder, sha256
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
-from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows, no_windows
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
 from ecgfed.domain.beats.path import BeatOptions, OnSamplesFactory, RecordingBeats, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
@@ -30,7 +30,7 @@ from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.domain.record.reader import annotation_file, record_path
-from ecgfed.domain.record.recording import LongRecording, is_synthetic, spans
+from ecgfed.domain.record.recording import is_synthetic, spans
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.domain.signal.size import too_large
@@ -62,7 +62,7 @@ class PrepareOptions:
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
-            raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
+            raise OptionError("split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}", code="unknown-choice")
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,11 @@ class _Spooled(NamedTuple):
 def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> tuple[_Spooled, NDArray[np.bool_]]:
     """Cut the windows of some beats; return those that hold a signal, and which of the beats these are."""
     recording = cut.recording
-    nothing = np.empty((0, 1, WINDOW_SAMPLES), np.float32)
-    parts = [Windows(nothing, np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), np.empty(0, np.uint8))]
+    nothing = no_windows(cut.rr_version)
+    parts = [nothing]
     used, spool = [np.empty(0, np.bool_)], None
     with contextlib.ExitStack() as stack:
-        if isinstance(recording, LongRecording):
+        if recording.is_lazy:
             handle, name = tempfile.mkstemp(".windows", ".", folder)
             spool, out = Path(name), stack.enter_context(os.fdopen(handle, "wb"))
         for block in cut.blocks(keep):
@@ -188,7 +188,7 @@ def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> 
             some = block.chosen(np.flatnonzero(holds))
             if spool is not None:
                 some.window_mv.tofile(out)
-                some = replace(some, window_mv=nothing)
+                some = replace(some, window_mv=nothing.window_mv)
             parts.append(some)
     if spool is None:
         windows = Windows.joined(parts)
@@ -221,7 +221,7 @@ def _read_all(
         raise CohortError(
             "the recordings",
             "a worker process was killed while it read them",
-            action="free memory or pass a smaller --workers, then run the same command again",
+            action=f"free memory or pass a smaller {param('workers')}, then run the same command again",
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -239,9 +239,11 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
     unknown = sorted(set(options.holdout) - set(ids))
     if unknown:
-        raise OptionError("--holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}")
+        raise OptionError(
+            "holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}", code="unknown-choice"
+        )
     if len(set(options.holdout)) == len(ids):
-        raise OptionError("--holdout", "every client is held out", "at least one client left to train on")
+        raise OptionError("holdout", "every client is held out", "at least one client left to train on")
 
 
 def _client_seed(seed: int, client_id: str) -> int:
@@ -300,7 +302,8 @@ def build_cohort(
                 "the recordings",
                 "hold no beat of any class to train on",
                 f"one of {', '.join(options.labels.symbols)}",
-                "choose other classes with --classes",
+                f"choose other classes with {param('classes')}",
+                code="no-beats",
             )
         if check:
             check(by_class)

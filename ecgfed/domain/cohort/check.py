@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ecgfed.base.errors import CohortError, EcgfedError, OptionError, RecordError
+from ecgfed.base.errors import CohortError, EcgfedError, OptionError, RecordError, param
 from ecgfed.domain.beats.extract import window_spans
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, read_beats
 from ecgfed.domain.cohort.build import Source
 from ecgfed.domain.cohort.problems import Problems
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 
 #: A recording of which such a share of the beats lies in stretches of poor quality is not to be trained on. Of MIT-BIH
 #: no recording comes near: at most a fifth on MLII, three tenths on V1.
@@ -73,23 +73,24 @@ def _poor(cut: RecordingBeats) -> EcgfedError | None:
         return None
     why = ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in quality.seconds().items())
     expected = f"less than {TOO_POOR:.0%} of the beats there"
-    action = "look at it with 'ecgfed inspect', choose another --lead, or leave it out with --skip-unusable"
+    action = f"look at it with 'ecgfed inspect', choose another {param('leads')}, or leave it out with "
+    action += param("skip_unusable=True")
     return RecordError(recording.path, f"{problem} ({why} of {recording.duration_s:.1f} s)", expected, action)
 
 
 def _twice(
-    recording: AnyRecording, path: Path, client: str, first_by_digest: dict[bytes, tuple[str, Path]], problems: Problems
+    recording: Recording, path: Path, client: str, first_by_digest: dict[bytes, tuple[str, Path]], problems: Problems
 ) -> EcgfedError | None:
     """Return what is wrong with a recording that another patient has too; else note that it was seen."""
     first, duplicate = first_by_digest.setdefault(_digest(recording), (client, path))
     if first == client:
         return None
     problem = f"holds the same samples as {problems.name_of(duplicate)}: one person twice would leak between patients"
-    action = "leave one of them out, or give both to one patient with --patients"
+    action = f"leave one of them out, or give both to one patient with {param('patients')}"
     return CohortError(path, problem, "a recording of its own for each patient", action)
 
 
-def _digest(recording: AnyRecording) -> bytes:
+def _digest(recording: Recording) -> bytes:
     """Return a digest of the lead in use, in whole microvolts: the same for a copy in a file of another format."""
     digest, row = hashlib.sha256(), [recording.leads.index(recording.lead)]
     for start, stop in spans(recording.samples, _AT_ONCE):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed import __version__
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import replacing_folder
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import LabelMap
@@ -63,17 +63,19 @@ class CifarOptions:
 
     def __post_init__(self) -> None:
         if self.partition not in PARTITIONS:
-            raise OptionError("--partition", f"{self.partition!r}", f"one of {', '.join(PARTITIONS)}")
+            raise OptionError(
+                "partition", f"{self.partition!r}", f"one of {', '.join(PARTITIONS)}", code="unknown-choice"
+            )
         if self.clients is not None and self.clients < 1:
-            raise OptionError("--clients", f"{self.clients}", "1 or more")
+            raise OptionError("clients", f"{self.clients}", "1 or more")
         if self.limit is not None and self.limit < len(CLASSES):
-            raise OptionError("--limit", f"{self.limit}", f"{len(CLASSES)} or more")
+            raise OptionError("limit", f"{self.limit}", f"{len(CLASSES)} or more")
         for option, value, low, high in (
-            ("--rho", self.rho, 0.0, 10.0),
-            ("--tau", self.tau, 0.0, 1.0),
-            ("--alpha", self.alpha, 1e-3, 1e6),
-            ("--imbalance", self.imbalance, 1.0, 1e4),
-            ("--valid-share", self.valid_share, 0.0, 0.5),
+            ("rho", self.rho, 0.0, 10.0),
+            ("tau", self.tau, 0.0, 1.0),
+            ("alpha", self.alpha, 1e-3, 1e6),
+            ("imbalance", self.imbalance, 1.0, 1e4),
+            ("valid_share", self.valid_share, 0.0, 0.5),
         ):
             if not low <= value <= high:
                 raise OptionError(option, f"{value}", f"{low:g} to {high:g}")
@@ -132,10 +134,10 @@ def dirichlet_counts(
         if counts.sum(1).min() >= LEAST_IMAGES:
             return counts
     raise OptionError(
-        "--alpha",
+        "alpha",
         f"{alpha:g} leaves a client fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images in each of {DRAWS} draws",
         "a larger one",
-        "or take fewer --clients or a larger --limit",
+        f"or take fewer {param('clients')} or a larger {param('limit')}",
     )
 
 
@@ -242,7 +244,9 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
     if not counts.sum(1).all():
         empty = int((counts.sum(1) == 0).sum())
         problem = f"{clients} leave {empty} without any of {count_of(int(stock.sum()), 'image')}"
-        raise OptionError("--clients", problem, "fewer clients", "or take a smaller --rho or a larger --limit")
+        raise OptionError(
+            "clients", problem, "fewer clients", f"or take a smaller {param('rho')} or a larger {param('limit')}"
+        )
     return counts
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.base.errors import CohortError, OptionError, param
 from ecgfed.base.files import md5
 from ecgfed.domain.cohort.download import ByteProgress, fetch, make_folder
 
@@ -129,7 +129,9 @@ def _find(source: Path) -> tuple[CifarLayout, Path]:
     if source.is_file():
         return _layout_of_archive(source), source
     if not source.is_dir():
-        raise OptionError("--source", f"{source} does not exist", "a folder with CIFAR-10", "or pass --download")
+        raise OptionError(
+            "source", f"{source} does not exist", "a folder with CIFAR-10", f"or pass {param('download=True')}"
+        )
     for layout in LAYOUTS:
         for folder in (source, source / layout.folder):
             if (folder / (TRAIN_FILES[0] + layout.suffix)).is_file():
@@ -141,7 +143,7 @@ def _find(source: Path) -> tuple[CifarLayout, Path]:
         source,
         "holds no CIFAR-10",
         "cifar-10-batches-bin, cifar-10-batches-py or an archive of either",
-        "check --source",
+        f"check {param('source')}",
     )
 
 
@@ -151,7 +153,9 @@ def _layout_of_archive(file: Path) -> CifarLayout:
             for layout in LAYOUTS:
                 if member.name.split("/")[-1] == TRAIN_FILES[0] + layout.suffix:
                     return layout
-    raise CohortError(file, "holds no CIFAR-10 batch", f"{BINARY_ARCHIVE} or {PYTHON_ARCHIVE}", "check --source")
+    raise CohortError(
+        file, "holds no CIFAR-10 batch", f"{BINARY_ARCHIVE} or {PYTHON_ARCHIVE}", f"check {param('source')}"
+    )
 
 
 @contextlib.contextmanager

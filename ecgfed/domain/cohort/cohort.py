@@ -249,7 +249,7 @@ class Cohort:
             if client.id == client_id:
                 return client
         ids = listed([client.id for client in self.clients], 12)
-        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}")
+        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}", code="unknown-patient")
 
 
 def modality_of(meta: dict[str, Any]) -> str:

@@ -350,11 +350,11 @@ def _write_patient(folder: Path, seed: int, number: int, seconds: float) -> str:
 
 def _check(seed: int, patients: int, minutes: float) -> None:
     if seed < 0:
-        raise OptionError("--seed", f"{seed}", "0 or more")
+        raise OptionError("seed", f"{seed}", "0 or more")
     if not 1 <= patients <= MAX_PATIENTS:
-        raise OptionError("--patients", f"{patients}", f"1 to {MAX_PATIENTS}")
+        raise OptionError("patients", f"{patients}", f"1 to {MAX_PATIENTS}")
     if not MIN_MINUTES <= minutes <= MAX_MINUTES:
-        raise OptionError("--minutes", f"{minutes:g}", f"{MIN_MINUTES:g} to {MAX_MINUTES:g}")
+        raise OptionError("minutes", f"{minutes:g}", f"{MIN_MINUTES:g} to {MAX_MINUTES:g}")
 
 
 def write_demo_records(
@@ -388,7 +388,7 @@ def write_demo_records(
     """
     _check(seed, patients, minutes)
     names = []
-    with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
+    with replacing_folder(folder, overwrite=overwrite, option="records", markers=OWN_RECORDS) as partial:
         for number in range(patients):
             names.append(_write_patient(partial, seed, number, minutes * 60))
             if on_progress:

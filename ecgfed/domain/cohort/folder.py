@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.base.errors import CohortError, OptionError, RecordError
+from ecgfed.base.errors import CohortError, OptionError, RecordError, param
 from ecgfed.base.safe_io import check_columns, read_bounded
 from ecgfed.domain.cohort.build import Source
 from ecgfed.domain.cohort.problems import Problems
@@ -23,23 +23,25 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 def _patients_from_csv(file: Path) -> dict[str, str]:
-    data = read_bounded(file, _MAX_PATIENTS_BYTES, OptionError, f"--patients {file}")
+    data = read_bounded(file, _MAX_PATIENTS_BYTES, OptionError, f"{param('patients')} {file}")
     try:
         reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
         columns = reader.fieldnames or []
         if not {"record", "patient"} <= set(columns):
-            raise OptionError(f"--patients {file}", f"columns {', '.join(columns) or 'none'}", "record and patient")
-        check_columns(columns, ("record", "patient"), f"--patients {file}", OptionError)
+            raise OptionError(
+                f"{param('patients')} {file}", f"columns {', '.join(columns) or 'none'}", "record and patient"
+            )
+        check_columns(columns, ("record", "patient"), f"{param('patients')} {file}", OptionError)
         patients: dict[str, str] = {}
         for row in reader:
             record, patient = (row["record"] or "").strip(), (row["patient"] or "").strip()
             if patients.setdefault(record, patient) != patient:
                 found = f"record {record!r:.60} is of {patients[record]!r:.60} and of {patient!r:.60}"
-                raise OptionError(f"--patients {file}", found, "one patient", "correct one of its lines")
+                raise OptionError(f"{param('patients')} {file}", found, "one patient", "correct one of its lines")
         return patients
     except (UnicodeDecodeError, csv.Error) as problem:
         raise OptionError(
-            f"--patients {file}", f"cannot be read ({problem})", "columns record and patient"
+            f"{param('patients')} {file}", f"cannot be read ({problem})", "columns record and patient"
         ) from problem
 
 
@@ -51,7 +53,7 @@ def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
         record.with_name(record.name + ".hea") if format_of(record) == "wfdb" else record,
         f"no comment matches {pattern.pattern!r}",
         "one that names the patient",
-        "use --patients FILE.csv",
+        f"use {param('patients=FILE.csv')}",
     )
 
 
@@ -94,7 +96,7 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
     """
     unknown = [kind for kind in formats if kind not in FORMATS]
     if unknown:
-        raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
+        raise OptionError("formats", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}", code="unknown-choice")
     kinds = tuple(formats or FORMATS)
     recordings = [*(_records(folder) if "wfdb" in kinds else ()), *_single_files(folder, kinds, f".{annotator}")]
     if not recordings:
@@ -113,7 +115,7 @@ def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:
     for path in records:
         if (duplicate := first_by_record.setdefault(record_path(path), path)) != path:
             problem = f"is also there as {duplicate.name}"
-            wrong[path] = CohortError(path, problem, "one file a recording", "choose with --format")
+            wrong[path] = CohortError(path, problem, "one file a recording", f"choose with {param('formats')}")
     return wrong
 
 
@@ -158,7 +160,7 @@ def folder_sources(
             patient = _patient(record, folder, table, pattern, patients)
             if not patient or (ids and not _SAFE_ID.fullmatch(patient)):
                 expected = "letters, digits and . _ + -, up to 64"
-                raise CohortError(record, f"patient {patient!r}", expected, "rename it with --patients")
+                raise CohortError(record, f"patient {patient!r}", expected, f"rename it with {param('patients')}")
         except (CohortError, RecordError) as problem:
             if problems is None:
                 raise
@@ -172,9 +174,9 @@ def _pattern(comment: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(comment)
     except re.error as problem:
-        raise OptionError("--patient-comment", f"{comment!r} ({problem})", "a regular expression") from problem
+        raise OptionError("patient_comment", f"{comment!r} ({problem})", "a regular expression") from problem
     if pattern.groups != 1:
-        raise OptionError("--patient-comment", f"{comment!r} has {pattern.groups} groups", "one, around the patient")
+        raise OptionError("patient_comment", f"{comment!r} has {pattern.groups} groups", "one, around the patient")
     return pattern
 
 
@@ -187,6 +189,8 @@ def _patient(
         names = (record.relative_to(folder).as_posix(), relative, record.name, record_path(record).name)
         patient = next((table[name] for name in names if table.get(name)), "")
         if not patient:
-            raise CohortError(f"--patients {patients}", f"has no patient for record {relative}", "every record")
+            raise CohortError(
+                f"{param('patients')} {patients}", f"has no patient for record {relative}", "every record"
+            )
         return patient
     return _patient_from_comment(record, pattern) if pattern else relative.replace("/", "_")

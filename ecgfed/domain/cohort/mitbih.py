@@ -10,7 +10,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import CohortError, OptionError, RecordError
+from ecgfed.base.errors import CohortError, OptionError, RecordError, param
 from ecgfed.base.files import sha256
 from ecgfed.domain.cohort.build import PrepareOptions, Source
 from ecgfed.domain.record.leads import choose_lead
@@ -85,18 +85,23 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
         CohortError: no MIT-BIH record in it, or none with the lead.
     """
     if by not in ("record", "patient"):
-        raise OptionError("--by", f"{by!r}", "patient or record")
+        raise OptionError("by", f"{by!r}", "patient or record", code="unknown-choice")
     for name in options.holdout if by == "patient" else ():
         if name in SAME_PATIENT:
             patient = SAME_PATIENT[name]
             raise OptionError(
-                "--holdout", f"{name} is of the same person as {patient}", f"{patient}, for both", "or pass --by record"
+                "holdout",
+                f"{name} is of the same person as {patient}",
+                f"{patient}, for both",
+                f"or pass {param('by')} record",
             )
     if not source.is_dir():
-        raise OptionError("--source", f"{source} is not a folder", "a folder with 100.hea, 100.dat, ...")
+        raise OptionError("source", f"{source} is not a folder", "a folder with 100.hea, 100.dat, ...")
     names = [name for name in record_names() if (source / f"{name}.hea").is_file()]
     if not names:
-        raise CohortError(source, "holds no MIT-BIH record", "100.hea, 100.dat, 100.atr, ...", "check --source")
+        raise CohortError(
+            source, "holds no MIT-BIH record", "100.hea, 100.dat, 100.atr, ...", f"check {param('source')}"
+        )
     without: list[str] = []
     leads: set[str] = set()
     groups: dict[str, list[Path]] = {}
@@ -114,7 +119,8 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
             source,
             f"no record has lead {' or '.join(options.beats.leads)}",
             f"one of {', '.join(sorted(leads))}",
-            "name it with --lead",
+            f"name it with {param('leads')}",
+            code="unknown-lead",
         )
     clients = [Source(key, SAME_PATIENT.get(key, key), tuple(paths)) for key, paths in groups.items()]
     return clients, without

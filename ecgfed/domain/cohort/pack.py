@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import CohortError, EcgfedError
+from ecgfed.base.errors import CohortError, EcgfedError, param
 from ecgfed.base.files import replacing_file, replacing_folder
 from ecgfed.base.safe_io import MAX_JSON_BYTES, check_expansion, open_regular, parse_json
 from ecgfed.domain.cohort.arrays import DIGEST, check_document, npy_header
@@ -24,7 +24,7 @@ from ecgfed.domain.cohort.writer import CohortWriter
 
 _META = "cohort"
 _LIMIT_UV = 32767
-_AGAIN = "pack it again with --pack"
+_AGAIN = f"pack it again with {param('pack=True')}"
 _BYTES: tuple[str, tuple[int, ...]] = ("uint8", ())
 #: Rows that are unpacked at once.
 _BLOCK = 8192
@@ -146,5 +146,5 @@ def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder:
         open_cohort(folder)
     except CohortError as problem:
         where = f"{file}: {Path(problem.where).name}"
-        raise CohortError(where, problem.reason, problem.expected, _AGAIN) from problem
+        raise CohortError(where, *problem.parts[1:3], _AGAIN) from problem
     check_document(file, meta)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ecgfed.base.errors import CohortError, EcgfedError
+from ecgfed.base.errors import CohortError, EcgfedError, param
 from ecgfed.base.text import count_of
 
 
@@ -16,16 +16,18 @@ class UnusableError(CohortError):
         total: of how many recordings.
     """
 
+    default_code = "unusable-recordings"
+
     def __init__(self, folder: object, problems: Sequence[tuple[str, str]], total: int) -> None:
         self.problems, self.total = tuple(problems), total
         problem = (
             f"{len(self.problems)} of {count_of(total, 'recording')} cannot be used, the first is {self.problems[0][1]}"
         )
-        super().__init__(folder, problem, "", "mend them, or go on without them with --skip-unusable")
+        super().__init__(folder, problem, "", f"mend them, or go on without them with {param('skip_unusable=True')}")
 
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[tuple[str, str], ...], int]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[object, ...]:
         """Survive the trip home from a worker process."""
-        return type(self), (self.where, self.problems, self.total)
+        return type(self), (self.parts[0], self.problems, self.total)
 
 
 class Problems:

@@ -11,7 +11,7 @@ from ecgfed.domain.events.hours import TimeBin, time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import Pauses, Rates, Variability, heart_rates, pauses, variability
 from ecgfed.domain.events.rules import EventRules
-from ecgfed.domain.events.series import Series
+from ecgfed.domain.events.series import Series, confirmed_by_runs
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         withheld: ``Kind.VENTRICULAR`` or ``Kind.SUPRA`` -> why its counts would mislead, in one sentence.
     """
     rules = EventRules() if rules is None else rules
+    beats = confirmed_by_runs(beats, rules)
     reasons, to_review = dict(withheld or {}), {}
     ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
     for kind, ectopy_of_kind in ectopic.items():

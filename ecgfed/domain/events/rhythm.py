@@ -83,6 +83,9 @@ class Rates:
         lowest: the lowest mean over ``rate_intervals`` consecutive confirmed intervals, and where; None with fewer. It
             is not confirmed where unconfirmed intervals would make it much lower.
         highest: the highest; likewise, and never confirmed above ``FAST_PER_MIN``.
+        lowest_possible: where ``lowest`` is not confirmed: the lowest rate with the unconfirmed intervals; else None.
+        highest_possible: where ``highest`` is not confirmed: the highest rate with the unconfirmed intervals; else
+            None.
         slowest_minute: the minute with the lowest rate, minutes counted from the start; None where none is usable.
         fastest_minute: the minute with the highest.
         intervals: number of usable intervals.
@@ -94,31 +97,46 @@ class Rates:
     slowest_minute: At | None
     fastest_minute: At | None
     intervals: int
+    lowest_possible: At | None = None
+    highest_possible: At | None = None
 
 
 def heart_rates(beats: Beats, rules: EventRules) -> Rates:
     """Return the heart rates of a recording; every measured interval counts, ectopic or not."""
     known = beats.rr_s[beats.measured]
     mean = 60 * len(known) / float(known.sum()) if len(known) else None
-    lowest, highest = _confirmed_extremes(beats, rules.rate_intervals)
+    lowest, highest = _extremes(beats, beats.measured, rules.rate_intervals)
+    slowest_possible, fastest_possible = _possible_extremes(beats, rules.rate_intervals)
+    if slowest_possible is not None and lowest is not None and slowest_possible.value < (1 - RATE_APART) * lowest.value:
+        lowest = replace(lowest, confirmed=False)
+    if fastest_possible is not None and highest is not None:
+        apart = fastest_possible.value > (1 + RATE_APART) * highest.value
+        highest = replace(highest, confirmed=not apart and highest.value <= FAST_PER_MIN)
     slowest, fastest = _minutes(beats, rules.minute_usable_s)
     if fastest is not None and beats.confirmed is not None:
         fastest = replace(fastest, confirmed=fastest.value <= FAST_PER_MIN)
-    return Rates(mean, lowest, highest, slowest, fastest, len(known))
+    return Rates(
+        mean,
+        lowest,
+        highest,
+        slowest,
+        fastest,
+        len(known),
+        slowest_possible if lowest is None or not lowest.confirmed else None,
+        fastest_possible if highest is None or not highest.confirmed else None,
+    )
 
 
-def _confirmed_extremes(beats: Beats, intervals: int) -> tuple[At | None, At | None]:
-    """Return the lowest and the highest rate of confirmed intervals, and whether unconfirmed ones could change them."""
-    lowest, highest = _extremes(beats, beats.measured, intervals)
-    if beats.confirmed is None or lowest is None or highest is None:
-        return lowest, highest
-    without = without_doubted(beats)
-    possible = [rate for of in (beats, without) for rate in _extremes(of, of.known, intervals) if rate is not None]
-    slowest, fastest = min(rate.value for rate in possible), max(rate.value for rate in possible)
-    fast = highest.value > FAST_PER_MIN
+def _possible_extremes(beats: Beats, intervals: int) -> tuple[At | None, At | None]:
+    """Return the lowest and the highest rate if unconfirmed intervals counted, with or without the doubted beats."""
+    if beats.confirmed is None:
+        return None, None
+    lowest, highest = zip(*(_extremes(of, of.known, intervals) for of in (beats, without_doubted(beats))), strict=True)
+    slowest = min((rate for rate in lowest if rate is not None), key=lambda rate: rate.value, default=None)
+    fastest = max((rate for rate in highest if rate is not None), key=lambda rate: rate.value, default=None)
     return (
-        replace(lowest, confirmed=slowest >= (1 - RATE_APART) * lowest.value),
-        replace(highest, confirmed=fastest <= (1 + RATE_APART) * highest.value and not fast),
+        None if slowest is None else replace(slowest, confirmed=False),
+        None if fastest is None else replace(fastest, confirmed=False),
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields, replace
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 
 #: name -> the lowest and the highest value of a rule.
 _LIMITS: dict[str, tuple[float, float]] = {
@@ -87,10 +87,10 @@ class EventRules:
     def __post_init__(self) -> None:
         for name, (lower, upper) in _LIMITS.items():
             if not lower <= getattr(self, name) <= upper:  # NaN too
-                raise OptionError(f"--rule {name}", f"{getattr(self, name):g}", f"{lower:g} to {upper:g}")
+                raise OptionError(f"{param('rule')} {name}", f"{getattr(self, name):g}", f"{lower:g} to {upper:g}")
         if self.nn_min_s >= self.nn_max_s:
             problem = f"{self.nn_min_s:g} is not below nn_max_s, {self.nn_max_s:g}"
-            raise OptionError("--rule nn_min_s", problem, "less than that")
+            raise OptionError(f"{param('rule')} nn_min_s", problem, "less than that")
 
     def __repr__(self) -> str:
         """Name the rules that differ from the default, as scikit-learn does."""
@@ -121,10 +121,10 @@ class EventRules:
             name = name.strip().replace("-", "_")
             name = next((field for field, key in _KEYS.items() if name == key), name)
             if not equals or name not in known:
-                raise OptionError("--rule", f"{setting!r:.100}", f"NAME=VALUE with one of {', '.join(known)}")
+                raise OptionError("rule", f"{setting!r:.100}", f"NAME=VALUE with one of {', '.join(known)}")
             try:
                 values[name] = known[name](text)
             except (ValueError, OverflowError):
                 what = "a whole number" if known[name] is int else "a number"
-                raise OptionError(f"--rule {name}", f"{text!r:.100}", what) from None
+                raise OptionError(f"{param('rule')} {name}", f"{text!r:.100}", what) from None
         return replace(self, **values)  # type: ignore[arg-type]  # each of its field's own type

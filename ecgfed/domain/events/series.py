@@ -1,6 +1,6 @@
 """Series of consecutive ectopic beats, and which of them are certain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from ecgfed.domain.events.rules import EventRules
 
 #: Consecutive beats whose mean probability decides whether a run is certain.
 _CORE = 3
+#: An interval so many times as long as the median of its run may hide a beat.
+_MAY_HIDE = 1.25
 #: Intervals inside two series needed to estimate their rhythm.
 _OWN_RHYTHM = 2
 
@@ -145,6 +147,32 @@ class SeriesMaker:
         for row in np.flatnonzero((bridged > 0) & ((count < self.rules.run_beats) | (3 * bridged > count))).tolist():
             across_few[first[row] : last[row] + 1] = False
         return across_few
+
+
+def confirmed_by_runs(beats: Beats, rules: EventRules) -> Beats:
+    """Return the beats, none doubted and each interval confirmed within runs that the model recognises surely.
+
+    A second analysis that knows only where QRS complexes are doubts wide ones. Where each of ``run_beats`` and more
+    consecutive beats is ventricular with ``certain_probability``, of no low confidence and like those of training, the
+    model is a second analysis of its own. An interval 1.25 times as long as the run's median may hide a beat and stays
+    as it is.
+    """
+    if beats.confirmed is None or beats.probability is None or beats.uncertain is None:
+        return beats
+    sure = (beats.kind == Kind.VENTRICULAR) & ~beats.uncertain & beats.assessed
+    sure &= beats.kind_probability(Kind.VENTRICULAR) >= rules.certain_probability
+    if beats.out_of_distribution is not None:
+        sure &= ~beats.out_of_distribution
+    confirmed = beats.confirmed.copy()
+    doubted = None if beats.doubted is None else beats.doubted.copy()
+    for first, last in zip(*in_a_row(sure, beats), strict=True):
+        if last - first + 1 < rules.run_beats:
+            continue
+        rr = beats.rr_s[first:last]
+        confirmed[first:last] |= rr <= _MAY_HIDE * np.median(rr)
+        if doubted is not None:
+            doubted[first : last + 1] = False
+    return replace(beats, confirmed=confirmed, doubted=doubted)
 
 
 def in_a_row(member: Mask, beats: Beats) -> tuple[Ints, Ints]:

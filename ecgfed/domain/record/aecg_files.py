@@ -9,6 +9,7 @@ import math
 import warnings
 from datetime import date
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,11 @@ from ecgfed.domain.record.groups import (
     rounded_fs,
 )
 from ecgfed.domain.record.recording import Recording
-from ecgfed.domain.record.xml_tree import Element, parse
+from ecgfed.domain.record.xml_tree import MAX_TEXT, find_all, first, parse
 
 #: An hour of twelve leads at 500 Hz, written as text.
 MAX_BYTES = 128 << 20
-SPACE = "urn:hl7-org:v3"
+SPACE, _ROOT = "urn:hl7-org:v3", "AnnotatedECG"
 _LEAD = "MDC_ECG_LEAD_"
 _TIMES = ("TIME_ABSOLUTE", "TIME_RELATIVE")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -46,16 +47,16 @@ def _document(path: Path) -> Element:
     """Return the document's root; raises RecordError."""
     data = read_bounded(path, MAX_BYTES, RecordError)
     try:
-        root = parse(data, frozenset({"digits"}))
+        root = parse(data)
     except ValueError as problem:
         raise RecordError(
             path, f"cannot be read as XML ({problem})", "an HL7 aECG", "check that it is the right file"
         ) from None
-    if root.name != "AnnotatedECG" or root.space not in (SPACE, ""):
+    if root.tag not in (f"{{{SPACE}}}{_ROOT}", _ROOT):
         raise RecordError(
             path,
-            f"is XML whose root is {root.name!r:.60}",
-            "AnnotatedECG, as in an HL7 aECG",
+            f"is XML whose root is {root.tag.rpartition('}')[2]!r:.60}",
+            f"{_ROOT}, as in an HL7 aECG",
             "check that it is the right file",
         )
     return root
@@ -73,9 +74,9 @@ def _number(text: str, path: Path, what: str) -> float:
 
 def _groups(root: Element, path: Path) -> list[SignalGroup]:
     groups = []
-    for series in root.all("component/series"):
-        if series.first("code", "code") != "REPRESENTATIVE_BEAT":
-            groups += [_group(sequence_set, path) for sequence_set in series.all("component/sequenceSet")]
+    for series in find_all(root, "component/series"):
+        if first(series, "code", "code") != "REPRESENTATIVE_BEAT":
+            groups += [_group(sequence_set, path) for sequence_set in find_all(series, "component/sequenceSet")]
     if not groups:
         raise RecordError(
             path, "holds no series of rhythm", "one at least", "choose another file, or leave this one out"
@@ -86,7 +87,7 @@ def _groups(root: Element, path: Path) -> list[SignalGroup]:
 def _group(sequences: Element, path: Path) -> SignalGroup:
     """Return one set of sequences: its time, and its leads; raises RecordError."""
     times, channels, lengths = [], [], []
-    sequences_of_set = sequences.all("component/sequence")
+    sequences_of_set = find_all(sequences, "component/sequence")
     if len(sequences_of_set) > MAX_CHANNELS:
         raise RecordError(
             path,
@@ -95,7 +96,7 @@ def _group(sequences: Element, path: Path) -> SignalGroup:
             "check that it is the right file",
         )
     for sequence in sequences_of_set:
-        code, value = sequence.first("code", "code"), next(iter(sequence.all("value")), None)
+        code, value = first(sequence, "code", "code"), next(iter(find_all(sequence, "value")), None)
         if value is None:
             raise RecordError(path, f"sequence {code!r:.60} has no value", "numbers", "fetch or export it again")
         if code in _TIMES:
@@ -111,18 +112,18 @@ def _group(sequences: Element, path: Path) -> SignalGroup:
         raise RecordError(
             path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "fetch or export it again"
         )
-    step, unit = times[0].first("increment", "value"), times[0].first("increment", "unit")
+    step, unit = first(times[0], "increment", "value"), first(times[0], "increment", "unit")
     step_s = _number(step, path, "time increment") * _SECONDS.get(unit, math.nan)
     if not step_s > 0 or not math.isfinite(1 / step_s):
         raise RecordError(
             path, f"time increment {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "fetch or export it again"
         )
-    return SignalGroup(rounded_fs(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
+    return SignalGroup(rounded_fs(1 / step_s), lengths[0], first(times[0], "head", "value"), tuple(channels))
 
 
 def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
     """Return the numbers of one sequence (samples,) float64; raises RecordError."""
-    text = value.first("digits")
+    text = value.findtext("{*}digits") or ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy warns where it stops before the end
@@ -139,9 +140,9 @@ def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
 
 def _channel(code: str, value: Element, digits: NDArray[np.float64], path: Path) -> Channel:
     """Return a lead, in the unit of its scale; its origin may be in another one of voltage."""
-    unit, zero_unit = value.first("scale", "unit"), value.first("origin", "unit")
-    scale = _number(value.first("scale", "value"), path, f"scale of {code:.60}")
-    zero = _number(value.first("origin", "value") or "0", path, f"origin of {code:.60}")
+    unit, zero_unit = first(value, "scale", "unit"), first(value, "origin", "unit")
+    scale = _number(first(value, "scale", "value"), path, f"scale of {code:.60}")
+    zero = _number(first(value, "origin", "value") or "0", path, f"origin of {code:.60}")
     if zero and zero_unit != unit:
         if not {unit, zero_unit} <= set(MILLIVOLT):
             raise RecordError(
@@ -164,23 +165,23 @@ def _day(text: str) -> date | None:
 def _comments(root: Element) -> tuple[str, ...]:
     """Return what the document says of patient and recording."""
     person = f"{_PERSON}/subjectDemographicPerson"
-    began = next((root.first(f"effectiveTime{part}", "value") for part in ("/low", "/center", "")
-                  if root.first(f"effectiveTime{part}", "value")), "")  # fmt: skip
-    born = root.first(f"{person}/birthTime", "value")
-    name = next(iter(root.all(f"{person}/name")), None)
-    sex = root.first(f"{person}/administrativeGenderCode", "code")
+    began = next((first(root, f"effectiveTime{part}", "value") for part in ("/low", "/center", "")
+                  if first(root, f"effectiveTime{part}", "value")), "")  # fmt: skip
+    born = first(root, f"{person}/birthTime", "value")
+    name = next(iter(find_all(root, f"{person}/name")), None)
+    sex = first(root, f"{person}/administrativeGenderCode", "code")
     return comment_lines(
         {
-            "patient name": "" if name is None else " ".join([name.text, *(part.text for part in name.children)]),
-            "patient id": root.first(f"{_PERSON}/id", "extension"),
+            "patient name": "" if name is None else " ".join(name.itertext())[:MAX_TEXT],
+            "patient id": first(root, f"{_PERSON}/id", "extension"),
             "sex": sex if sex in ("M", "F") else "",
             "age": age(_day(born), _day(began)),
             "birth date": born,
             "start": began,
-            "document id": root.first("id", "extension") or root.first("id", "root"),
-            "trial": f"{root.first(f'{_TRIAL}/id', 'extension')} {root.first(f'{_TRIAL}/title')}",
-            "device": f"{root.first(f'{_DEVICE}/manufacturerModelName')} {root.first(f'{_DEVICE}/id', 'extension')}",
-            "text": root.first("text"),
+            "document id": first(root, "id", "extension") or first(root, "id", "root"),
+            "trial": f"{first(root, f'{_TRIAL}/id', 'extension')} {first(root, f'{_TRIAL}/title')}",
+            "device": f"{first(root, f'{_DEVICE}/manufacturerModelName')} {first(root, f'{_DEVICE}/id', 'extension')}",
+            "text": first(root, "text"),
         }
     )
 

@@ -3,6 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,30 @@ def make_annotation(
     at, of = at[order], of[order]
     last = len(at) if samples is None else int(np.searchsorted(at, samples))
     reach = (samples or 0) + round(END_TOLERANCE_S * (fs_hz or 0))
-    if samples is not None and len(at) and (at[0] < 0 or at[-1] >= max(reach, samples)):
+    if len(at) and (at[0] < 0 or (samples is not None and at[-1] >= max(reach, samples))):
         raise RecordError(
             path,
             f"has a mark at sample {at[0] if at[0] < 0 else at[-1]}",
-            f"0 to {samples - 1}, the recording's length",
+            "no number below 0" if samples is None else f"0 to {samples - 1}, the recording's length",
             "check that the annotation belongs to this record",
         )
     keep = order[:last]
     kinds = None if subtype is None else np.asarray(subtype, dtype=np.int64)[keep]
     notes = tuple(note[i] for i in keep) if any(note) else ()
     return Annotation(at[:last], of[:last], notes, kinds, tuple(of[last:].tolist()))
+
+
+def before_end(annotation: Annotation, samples: int) -> Annotation:
+    """Return an annotation without its marks at or after the end of a recording that was cut short."""
+    last = int(np.searchsorted(annotation.sample, samples))
+    return replace(
+        annotation,
+        sample=annotation.sample[:last],
+        symbol=annotation.symbol[:last],
+        note=annotation.note[:last],
+        subtype=None if annotation.subtype is None else annotation.subtype[:last],
+        beyond_end=(*annotation.symbol[last:].tolist(), *annotation.beyond_end),
+    )
 
 
 def end_note(annotation: Annotation) -> str:

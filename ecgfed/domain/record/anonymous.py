@@ -15,7 +15,7 @@ import numpy as np
 from ecgfed.base.errors import OptionError
 from ecgfed.domain.record.lead_names import is_impersonal
 from ecgfed.domain.record.reader import format_of
-from ecgfed.domain.record.recording import Annotation, AnyRecording, Recording
+from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_header import header_fields, header_path
 
 #: What a person may ask to keep of a header (``keep``).
@@ -57,7 +57,9 @@ def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     unknown = [name for name in names if name not in KEEPABLE]
     if unknown:
-        raise OptionError("--keep", f"{unknown[0]!r}", f"{' or '.join(KEEPABLE)}, or both, separated by commas")
+        raise OptionError(
+            "keep", f"{unknown[0]!r}", f"{' or '.join(KEEPABLE)}, or both, separated by commas", code="unknown-choice"
+        )
     return names
 
 
@@ -115,7 +117,7 @@ def anonymous_annotation(annotation: Annotation) -> tuple[Annotation, int]:
     return cleaned, int(free.sum())
 
 
-def removed_fields(recording: AnyRecording) -> tuple[str, ...]:
+def removed_fields(recording: Recording) -> tuple[str, ...]:
     """Return which fields of a recording's files could name a person and hold something: names of fields alone."""
     kind = format_of(recording.path)
     fields = ["record and file name"]

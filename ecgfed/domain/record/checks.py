@@ -4,12 +4,13 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
+from ecgfed.base.text import count_of
 
 #: Millivolt per unit, by the unit's spelling in a file.
 MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
@@ -23,6 +24,11 @@ MAX_SPREAD_MV = 1000.0
 MIN_RATE, MAX_RATE = 15.0, 350.0
 #: Whole millivolts over so wide a range are no ECG, which is of fractions of a millivolt; a few samples say nothing.
 STEPS_MV, _FEW = 20.0, 100
+#: Numbers, of either sign, by which files say that a sample is missing: rows of nines, ends of whole numbers' ranges.
+SENTINELS = (999.0, 9999.0, 99999.0, 999999.0, 32767.0, 32768.0, 65535.0, 8388607.0, 8388608.0, 2147483647.0, 2**31)
+#: Such a number is missing samples when it is so many times as far from the lead's median as any other value; any other
+#: number when it repeats and is so many times as far.
+_SENTINEL_AWAY, _CONSTANT_AWAY = 3.0, 20.0
 _STEPS = re.compile(r"([0-9.eE+-]+)(?:\(([0-9+-]+)\))?/(\S+)")
 
 
@@ -31,6 +37,12 @@ class Scale(NamedTuple):
 
     mv: float
     zero: float = 0.0
+
+    def to_mv(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
+        """Return numbers in millivolt; those out of range become infinite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            signals: NDArray[np.float64] = (numbers.astype(np.float64) - self.zero) * self.mv
+        return signals
 
 
 def is_number(value: object) -> bool:
@@ -76,6 +88,49 @@ def parse_units(text: str, where: object) -> Scale:
     raise OptionError(where, f"{text!r}", "mV, uV, V, nV or steps and zero as in 200(1024)/mV")
 
 
+def sentinels_to_nan(numbers: NDArray[np.float64], leads: Iterable[str]) -> tuple[str, ...]:
+    """Replace numbers that stand for missing samples by NaN, in place, and return a note for each.
+
+    Args:
+        numbers: (leads, samples) as the file has them, before any scale.
+        leads: their names.
+    """
+    notes = []
+    for lead, row in zip(leads, numbers, strict=True):
+        known = row[np.isfinite(row)]
+        rest = known[~np.isin(np.abs(known), SENTINELS)]
+        for value in (float(known.min()), float(known.max())) if len(rest) >= _FEW else ():
+            listed = abs(value) in SENTINELS
+            others = rest[rest != value]
+            count = int((row == value).sum())
+            if not len(others) or count < (1 if listed else 2):
+                continue
+            centre = float(np.median(others))
+            reach = float(np.abs(others - centre).max())
+            if abs(value - centre) <= (_SENTINEL_AWAY if listed else _CONSTANT_AWAY) * reach or not (listed or reach):
+                continue
+            row[row == value] = np.nan
+            notes.append(
+                f"{count_of(count, 'sample')} of {lead} with the value {value:g}, far from all others: read as missing"
+            )
+    return tuple(notes)
+
+
+def may_hold_sentinels(values_mv: NDArray[np.float64], numbers: NDArray[np.float64]) -> bool:
+    """Say whether a lead with these extremes may hold what ``sentinels_to_nan`` replaces.
+
+    Args:
+        values_mv: increasing: among them the two lowest and the two highest different values of the lead.
+        numbers: the same as the file has them.
+    """
+    if len(values_mv) < 3:
+        return False
+    step = np.diff(values_mv)
+    others = values_mv[-2] - values_mv[1]
+    far = max(step[0], step[-1]) > (_CONSTANT_AWAY - 1) / 2 * others
+    return bool(np.isin(np.abs(numbers[[0, -1]]), SENTINELS).any() or far)
+
+
 def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path) -> None:
     """Refuse infinite values, and leads whose size says that the units are wrong; raises RecordError.
 
@@ -92,11 +147,14 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
         spread = float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
         if spread > MAX_SPREAD_MV:
             raise RecordError(
-                path, f"half of lead {lead} is more than {spread:.3g} mV from its median", "millivolts", "check --units"
+                path,
+                f"half of lead {lead} is more than {spread:.3g} mV from its median",
+                "millivolts",
+                f"check {param('units')}",
             )
         if len(values) >= _FEW and np.ptp(values) >= STEPS_MV and (values == np.rint(values)).all():
             problem = f"lead {lead} holds whole numbers from {values.min():g} to {values.max():g}"
-            action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
+            action = f"they look like an amplifier's steps: say gain and zero as in {param('units')} '200(1024)/mV'"
             raise RecordError(path, problem, "millivolts", action)
 
 

@@ -7,9 +7,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of
-from ecgfed.domain.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, parse_units
+from ecgfed.domain.record.checks import (
+    MILLIVOLT,
+    Scale,
+    check_fs,
+    check_samples,
+    check_size,
+    parse_units,
+    sentinels_to_nan,
+)
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.domain.record.recording import ReadOptions, Recording
@@ -24,7 +32,7 @@ _SECONDS |= {"us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9, "min": 60
 _STAMP = "timestamp"
 #: A unit below the names as ``rdsamp`` writes it: ``(seconds)``, ``(mV)``.
 _IN_BRACKETS = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]")
-_NAME_TIMES = "with --columns, as in 'time (ms),MLII (mV)'"
+_NAME_TIMES = f"with {param('columns')}, as in 'time (ms),MLII (mV)'"
 #: ``MLII (mV)``, ``MLII [uV]``, ``time/ms``; ``MLII_mV`` only where what follows is a unit.
 _WITH_UNIT = re.compile(r"(.*?)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|/([^/\s]+))")
 _WITH_SUFFIX = re.compile(r"(.+?)_(mV|uV|\u00b5V|\u03bcV|nV|ms|us|s)")
@@ -67,11 +75,20 @@ def _bare(unit: str) -> str:
 def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     """Return what each column is, from the header or ``--columns``; raises RecordError where neither says."""
     if how.columns and len(how.columns) != table.columns:
-        expected = f"{len(how.columns)}, as --columns names"
-        raise RecordError(table.path, f"has {count_of(table.columns, 'column')}", expected, "correct --columns")
+        expected = f"{len(how.columns)}, as {param('columns')} names"
+        raise RecordError(
+            table.path,
+            f"has {count_of(table.columns, 'column')}",
+            expected,
+            f"correct {param('columns')}",
+            code="contradiction",
+        )
     if not table.header and not how.columns:
         raise RecordError(
-            table.path, "has no line with the columns' names", action="name them in order with --columns time,MLII"
+            table.path,
+            "has no line with the columns' names",
+            action=f"name them in order with {param('columns')} time,MLII",
+            code="not-stated",
         )
     columns = []
     for number, written in enumerate(table.header or how.columns):
@@ -157,34 +174,47 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     if not times and table.fs_hz is not None:
         check_fs(table.fs_hz, table.path, f"{table.fs_hz:g}", "correct the line that states it")
         if how.fs_hz is not None and abs(how.fs_hz / table.fs_hz - 1) > 0.01:
-            problem, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says"
-            raise RecordError(table.path, problem, expected, "leave --fs out")
+            problem, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as {param('fs_hz')} says"
+            raise RecordError(table.path, problem, expected, f"leave {param('fs_hz')} out", code="contradiction")
         return table.fs_hz
     if not times:
         if how.fs_hz is None:
             problem = f"has no column of times; it has {', '.join(table.header or how.columns)}"
-            action = f"say the sampling frequency with --fs, or which column holds times {_NAME_TIMES}"
-            raise RecordError(table.path, problem, action=action)
-        check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", "correct --fs")
+            action = f"say the sampling frequency with {param('fs_hz')}, or which column holds times {_NAME_TIMES}"
+            raise RecordError(table.path, problem, action=action, code="not-stated")
+        check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", f"correct {param('fs_hz')}")
         return how.fs_hz
     if len(times) > 1:
         raise RecordError(
-            table.path, f"has {count_of(len(times), 'column')} of times", "one", "name the columns with --columns"
+            table.path,
+            f"has {count_of(len(times), 'column')} of times",
+            "one",
+            f"name the columns with {param('columns')}",
         )
     fs_hz = _fs_of_times(table, _time_s(table, times[0]))
     check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
-        raise RecordError(table.path, f"its times say {fs_hz:.6g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
+        raise RecordError(
+            table.path,
+            f"its times say {fs_hz:.6g} Hz",
+            f"{how.fs_hz:g} as {param('fs_hz')} says",
+            f"leave {param('fs_hz')} out",
+            code="contradiction",
+        )
     return fs_hz
 
 
 def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
     """Return how a lead's numbers become millivolt; raises RecordError where nothing says, or two things differ."""
-    stated = parse_units(how.units, "--units") if how.units else None
+    stated = parse_units(how.units, "units") if how.units else None
     if not column.unit:
         if stated is None:
             raise RecordError(
-                path, f"units of lead {column.name} are not stated", "mV, uV or V", "say them with --units"
+                path,
+                f"units of lead {column.name} are not stated",
+                "mV, uV or V",
+                f"say them with {param('units')}",
+                code="not-stated",
             )
         return stated
     if column.unit not in MILLIVOLT:
@@ -193,7 +223,11 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
     scale = Scale(MILLIVOLT[column.unit])
     if stated is not None and stated != scale:
         raise RecordError(
-            path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave --units out"
+            path,
+            f"lead {column.name} is in {column.unit}",
+            f"{how.units} as {param('units')} says",
+            f"leave {param('units')} out",
+            code="contradiction",
         )
     return scale
 
@@ -237,11 +271,12 @@ def read_csv(
         else:
             scales[column.number] = _scale(column, how, path)
     read = [column for column in present if column.number in scales]
+    lead_names = tuple(column.name for column in read)
     signals = table.numbers([column.number for column in read])
+    notes = sentinels_to_nan(signals, lead_names)
     for row, column in zip(signals, read, strict=True):
         row -= scales[column.number].zero
         row *= scales[column.number].mv
-    lead_names = tuple(column.name for column in read)
     check_size(signals, lead_names, path)
     return Recording(
         name_without_suffix(path),
@@ -254,4 +289,5 @@ def read_csv(
         files=(path,),
         skipped=tuple(skipped),
         requested_as=requested_alias(leads, chosen.name),
+        notes=notes,
     )

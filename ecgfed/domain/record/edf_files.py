@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.extras import require
 from ecgfed.base.safe_io import check_expansion
 from ecgfed.domain.record.annotations import OTHER_SYMBOLS, make_annotation
@@ -33,7 +33,7 @@ from ecgfed.domain.record.edf_header import (
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
-from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, LongRecording, ReadOptions, Recording
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, LazySignals, ReadOptions, Recording
 
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)
@@ -224,9 +224,9 @@ def _scale(layout: EdfLayout, channel: int, name: str, path: Path, how: ReadOpti
     if unit in MILLIVOLT:
         per_mv = MILLIVOLT[unit]
     elif not unit and how.units in MILLIVOLT:
-        per_mv = parse_units(how.units, "--units").mv
+        per_mv = parse_units(how.units, "units").mv
     else:
-        action = "correct the header's units" if unit else "say them with --units mV, uV or V"
+        action = "correct the header's units" if unit else f"say them with {param('units')} mV, uV or V"
         raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
     return EdfScale((physical_max - physical_min) / (digital_max - digital_min), digital_min, physical_min, per_mv)
 
@@ -234,7 +234,7 @@ def _scale(layout: EdfLayout, channel: int, name: str, path: Path, how: ReadOpti
 def read_edf(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
-    """Read a recording from EDF, EDF+, BDF or BDF+, the gaps of EDF+D as NaN.
+    """Open a recording of EDF, EDF+, BDF or BDF+, the gaps of EDF+D as NaN; it is lazy.
 
     Args:
         path: the file.
@@ -255,34 +255,7 @@ def read_edf(
         edf.names[edf.chosen],
         tuple(edf.names[row] for row in edf.rows),
         edf.fs_hz,
-        edf(0, edf.samples, range(len(edf.rows))),
-        edf_comments(path),
-        files=(path,),
-        skipped=edf.skipped,
-        requested_as=edf.requested_as,
-        notes=edf.layout.notes,
-    )
-
-
-def open_long_edf(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
-) -> LongRecording | None:
-    """Open a file of at least ``min_samples`` samples a lead; None for a shorter one, which is read whole.
-
-    Raises:
-        RecordError: as ``read_edf``.
-    """
-    edf = open_edf(path, leads, every_lead=every_lead, how=how)
-    if edf.samples < min_samples:
-        return None
-    return LongRecording(
-        name_without_suffix(path),
-        path,
-        edf.names[edf.chosen],
-        tuple(edf.names[row] for row in edf.rows),
-        edf.fs_hz,
-        edf.samples,
-        edf,
+        LazySignals(edf.samples, edf, tuple(range(len(edf.rows)))),
         edf_comments(path),
         files=(path,),
         skipped=edf.skipped,
@@ -337,7 +310,9 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     """
     annotations = _annotations(path)
     if not annotations:
-        raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
+        raise RecordError(
+            path, "holds no annotations", "EDF+ annotations, or a file beside it", f"see {param('annotator')}"
+        )
     for annotation in annotations:
         if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
             problem = f"has an annotation at {annotation.onset:.3g} s"

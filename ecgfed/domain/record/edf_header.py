@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.safe_io import open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.kinds import BDF_VERSION, EDF_VERSION
@@ -22,7 +22,7 @@ from ecgfed.domain.record.kinds import BDF_VERSION, EDF_VERSION
 ANNOTATIONS = ("EDF Annotations", "BDF Annotations")
 #: What to do about a file that is not whole, and about a header that cannot be right.
 FETCH, RESTORE = "fetch or copy it again", "restore the header from its source"
-_REPAIR = "or read what is there with --repair"
+_REPAIR = f"or read what is there with {param('repair=True')}"
 _ONSET = re.compile(rb"([+-]\d{1,15}(?:\.\d{0,15})?)[\x14\x15]")
 
 

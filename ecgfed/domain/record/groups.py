@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MILLIVOLT, check_fs, check_samples, check_size
 from ecgfed.domain.record.kinds import name_without_suffix
@@ -157,7 +157,7 @@ def _reason(group: SignalGroup, chosen: SignalGroup, channel: Channel, welcome: 
 def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64]:
     if channel.unit not in MILLIVOLT:
         problem = f"lead {channel.name} is in {channel.unit!r:.40}"
-        raise RecordError(path, problem, "one of mV, uV, µV, V, nV", "choose another with --lead")
+        raise RecordError(path, problem, "one of mV, uV, µV, V, nV", f"choose another with {param('leads')}")
     with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
         values = channel.read()
     if values.shape != (samples,):

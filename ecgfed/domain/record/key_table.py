@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.base import platform
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import replacing_file
 from ecgfed.base.text import cell_text, safe_cell
 
@@ -45,9 +45,9 @@ def id_number(name: str) -> int:
 def check_key(key: Path, out: Path) -> None:
     """Refuse a key that would lie in the folder it is the key of, or in a folder that is none; raises OptionError."""
     if key.resolve().is_relative_to(out.resolve()):
-        raise OptionError("--key", f"{key} lies in {out}", "a file elsewhere", "keep it apart from what it opens")
+        raise OptionError("key", f"{key} lies in {out}", "a file elsewhere", "keep it apart from what it opens")
     if key.is_dir() or not key.resolve().parent.is_dir():
-        raise OptionError("--key", f"{key} cannot be written", "a file in a folder that exists")
+        raise OptionError("key", f"{key} cannot be written", "a file in a folder that exists")
 
 
 def read_key(key: Path) -> list[KeyRow]:
@@ -60,11 +60,11 @@ def read_key(key: Path) -> list[KeyRow]:
             head, rows = next(reader, None), [row for row in reader if row]
     except (OSError, ValueError, csv.Error) as problem:
         raise OptionError(
-            "--key", f"{key} cannot be read ({problem})", "a table that --key wrote", "choose another file"
+            "key", f"{key} cannot be read ({problem})", f"a table that {param('key')} wrote", "choose another file"
         ) from None
     if head != list(COLUMNS) or any(len(row) != len(COLUMNS) or not id_number(row[0]) for row in rows):
         raise OptionError(
-            "--key", f"{key} exists and is no key table", "a table that --key wrote", "choose another file"
+            "key", f"{key} exists and is no key table", f"a table that {param('key')} wrote", "choose another file"
         )
     return [KeyRow(row[0], cell_text(row[1]), cell_text(row[2])) for row in rows]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.domain.record.lead_names import electrode_of_eeg, folded, is_another_signal, is_named_ecg, known_lead
 
 
@@ -44,6 +44,7 @@ class NoLeadError(RecordError):
         ecg: the names of its channels that are an ECG.
     """
 
+    default_code = "unknown-lead"
     ecg: tuple[str, ...] = ()
 
 
@@ -80,7 +81,7 @@ def lead_list(leads: str | Sequence[str] | None) -> tuple[str, ...]:
         leads = (leads,)
     names = leads if isinstance(leads, LeadGroup) else tuple(leads or ())
     if not all(isinstance(name, str) and name.strip() for name in names):
-        raise OptionError("--lead", f"{leads!r}", "one or more lead names")
+        raise OptionError("leads", f"{leads!r}", "one or more lead names")
     return names
 
 
@@ -165,18 +166,33 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
             raise _no_lead(present, where, leads, units)
         if len(match.at) > 1:
             problem = f"has {len(match.at)} leads {match.requested}: {listed}"
-            raise RecordError(where, problem, "one", f"choose by its place: --lead '#{match.at[0] + 1}'")
+            raise RecordError(
+                where,
+                problem,
+                "one",
+                f"choose by its place: {param('leads')} '#{match.at[0] + 1}'",
+                code="unknown-lead",
+            )
         return match.at[0]
     named = are_ecg(present)
     if not any(named):
-        raise RecordError(where, f"has no channel that is an ECG; it has {listed}", action="name one with --lead")
+        raise RecordError(
+            where,
+            f"has no channel that is an ECG; it has {listed}",
+            action=f"name one with {param('leads')}",
+            code="unknown-lead",
+        )
     voltages = are_ecg(present, units)  # without any, the reader says what is wrong with the first one's unit
     return (voltages if any(voltages) else named).index(True)
 
 
 def _no_lead(present: Sequence[str], where: object, leads: Sequence[str], units: Sequence[str]) -> NoLeadError:
     ecg = tuple(name for name, is_ecg in zip(present, are_ecg(present, units), strict=True) if is_ecg)
-    action = f"name one with --lead, say --lead {shlex.quote(ecg[0])}" if ecg else "name one with --lead"
+    action = (
+        f"name one with {param('leads')}, say {param('leads')} {shlex.quote(ecg[0])}"
+        if ecg
+        else f"name one with {param('leads')}"
+    )
     error = NoLeadError(where, f"has no lead {' or '.join(leads)}; it has {', '.join(present)}", action=action)
     error.ecg = ecg
     return error

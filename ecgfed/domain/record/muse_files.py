@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from ecgfed.domain.record.groups import (
 )
 from ecgfed.domain.record.lead_names import folded, known_lead
 from ecgfed.domain.record.recording import Recording
-from ecgfed.domain.record.xml_tree import Element, parse
+from ecgfed.domain.record.xml_tree import find_all, first, parse
 
 #: Ten seconds of 15 leads have 300 kB; this is an hour of twelve.
 MAX_BYTES = 128 << 20
@@ -56,19 +57,19 @@ def _document(path: Path) -> Element:
     """Return the document's root; raises RecordError."""
     data = read_bounded(path, MAX_BYTES, RecordError)
     try:
-        root = parse(data, frozenset({"WaveFormData"}), names_type=True)
+        root = parse(data, allow_doctype=True)
     except ValueError as error:
         problem = f"cannot be read as XML ({error})"
         raise RecordError(path, problem, "a RestingECG of MUSE", "check that it is the right file") from None
-    if root.name != "RestingECG":
-        problem = f"is XML whose root is {root.name!r:.60}"
+    if root.tag.rpartition("}")[2] != "RestingECG":
+        problem = f"is XML whose root is {root.tag!r:.60}"
         raise RecordError(path, problem, "RestingECG, as MUSE exports it", "check that it is the right file")
     return root
 
 
 def _number(element: Element, name: str, path: Path, default: str = "") -> float:
     """Return a number that an element states; raises RecordError where it is none, or too long to be one."""
-    text = element.first(name).strip() or default
+    text = first(element, name).strip() or default
     if re.fullmatch(r"[+-]?[0-9]{1,15}(?:\.[0-9]{0,15})?", text) is None:
         action = "write a decimal point" if "," in text else _AGAIN
         raise RecordError(path, f"{name} {text!r:.40}", "a number", action)
@@ -77,9 +78,14 @@ def _number(element: Element, name: str, path: Path, default: str = "") -> float
 
 def _groups(root: Element, path: Path) -> tuple[list[SignalGroup], list[str]]:
     """Return the leads of the rhythm waveforms, in groups that begin together, and what to note of them."""
-    rhythm = [lead_i for lead_i in root.all("Waveform") if lead_i.first("WaveformType").strip().casefold() == "rhythm"]
+    rhythm = [
+        lead_i for lead_i in find_all(root, "Waveform") if first(lead_i, "WaveformType").strip().casefold() == "rhythm"
+    ]
     if not rhythm:
-        kinds = ", ".join(lead_i.first("WaveformType").strip() or "none" for lead_i in root.all("Waveform")) or "none"
+        kinds = (
+            ", ".join(first(lead_i, "WaveformType").strip() or "none" for lead_i in find_all(root, "Waveform"))
+            or "none"
+        )
         problem = f"has no waveform of type Rhythm (it has {kinds:.80})"
         raise RecordError(path, problem, "one at least", "export it with its rhythm waveform")
     groups, notes = [], []
@@ -88,7 +94,7 @@ def _groups(root: Element, path: Path) -> tuple[list[SignalGroup], list[str]]:
         fs_hz = _number(waveform, "SampleBase", path) * 10.0 ** max(-9.0, min(exponent, 9.0))
         if not fs_hz > 0:
             raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", _AGAIN)
-        leads = waveform.all("LeadData")
+        leads = find_all(waveform, "LeadData")
         if not 1 <= len(leads) <= MAX_CHANNELS:
             raise RecordError(path, f"a waveform of {count_of(len(leads), 'lead')}", f"1 to {MAX_CHANNELS}", _AGAIN)
         together: dict[tuple[float, int], list[Channel]] = {}
@@ -104,12 +110,12 @@ def _groups(root: Element, path: Path) -> tuple[list[SignalGroup], list[str]]:
 
 def _channel(lead: Element, path: Path) -> tuple[Channel, int, list[str]]:
     """Return a lead, its length, and what to note of it; raises RecordError where its numbers are not as stated."""
-    name = " ".join(lead.first("LeadID").split()) or "lead"
+    name = " ".join(first(lead, "LeadID").split()) or "lead"
     size = _number(lead, "LeadSampleSize", path, "2")
     if size != 2:
         raise RecordError(path, f"lead {name} has samples of {size:g} bytes", "2", _AGAIN)
     try:
-        data = base64.b64decode("".join(lead.first("WaveFormData").split()), validate=True)
+        data = base64.b64decode("".join((lead.findtext("{*}WaveFormData") or "").split()), validate=True)
     except (binascii.Error, ValueError) as problem:
         raise RecordError(path, f"lead {name} holds no base64 ({problem})", "its samples", _AGAIN) from None
     samples = len(data) // 2
@@ -118,12 +124,12 @@ def _channel(lead: Element, path: Path) -> tuple[Channel, int, list[str]]:
         if stated != expected_count or len(data) % 2:
             raise RecordError(path, f"lead {name} holds {len(data)} bytes", f"{what} {stated:.0f}", _AGAIN)
     notes = []
-    checksum = lead.first("LeadDataCRC32").strip()
+    checksum = first(lead, "LeadDataCRC32").strip()
     if checksum.isdigit() and len(checksum) <= 10 and int(checksum) not in (0, binascii.crc32(data)):
         notes.append(f"lead {name}: its CRC-32 disagrees with its samples")
-    if lead.first("LeadOff").strip().upper() == "TRUE":
+    if first(lead, "LeadOff").strip().upper() == "TRUE":
         notes.append(f"lead {name}: marked as off by the recorder")
-    step, unit = _number(lead, "LeadAmplitudeUnitsPerBit", path), lead.first("LeadAmplitudeUnits").strip()
+    step, unit = _number(lead, "LeadAmplitudeUnitsPerBit", path), first(lead, "LeadAmplitudeUnits").strip()
     if not step > 0:
         raise RecordError(path, f"lead {name} has a step of {step:g}", "a step above 0", _AGAIN)
     known = _UNITS.get(unit.upper(), unit or "no unit")
@@ -152,22 +158,22 @@ def _day(text: str) -> date | None:
 
 def _comments(root: Element) -> tuple[str, ...]:
     """Return what the document says of patient and recording: a list of its elements, and no other."""
-    born, began = root.first(f"{_PERSON}/DateofBirth"), root.first(f"{_TEST}/AcquisitionDate")
-    stated, unit = root.first(f"{_PERSON}/PatientAge").strip(), root.first(f"{_PERSON}/AgeUnits").strip().upper()
+    born, began = first(root, f"{_PERSON}/DateofBirth"), first(root, f"{_TEST}/AcquisitionDate")
+    stated, unit = first(root, f"{_PERSON}/PatientAge").strip(), first(root, f"{_PERSON}/AgeUnits").strip().upper()
     years = str(int(int(stated) * _AGE_YEARS[unit or "YEARS"])) if stated.isdigit() and len(stated) < 6 and (
         unit or "YEARS") in _AGE_YEARS else age(_day(born), _day(began))  # fmt: skip
     return comment_lines(
         {
-            "patient name": f"{root.first(f'{_PERSON}/PatientFirstName')} {root.first(f'{_PERSON}/PatientLastName')}",
-            "patient id": root.first(f"{_PERSON}/PatientID"),
-            "sex": {"MALE": "M", "FEMALE": "F"}.get(root.first(f"{_PERSON}/Gender").strip().upper(), ""),
+            "patient name": f"{first(root, f'{_PERSON}/PatientFirstName')} {first(root, f'{_PERSON}/PatientLastName')}",
+            "patient id": first(root, f"{_PERSON}/PatientID"),
+            "sex": {"MALE": "M", "FEMALE": "F"}.get(first(root, f"{_PERSON}/Gender").strip().upper(), ""),
             "age": years,
             "birth date": born,
-            "start": f"{began} {root.first(f'{_TEST}/AcquisitionTime')}",
-            "device": root.first(f"{_TEST}/AcquisitionDevice"),
-            "institution": f"{root.first(f'{_TEST}/SiteName')} {root.first(f'{_TEST}/LocationName')}",
-            "technician": f"{root.first(f'{_TEST}/AcquisitionTechFirstName')} "
-            f"{root.first(f'{_TEST}/AcquisitionTechLastName')}",
+            "start": f"{began} {first(root, f'{_TEST}/AcquisitionTime')}",
+            "device": first(root, f"{_TEST}/AcquisitionDevice"),
+            "institution": f"{first(root, f'{_TEST}/SiteName')} {first(root, f'{_TEST}/LocationName')}",
+            "technician": f"{first(root, f'{_TEST}/AcquisitionTechFirstName')} "
+            f"{first(root, f'{_TEST}/AcquisitionTechLastName')}",
         }
     )
 
@@ -182,7 +188,7 @@ def read_muse(path: Path, selection: LeadSelection) -> Recording:
     root = _document(path)
     groups, notes = _groups(root, path)
     recording = recording_of(path, groups, selection, _comments(root))
-    stored = {" ".join(lead.first("LeadID").split()) for lead in root.all("Waveform/LeadData")}
+    stored = {" ".join(first(lead, "LeadID").split()) for lead in find_all(root, "Waveform/LeadData")}
     derived = [name for name in recording.leads if name in _DERIVED and name not in stored]
     if derived:
         notes.append(f"{', '.join(derived)} derived from I and II, not stored in the file")

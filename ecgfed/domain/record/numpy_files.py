@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.safe_io import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import (
@@ -23,11 +23,13 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    may_hold_sentinels,
     parse_units,
+    sentinels_to_nan,
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
-from ecgfed.domain.record.recording import LongRecording, ReadOptions, Recording, spans
+from ecgfed.domain.record.recording import LazySignals, ReadOptions, Recording, spans
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.
 MAX_LEADS = 64
@@ -126,10 +128,32 @@ def is_npz(path: Path) -> bool:
         return stream.read(2) == b"PK"
 
 
-def _read_npy(path: Path) -> _Contents:
+class _Npy(NamedTuple):
+    """What the header of a ``.npy`` file says.
+
+    Attributes:
+        contents: of the file; its signals have the array's shape and type, and none of its numbers.
+        offset: where the numbers begin, in bytes.
+        width: numbers beside one another that are of one sample: the leads, or 1 where each lead lies by itself.
+    """
+
+    contents: _Contents
+    offset: int
+    width: int
+
+    @property
+    def samples(self) -> int:
+        """Length of a lead."""
+        return int(self.contents.signals.shape[1])
+
+
+def _open_npy(path: Path) -> _Npy:
     with open_regular(path) as stream:
-        array = _read_array(stream, path.stat().st_size, str(path), MAX_NUMBERS)
-    return _Contents(_leads_by_samples(array, path))
+        shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
+        offset = stream.tell()
+    signals = _leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path)
+    by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
+    return _Npy(_Contents(signals), offset, signals.shape[0] if by_sample else 1)
 
 
 def _scalar(array: NDArray[Any], where: str) -> Any:
@@ -183,24 +207,42 @@ def _read_npz(path: Path) -> _Contents:
 def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
     if contents.units is not None:
         scale = parse_units(contents.units, f"{path}: units")
-        if how.units is not None and parse_units(how.units, "--units") != scale:
-            raise RecordError(path, f"is in {contents.units}", f"{how.units} as --units says", "leave --units out")
+        if how.units is not None and parse_units(how.units, "units") != scale:
+            raise RecordError(
+                path,
+                f"is in {contents.units}",
+                f"{how.units} as {param('units')} says",
+                f"leave {param('units')} out",
+                code="contradiction",
+            )
         return scale
     if how.units is None:
         kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
         raise RecordError(
-            path, f"holds {kind} without units", "mV, uV, V or steps as in 200(1024)/mV", "say them with --units"
+            path,
+            f"holds {kind} without units",
+            "mV, uV, V or steps as in 200(1024)/mV",
+            f"say them with {param('units')}",
+            code="not-stated",
         )
-    return parse_units(how.units, "--units")
+    return parse_units(how.units, "units")
 
 
 def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
     fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
-        raise RecordError(path, "does not say its sampling frequency", action="say it with --fs")
-    check_fs(fs_hz, path, f"{fs_hz:g}", "correct --fs" if contents.fs_hz is None else "correct fs in it")
+        raise RecordError(
+            path, "does not say its sampling frequency", action=f"say it with {param('fs_hz')}", code="not-stated"
+        )
+    check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
-        raise RecordError(path, f"says fs {fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
+        raise RecordError(
+            path,
+            f"says fs {fs_hz:g} Hz",
+            f"{how.fs_hz:g} as {param('fs_hz')} says",
+            f"leave {param('fs_hz')} out",
+            code="contradiction",
+        )
     return fs_hz
 
 
@@ -231,16 +273,19 @@ def _select(
         raise RecordError(
             path,
             f"does not name its {count_of(len(contents.signals), 'lead')}",
-            action="name them in order with --columns MLII,V1",
+            action=f"name them in order with {param('columns=MLII')},V1",
+            code="not-stated",
         )
     if len(names) != len(contents.signals):
-        source = "as --columns names" if how.columns else "as it names"
-        action = "correct --columns" if how.columns else "name them in order with --columns MLII,V1"
+        source = f"as {param('columns')} names" if how.columns else "as it names"
+        action = f"correct {param('columns')}" if how.columns else f"name them in order with {param('columns=MLII')},V1"
         raise RecordError(path, f"holds {count_of(len(contents.signals), 'lead')}", f"{len(names)}, {source}", action)
     fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
-        raise RecordError(path, "has no lead with a name", action="name one with --columns MLII,V1")
+        raise RecordError(
+            path, "has no lead with a name", action=f"name one with {param('columns=MLII')},V1", code="not-stated"
+        )
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]
@@ -256,105 +301,70 @@ def _select(
     )
 
 
-def open_npy(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
-) -> LongRecording | None:
-    """Open a ``.npy`` file of at least ``min_samples`` samples a lead, to be read by blocks.
-
-    Returns:
-        None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
-
-    Raises:
-        RecordError: as ``read_numpy``.
-    """
-    with open_regular(path) as stream:
-        shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
-        offset = stream.tell()
-    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < min_samples:
-        return None
-    # nothing is read of it: it stands for the array's shape and type
-    contents = _Contents(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
-    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
-    by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
-    width, samples = (contents.signals.shape[0] if by_sample else 1), contents.signals.shape[1]
-    block = _Numbers(path, offset, dtype, samples, width, tuple(selection.rows), selection.scale)
-    names = tuple(selection.names[row] for row in selection.rows)
-    if not _plausible(block, len(names)):
-        return None
-    return LongRecording(
-        name_without_suffix(path),
-        path,
-        selection.names[selection.chosen],
-        names,
-        selection.fs_hz,
-        samples,
-        block,
-        (),
-        files=(path,),
-        skipped=selection.skipped,
-        requested_as=selection.requested_as,
-    )
-
-
 @dataclass(frozen=True)
 class _Numbers:
-    """The numbers of a file.
+    """Reads leads of a ``.npy`` file.
 
     Attributes:
         path: the file.
-        offset: where they begin, in bytes.
-        dtype: their type.
-        samples: of a lead.
-        width: numbers beside one another that are of one sample: the leads, or 1 where each lead lies by itself.
+        npy: what its header says.
         rows: the leads that are read.
         scale: how a number becomes millivolt.
     """
 
     path: Path
-    offset: int
-    dtype: np.dtype[Any]
-    samples: int
-    width: int
+    npy: _Npy
     rows: tuple[int, ...]
     scale: Scale
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``."""
-        if self.width > 1:
-            numbers = self._segment(start * self.width, (stop - start) * self.width).reshape(-1, self.width).T
-            raw = numbers[[self.rows[row] for row in rows]]
-        else:
-            raw = np.stack([self._segment(self.rows[row] * self.samples + start, stop - start) for row in rows])
-        with np.errstate(over="ignore", invalid="ignore"):
-            signals: NDArray[np.float64] = (raw.astype(np.float64) - self.scale.zero) * self.scale.mv
-        return signals
+        return self.scale.to_mv(self.numbers(start, stop, rows))
+
+    def numbers(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[Any]:
+        """Return the stored numbers of a block."""
+        width = self.npy.width
+        if width > 1:
+            numbers = self._segment(start * width, (stop - start) * width).reshape(-1, width).T
+            return numbers[[self.rows[row] for row in rows]]
+        return np.stack([self._segment(self.rows[row] * self.npy.samples + start, stop - start) for row in rows])
 
     def _segment(self, first: int, count: int) -> NDArray[Any]:
-        numbers = np.fromfile(self.path, self.dtype, count, offset=self.offset + first * self.dtype.itemsize)
+        dtype = self.npy.contents.signals.dtype
+        numbers = np.fromfile(self.path, dtype, count, offset=self.npy.offset + first * dtype.itemsize)
         if len(numbers) != count:
             raise RecordError(self.path, "has become shorter", "the file as it was opened", "copy it again")
         return numbers
 
 
-def _plausible(block: _Numbers, leads: int) -> bool:
-    """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
-    low, high, integers = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
-    for start, stop in spans(block.samples, _CHECKED):
+def _plausible(block: _Numbers, samples: int, leads: int) -> bool:
+    """Say whether ``check_size`` and ``sentinels_to_nan`` would leave every lead as it is, by a look at each block."""
+    ends, integers = [], np.ones(leads, np.bool_)
+    for start, stop in spans(samples, _CHECKED):
         signals = block(start, stop, range(leads))
         if np.isinf(signals).any():
             return False
         is_sample = ~np.isnan(signals)
-        low = np.minimum(low, np.min(signals, axis=1, where=is_sample, initial=np.inf))
-        high = np.maximum(high, np.max(signals, axis=1, where=is_sample, initial=-np.inf))
+        low = np.min(signals, axis=1, where=is_sample, initial=np.inf)
+        high = np.max(signals, axis=1, where=is_sample, initial=-np.inf)
+        next_low = np.min(signals, axis=1, where=is_sample & (signals > low[:, None]), initial=np.inf)
+        next_high = np.max(signals, axis=1, where=is_sample & (signals < high[:, None]), initial=-np.inf)
+        ends.append(np.stack([low, high, next_low, next_high], axis=1))
         integers &= ((signals == np.rint(signals)) | ~is_sample).all(axis=1)
-    reach = np.where(high >= low, high - low, 0.0)
-    return bool((reach <= MAX_SPREAD_MV).all() and not (integers & (reach >= STEPS_MV)).any())
+    for of_lead, whole in zip(np.concatenate(ends, axis=1), integers, strict=True):
+        values = np.unique(of_lead[np.isfinite(of_lead)])
+        reach = float(values[-1] - values[0]) if len(values) else 0.0
+        if reach > MAX_SPREAD_MV or (whole and reach >= STEPS_MV):
+            return False
+        if may_hold_sentinels(values, np.rint(values / block.scale.mv + block.scale.zero)):
+            return False
+    return True
 
 
 def read_numpy(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
-    """Read a recording from ``.npy`` or ``.npz``.
+    """Read a recording from ``.npz``, or open one of ``.npy``, which is lazy.
 
     Args:
         path: ``.npy`` of (samples,), (samples, leads) or (leads, samples), the longer axis being time; ``.npz`` with
@@ -370,22 +380,31 @@ def read_numpy(
     """
     if not path.is_file():
         raise RecordError(path, "does not exist", "a NumPy array", "check the path")
-    contents = _read_npz(path) if is_npz(path) else _read_npy(path)
+    npy = None if is_npz(path) else _open_npy(path)
+    contents = _read_npz(path) if npy is None else npy.contents
     selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
-    scale = selection.scale
-    with np.errstate(over="ignore", invalid="ignore"):
-        signals = (contents.signals[selection.rows].astype(np.float64) - scale.zero) * scale.mv
-    names = tuple(selection.names[row] for row in selection.rows)
-    check_size(signals, names, path)
+    names, rows = tuple(selection.names[row] for row in selection.rows), tuple(range(len(selection.rows)))
+    block = None if npy is None else _Numbers(path, npy, tuple(selection.rows), selection.scale)
+    source: NDArray[np.float64] | LazySignals
+    notes: tuple[str, ...] = ()
+    if block is not None and _plausible(block, block.npy.samples, len(names)):
+        source = LazySignals(block.npy.samples, block, rows)
+    else:
+        stored = contents.signals[selection.rows] if block is None else block.numbers(0, block.npy.samples, rows)
+        numbers = stored.astype(np.float64)
+        notes = sentinels_to_nan(numbers, names)
+        source = selection.scale.to_mv(numbers)
+        check_size(source, names, path)
     return Recording(
         name_without_suffix(path),
         path,
         selection.names[selection.chosen],
         names,
         selection.fs_hz,
-        signals,
+        source,
         (),
         files=(path,),
         skipped=selection.skipped,
         requested_as=selection.requested_as,
+        notes=notes,
     )

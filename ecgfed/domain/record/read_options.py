@@ -15,7 +15,7 @@ class ReadOptions(Options):
     """
 
     fs_hz: float | None = option(
-        None, "Sampling frequency in Hz, where a CSV or NumPy file does not say it.", label="--fs", unit="Hz"
+        None, "Sampling frequency in Hz, where a CSV or NumPy file does not say it.", flag="fs", unit="Hz"
     )
     units: str | None = option(None, "mV, uV, V, or steps and zero as in '200(1024)/mV', where the file does not say.")
     columns: tuple[str, ...] = option(

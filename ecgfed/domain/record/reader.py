@@ -1,15 +1,14 @@
 """The front door: a recording and its annotation, whatever their format."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.base.safe_io import name_problem
 from ecgfed.domain.record.aecg_files import aecg_comments, read_aecg
-from ecgfed.domain.record.annotations import read_csv_annotation
+from ecgfed.domain.record.annotations import before_end, read_csv_annotation
 from ecgfed.domain.record.checks import check_heart_rate
 from ecgfed.domain.record.csv_files import read_csv
 from ecgfed.domain.record.dicom_files import dicom_comments, read_dicom
@@ -21,7 +20,7 @@ from ecgfed.domain.record.kinds import is_of_kind, kind_of_content, kind_of_suff
 from ecgfed.domain.record.leads import NoLeadError, are_ecg, lead_list
 from ecgfed.domain.record.muse_files import muse_comments, read_muse
 from ecgfed.domain.record.numpy_files import read_numpy
-from ecgfed.domain.record.recording import Annotation, AnyRecording, ReadOptions, Recording, read_options
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.record.scp_files import read_scp, scp_comments
 from ecgfed.domain.record.tables import read_table
 from ecgfed.domain.record.wfdb_files import read_annotation_file
@@ -39,7 +38,8 @@ _COMMENTS = {
 }
 #: The annotator that means the annotations inside an EDF+ file.
 INSIDE_EDF = "edf"
-_Read = TypeVar("_Read", bound=AnyRecording)
+#: Samples of a lead from which on an opened recording stays on disk: 70 minutes at 250 Hz, 8 MB a lead.
+LONG = 1 << 20
 _TABLES = (".csv", ".tsv", ".txt")
 
 
@@ -104,6 +104,58 @@ def read_recording(
         OptionError: units in ``how`` that are none, or ``how`` is of another type.
         MissingExtraError: WFDB, EDF or DICOM, and the package that reads it is not installed.
     """
+    recording = _lazily(path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
+    with named_errors(recording.path):
+        return recording.in_memory()
+
+
+@renamed_parameters("0.3", "0.5", least="min_samples")
+def open_recording(
+    path: Path | str,
+    leads: str | Sequence[str] | None = None,
+    *,
+    every_lead: bool = False,
+    how: ReadOptions | None = None,
+    min_samples: int | None = None,
+) -> Recording:
+    """Open a recording as ``read_recording`` does, but read one of ``min_samples`` samples or more lazily, in blocks.
+
+    WFDB records of one segment in an uncompressed format, EDF, BDF and ``.npy`` files can be read in blocks. Other
+    formats and shorter recordings are read at once. Both ways return the same samples, bit for bit.
+
+    Args:
+        path: as of ``read_recording``; so are all arguments but the last.
+        leads: see there.
+        every_lead: see there.
+        how: see there.
+        min_samples: samples of a lead from which on the recording stays on disk; default ``LONG``.
+
+    Raises:
+        RecordError: as ``read_recording``; a checksum that a WFDB header states has been compared.
+        OptionError: see there.
+        MissingExtraError: see there.
+
+    Examples:
+        >>> import ecgfed
+        >>> ecgfed.open_recording("cohort-records/demo01").read(0, 360).shape
+        (1, 360)
+    """
+    recording = _lazily(path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
+    if recording.samples >= (LONG if min_samples is None else min_samples):
+        return recording
+    with named_errors(recording.path):
+        return recording.in_memory()
+
+
+def _lazily(
+    path: Path | str,
+    leads: str | Sequence[str] | None,
+    *,
+    every_lead: bool,
+    include_non_ecg: bool,
+    how: ReadOptions | None,
+) -> Recording:
+    """Return a recording, lazy where its format can be read by blocks."""
     if not isinstance(path, str | Path):
         raise OptionError("recording", f"of type {type(path).__name__}", "a path, or what read_recording returned")
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
@@ -119,24 +171,21 @@ def read_recording(
         return _HOSPITAL[kind](path, LeadSelection(leads, every_lead, include_non_ecg))
 
 
-def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
-    """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
-    return preferring(lambda leads: read_recording(path, leads, every_lead=True, how=how), preferred)
-
-
-def preferring(read: Callable[[tuple[str, ...]], _Read], preferred: tuple[str, ...]) -> _Read:
-    """Return what ``read`` makes of the preferred leads, of none where the file has none of them.
+def open_every_lead(
+    path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None, min_samples: int | None = None
+) -> Recording:
+    """Open all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG.
 
     They are asked for first: the chosen lead decides what is read beside it, so a file's first ECG may hide them.
     What else is wrong with a preferred lead is an error here too, as for who asks for it by name.
     """
     try:
-        return read(preferred)
+        return open_recording(path, preferred, every_lead=True, how=how, min_samples=min_samples)
     except NoLeadError:
-        return read(())
+        return open_recording(path, every_lead=True, how=how, min_samples=min_samples)
 
 
-def ecg_alone(recording: AnyRecording) -> AnyRecording:
+def ecg_alone(recording: Recording) -> Recording:
     """Return a recording with the leads that a detector may see, the chosen one always among them.
 
     They are ``beat_leads``, or, where none are named, the channels that are an ECG.
@@ -164,7 +213,7 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
 def check_annotator(annotator: str) -> None:
     """Refuse an annotator that is no suffix of a file; raises OptionError."""
     if not annotator or name_problem(f"record.{annotator}") or annotator.startswith("."):
-        raise OptionError("--annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
+        raise OptionError("annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
 
 
 def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
@@ -195,7 +244,7 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     return files[0] if files else usual
 
 
-def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:
+def has_annotation(recording: Recording, annotator: str = "atr") -> bool:
     """Say whether there is an annotation for a recording, beside it or, with any mark in it, inside EDF+."""
     file = annotation_file(recording.path, annotator)
     if file != recording.path:
@@ -203,7 +252,7 @@ def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:
     return has_edf_annotations(file)
 
 
-def _frames_hz(recording: AnyRecording) -> float | None:
+def _frames_hz(recording: Recording) -> float | None:
     """Return the frames a second of a WFDB record, in which its annotations count time; None for any other file."""
     if format_of(recording.path) != "wfdb" or not header_path(recording.path).is_file():
         return None
@@ -215,7 +264,7 @@ def _is_edf_plus(path: Path) -> bool:
         return stream.read(196)[192:196] in (b"EDF+", b"BDF+")
 
 
-def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr") -> Annotation:
+def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -> Annotation:
     """Read a recording's annotation, from where ``annotation_file`` finds it.
 
     Args:
@@ -227,10 +276,12 @@ def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr"
         OptionError: an annotator that is no suffix.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
-    if not isinstance(recording, AnyRecording):
+    if not isinstance(recording, Recording):
         recording = read_recording(recording)
     with named_errors(recording.path):
-        file, samples = annotation_file(recording.path, annotator), recording.samples
+        file = annotation_file(recording.path, annotator)
+        repaired = any(note.startswith("repaired") for note in recording.notes)
+        samples = None if repaired else recording.samples  # the annotation is of all that was recorded
         if file == recording.path:
             annotation = read_edf_annotation(file, recording.fs_hz, samples=samples)
         elif file.suffix.casefold() in _TABLES:
@@ -238,5 +289,7 @@ def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr"
         else:
             counted_hz = _frames_hz(recording)
             annotation = read_annotation_file(file, fs_hz=recording.fs_hz, counted_hz=counted_hz, samples=samples)
+    if repaired:
+        annotation = before_end(annotation, recording.samples)
     check_heart_rate(annotation.beats().sample, recording.fs_hz, file)
     return annotation

@@ -1,28 +1,57 @@
 """What a recording is once it has been read: its leads in millivolt, one of them chosen, and its annotation."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.deprecation import renamed_fields
+from ecgfed.base.deprecation import renamed_fields, renamed_imports
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.record.read_options import ReadOptions as ReadOptions
 from ecgfed.domain.record.read_options import read_options as read_options
 
+_Block = TypeVar("_Block")
 #: How the comments of a recording begin that nobody's heart made (``prepare demo``).
 MADE_UP = "synthetic, made by ecgfed"
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
 BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
 
 
-@renamed_fields("0.3", "0.5", left_out="skipped", stands_for="requested_as")
+class ReadBlock(Protocol):
+    """Reads samples ``start`` to ``stop`` (not included) of the leads ``rows``: (rows, samples) float64 millivolt."""
+
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Return it; raises RecordError where the file cannot be read any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class LazySignals:
+    """Leads that are read from their file when they are asked for.
+
+    Attributes:
+        samples: length of the leads in samples.
+        block: reads a block; several threads may call it at once.
+        rows: the leads, numbers among those that ``block`` reads.
+    """
+
+    samples: int
+    block: ReadBlock
+    rows: tuple[int, ...]
+
+    def read(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Return samples ``start`` to ``stop`` (not included) of some of the leads."""
+        return self.block(start, stop, [self.rows[row] for row in rows])
+
+
+@renamed_fields("0.3", "0.5", left_out="skipped", stands_for="requested_as", signals_mv="source")
 @dataclass(frozen=True, repr=False, eq=False)
 class Recording:
-    """The leads of one recording.
+    """The leads of one recording, in memory or, as ``open_recording`` leaves a long one, read when they are asked for.
 
     Attributes:
         name: record name, ``208``.
@@ -30,7 +59,7 @@ class Recording:
         lead: the lead whose beats are cut, as the header names it.
         leads: the leads that were read.
         fs_hz: sampling frequency in Hz.
-        signals_mv: (leads, samples) float64 in millivolt; NaN where the recorder had no valid sample.
+        source: (leads, samples) float64 in millivolt, NaN where the recorder had no valid sample; or what reads them.
         comments: the header's comment lines, without the ``#``.
         files: the files it was read from.
         skipped: channels that were not read, each with the reason.
@@ -45,7 +74,7 @@ class Recording:
     lead: str
     leads: tuple[str, ...]
     fs_hz: float
-    signals_mv: NDArray[np.float64]
+    source: NDArray[np.float64] | LazySignals
     comments: tuple[str, ...]
     files: tuple[Path, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -54,99 +83,34 @@ class Recording:
     beat_leads: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"
-        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 60)}"
+        length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz{', on disk' * self.is_lazy}"
+        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 60 - 10 * self.is_lazy)}"
         return f"Recording({shortened(self.name, 60)!r}: {leads}; {length})"
 
     @property
-    def signal_mv(self) -> NDArray[np.float64]:
-        """The chosen lead (samples,) float64 in millivolt."""
-        signal: NDArray[np.float64] = self.signals_mv[self.leads.index(self.lead)]
-        return signal
-
-    @property
-    def samples(self) -> int:
-        """Length of the recording in samples."""
-        return int(self.signals_mv.shape[1])
-
-    @property
-    def duration_s(self) -> float:
-        """Length of the recording in seconds."""
-        return self.samples / self.fs_hz
-
-    def read(self, start: int, stop: int, rows: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """Return samples ``start`` to ``stop`` (not included) of some leads, by default of all: (leads, samples)."""
-        signals: NDArray[np.float64] = self.signals_mv[:, start:stop]
-        return signals if rows is None else signals[list(rows)]
-
-    def only(self, rows: Sequence[int]) -> Self:
-        """Return it with some of its leads, the lead in use among them."""
-        return replace(self, leads=tuple(self.leads[row] for row in rows), signals_mv=self.signals_mv[list(rows)])
-
-
-class ReadBlock(Protocol):
-    """Reads samples ``start`` to ``stop`` (not included) of the leads ``rows``: (rows, samples) float64 millivolt."""
-
-    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
-        """Return it; raises RecordError where the file cannot be read any more."""
-        ...
-
-
-@renamed_fields("0.3", "0.5", left_out="skipped", stands_for="requested_as")
-@dataclass(frozen=True, repr=False, eq=False)
-class LongRecording:
-    """A recording that stays on the disk: its samples are read a block at a time, when they are asked for.
-
-    Attributes:
-        name: as of a ``Recording``; so are all that have the same name.
-        path: see there.
-        lead: see there.
-        leads: see there.
-        fs_hz: see there.
-        samples: length of the recording in samples.
-        block: reads a block; several threads may call it at once.
-        comments: see there.
-        files: see there.
-        skipped: see there.
-        requested_as: see there.
-        beat_leads: see there.
-        notes: see there.
-    """
-
-    name: str
-    path: Path
-    lead: str
-    leads: tuple[str, ...]
-    fs_hz: float
-    samples: int
-    block: ReadBlock
-    comments: tuple[str, ...]
-    files: tuple[Path, ...] = ()
-    skipped: tuple[str, ...] = ()
-    requested_as: str = ""
-    notes: tuple[str, ...] = ()
-    beat_leads: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz, on the disk"
-        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 50)}"
-        return f"LongRecording({shortened(self.name, 60)!r}: {leads}; {length})"
-
-    @property
-    def duration_s(self) -> float:
-        """Length of the recording in seconds."""
-        return self.samples / self.fs_hz
+    def is_lazy(self) -> bool:
+        """Whether the samples are read from disk when they are asked for."""
+        return isinstance(self.source, LazySignals)
 
     @property
     def signals_mv(self) -> NDArray[np.float64]:
-        """All of it, (leads, samples) float64 in millivolt: read anew each time, 8 bytes a sample."""
+        """All of it, (leads, samples) float64 in millivolt; of a lazy recording read anew each time."""
         return self.read(0, self.samples)
 
     @property
     def signal_mv(self) -> NDArray[np.float64]:
-        """All of the chosen lead (samples,) float64 in millivolt, read anew each time."""
-        signal: NDArray[np.float64] = self.read(0, self.samples, [self.leads.index(self.lead)])[0]
-        return signal
+        """The chosen lead (samples,) float64 in millivolt; of a lazy recording read anew each time."""
+        return self.lead_mv(self.lead, 0, self.samples)
+
+    @property
+    def samples(self) -> int:
+        """Length of the recording in samples."""
+        return self.source.samples if isinstance(self.source, LazySignals) else int(self.source.shape[1])
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the recording in seconds."""
+        return self.samples / self.fs_hz
 
     def read(self, start: int, stop: int, rows: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Return samples ``start`` to ``stop`` (not included) of some leads, by default of all: (leads, samples).
@@ -154,31 +118,42 @@ class LongRecording:
         Raises:
             RecordError: the file has changed since the recording was opened, or cannot be read any more.
         """
-        start, stop = max(start, 0), min(stop, self.samples)
-        return self.block(start, max(start, stop), range(len(self.leads)) if rows is None else rows)
+        if isinstance(self.source, LazySignals):
+            start, stop = max(start, 0), min(stop, self.samples)
+            return self.source.read(start, max(start, stop), range(len(self.leads)) if rows is None else rows)
+        signals: NDArray[np.float64] = self.source[:, start:stop]
+        return signals if rows is None else signals[list(rows)]
+
+    def lead_mv(self, lead: str, start: int, stop: int) -> NDArray[np.float64]:
+        """Return samples ``start`` to ``stop`` (not included) of one lead (samples,); raises ValueError for no lead."""
+        row = self.leads.index(lead)
+        lazy = isinstance(self.source, LazySignals)
+        signal: NDArray[np.float64] = self.read(start, stop, [row])[0] if lazy else self.read(start, stop)[row]
+        return signal
 
     def only(self, rows: Sequence[int]) -> Self:
         """Return it with some of its leads, the lead in use among them."""
-        return replace(self, leads=tuple(self.leads[row] for row in rows), block=_Some(self.block, tuple(rows)))
+        leads = tuple(self.leads[row] for row in rows)
+        if isinstance(self.source, LazySignals):
+            source = replace(self.source, rows=tuple(self.source.rows[row] for row in rows))
+            return replace(self, leads=leads, source=source)
+        return replace(self, leads=leads, source=self.source[list(rows)])
+
+    def in_memory(self) -> Self:
+        """Return it with all its samples in memory; raises RecordError."""
+        return replace(self, source=self.signals_mv) if self.is_lazy else self
 
 
-@dataclass(frozen=True)
-class _Some:
-    """Some leads of a recording on the disk: ``rows`` are their numbers in what ``block`` reads."""
-
-    block: ReadBlock
-    rows: tuple[int, ...]
-
-    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
-        """Read a block, as ``ReadBlock``."""
-        return self.block(start, stop, [self.rows[row] for row in rows])
+__getattr__ = renamed_imports(
+    __name__,
+    "0.3",
+    "0.5",
+    LongRecording="ecgfed.domain.record.recording:Recording",
+    AnyRecording="ecgfed.domain.record.recording:Recording",
+)
 
 
-#: A recording, in memory or on the disk.
-AnyRecording = Recording | LongRecording
-
-
-def is_synthetic(recording: AnyRecording) -> bool:
+def is_synthetic(recording: Recording) -> bool:
     """Whether a recording says of itself that it is of no person."""
     return any(comment.strip().startswith(MADE_UP) for comment in recording.comments)
 
@@ -187,6 +162,15 @@ def spans(samples: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield start and stop (not included) of consecutive blocks of ``size`` samples, the last one maybe shorter."""
     for start in range(0, samples, size):
         yield start, min(start + size, samples)
+
+
+def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
+    """Yield blocks while another thread makes the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
-from ecgfed.base.extras import require
+from ecgfed.base.errors import RecordError, param
 from ecgfed.base.safe_io import check_expansion, read_bounded
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.annotations import make_annotation
 from ecgfed.domain.record.checks import check_samples
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
-from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.domain.record.recording import Annotation, LazySignals, ReadOptions, Recording
 from ecgfed.domain.record.wfdb_header import (
     frame_of,
     header_path,
@@ -27,11 +26,10 @@ from ecgfed.domain.record.wfdb_header import (
     read_header,
     record_base,
     unit,
-    units_of,
     voltages,
 )
-from ecgfed.domain.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
-from ecgfed.domain.record.wfdb_signal import millivolt_of, read_digital, settle, signal_files
+from ecgfed.domain.record.wfdb_marks import in_samples_of, read_marks
+from ecgfed.domain.record.wfdb_signal import Channels, settle, signal_files
 
 #: Four million marks: a month of beats.
 MAX_ANNOTATION_BYTES = 16 << 20
@@ -42,7 +40,7 @@ class _Leads(NamedTuple):
 
     Attributes:
         names: of the leads.
-        signals_mv: (leads, samples) millivolt.
+        source: as of a ``Recording``.
         files: the files they lie in.
         frame: their samples in a frame.
         skipped: channels left out and why.
@@ -50,7 +48,7 @@ class _Leads(NamedTuple):
     """
 
     names: list[str]
-    signals_mv: NDArray[np.float64]
+    source: NDArray[np.float64] | LazySignals
     files: tuple[Path, ...]
     frame: int = 1
     skipped: tuple[str, ...] = ()
@@ -70,36 +68,28 @@ def signal_names(header: Any) -> tuple[str, ...]:
     return distinct([str(name) for name in header.sig_name])
 
 
-def _read_channels(header: Any, base: Path, channels: list[int], how: ReadOptions) -> _Leads:
-    """Read some channels of a record of one segment, of one sampling frequency."""
-    notes = settle(header, base, channels, how)
-    digital = read_digital(header, base, channels)
-    signals = [millivolt_of(header, base, c, d) for c, d in zip(channels, digital, strict=True)]
-    files = (header_path(base), *signal_files(header, base, channels))
-    names = signal_names(header)
-    return _Leads([names[c] for c in channels], np.stack(signals), files, frame_of(header, channels[0]), notes=notes)
-
-
 def _read_single_segment(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
-    lead_fs(header, base, frame_of(header, chosen))  # refused before anything is read
-    channels, skipped = channels_to_read(
-        header, base, chosen, every_lead=extra.every_lead, include_non_ecg=extra.include_non_ecg
-    )
-    return _read_channels(header, base, channels, extra.how)._replace(skipped=skipped)
+    frame = frame_of(header, chosen)
+    lead_fs(header, base, frame)  # refused before anything is read
+    channels, skipped = _channels_to_read(header, base, chosen, extra)
+    notes = settle(header, base, channels, extra.how)
+    block = Channels.of(header, base, channels)
+    rows = tuple(range(len(channels)))
+    source = LazySignals(block.samples, block, rows) if block.is_lazy else block(0, block.samples, rows)
+    names, files = signal_names(header), (header_path(base), *signal_files(header, base, channels))
+    return _Leads([names[c] for c in channels], source, files, frame, skipped, notes)
 
 
-def channels_to_read(
-    header: Any, base: Path, chosen: int, *, every_lead: bool, include_non_ecg: bool = False
-) -> tuple[list[int], tuple[str, ...]]:
+def _channels_to_read(header: Any, base: Path, chosen: int, extra: _Extra) -> tuple[list[int], tuple[str, ...]]:
     """Return the channels of a record of one segment that are read, and what is left out beside the chosen lead.
 
     Raises:
         RecordError: the chosen one is no voltage.
     """
     unit(header, base, chosen)
-    if not every_lead:
+    if not extra.every_lead:
         return [chosen], ()
-    names, volts = signal_names(header), voltages(header, base)
+    names, volts = signal_names(header), voltages(header)
     ecg = are_ecg(names)
     frame = frame_of(header, chosen)
 
@@ -110,7 +100,7 @@ def channels_to_read(
             return "no voltage"
         if frame_of(header, channel) != frame:  # a recording has one sampling frequency
             return f"{header.fs * frame_of(header, channel):g} Hz"
-        return "" if ecg[channel] or include_non_ecg else "no ECG"
+        return "" if ecg[channel] or extra.include_non_ecg else "no ECG"
 
     reasons = {channel: reason(channel) for channel in range(header.n_sig)}
     skipped = tuple(f"{names[c]}: {why}" for c, why in reasons.items() if why)
@@ -125,7 +115,16 @@ class _Selection(NamedTuple):
     frame: int
 
 
-def _segment(header: Any, base: Path, number: int, selection: _Selection, how: ReadOptions) -> _Leads:
+class _Segment(NamedTuple):
+    """The leads of one segment, read: as of ``_Leads``."""
+
+    names: list[str]
+    signals_mv: NDArray[np.float64]
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _segment(header: Any, base: Path, number: int, selection: _Selection, how: ReadOptions) -> _Segment:
     """Read the wanted leads of one segment, as far as it has them."""
     name, samples = header.seg_name[number], header.seg_len[number]
     path = base.parent / name
@@ -134,14 +133,14 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
         raise RecordError(
             header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
         )
-    if segment.fs != header.fs or segment.sig_len not in (None, 0, samples):
+    if segment.fs != header.fs or segment.sig_len not in (0, samples):
         raise RecordError(
             header_path(path),
-            f"{count_of(segment.sig_len or 0, 'sample')} at {segment.fs:g} Hz",
+            f"{count_of(segment.sig_len, 'sample')} at {segment.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
-    present, volts = signal_names(segment), voltages(segment, path)
+    present, volts = signal_names(segment), voltages(segment)
     present_rows = [present.index(lead) for lead in selection.leads if lead in present]
     channels = [at for at in present_rows if at in volts or present[at] == selection.chosen]
     for at in channels:
@@ -158,9 +157,12 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
             "restore the header from its source",
         )
     if not channels:
-        return _Leads([], np.empty((0, samples * selection.frame)), (header_path(path),), selection.frame)
+        return _Segment([], np.empty((0, samples * selection.frame)), (header_path(path),))
     segment.sig_len = segment.sig_len or samples
-    return _read_channels(segment, path, channels, how)
+    notes = settle(segment, path, channels, how)
+    block = Channels.of(segment, path, channels)
+    files = (header_path(path), *signal_files(segment, path, channels))
+    return _Segment([present[at] for at in channels], block(0, block.samples, range(len(channels))), files, notes)
 
 
 def _bytes_beside(base: Path, segments: list[str]) -> int:
@@ -180,7 +182,7 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     """Read a multi-segment record: NaN where a segment is missing (``~``) or has not got the lead (header(5))."""
     total = sum(header.seg_len)
     check_samples(total, header_path(base))
-    if header.sig_len not in (None, total):
+    if header.sig_len not in (0, total):
         raise RecordError(
             header_path(base),
             f"its segments have {count_of(total, 'sample')}",
@@ -221,7 +223,12 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
             files += read.files
         start += length * frame
     if names[chosen] not in leads_present:
-        raise RecordError(base, f"no segment has lead {names[chosen]}", action="name another with --lead")
+        raise RecordError(
+            base,
+            f"no segment has lead {names[chosen]}",
+            action=f"name another with {param('leads')}",
+            code="unknown-lead",
+        )
     keep = [row for row, lead in enumerate(requested) if lead in leads_present]
     skipped = (*(f"{lead}: in no segment" for lead in requested if lead not in leads_present), *skipped)
     unique_files = tuple(dict.fromkeys(files))
@@ -240,6 +247,8 @@ def read_recording(
 ) -> Recording:
     """Read a WFDB record in millivolt, its skew removed, each lead at its own sampling frequency.
 
+    One of one segment is lazy, but of format 8, which holds differences, or FLAC; its checksums have been compared.
+
     A lead with several samples in a frame has that many times the header's frequency (header(5)); leads of another
     frequency than the chosen one's are left out and named.
 
@@ -257,7 +266,7 @@ def read_recording(
     base = record_base(record)
     header = read_header(base)
     names = signal_names(header)
-    chosen = choose_lead(names, base, leads, units_of(header, base))
+    chosen = choose_lead(names, base, leads, header.units)
     extra = _Extra(every_lead, include_non_ecg, how or ReadOptions())
     read = (_read_segments if is_multi_segment(header) else _read_single_segment)(header, base, chosen, extra)
     return Recording(
@@ -266,7 +275,7 @@ def read_recording(
         lead=names[chosen],
         leads=tuple(read.names),
         fs_hz=lead_fs(header, base, read.frame),
-        signals_mv=read.signals_mv,
+        source=read.source,
         comments=tuple(header.comments or ()),
         files=read.files,
         skipped=read.skipped,
@@ -281,7 +290,7 @@ def read_annotation_file(
     fs_hz: float | None = None,
     counted_hz: float | None = None,
     samples: int | None = None,
-    named_by: str = "--annotator",
+    named_by: str = param("annotator"),
 ) -> Annotation:
     """Read a WFDB annotation file; its name is a record's and the annotator's suffix.
 
@@ -291,7 +300,7 @@ def read_annotation_file(
             recording's samples. None leaves the marks as they are counted in the file.
         counted_hz: what a file counts a second that does not say it: frames, where a lead has several samples in each.
         samples: length of the recording; an annotation past it is refused.
-        named_by: the option that names its suffix, for the error where there is no such file.
+        named_by: the marked parameter with its suffix, for the error where there is no such file.
 
     Raises:
         RecordError: no such file, a file without its end mark (truncated), a time resolution that is no number, marks
@@ -300,34 +309,11 @@ def read_annotation_file(
     if not path.is_file():
         raise RecordError(path, "does not exist", "annotations, for the labels", f"name their suffix with {named_by}")
     raw = read_bounded(path, MAX_ANNOTATION_BYTES, RecordError)
-    if plain := plain_marks(raw):
-        at = np.asarray(plain.sample, dtype=np.int64)
-        if counted_hz is not None and fs_hz is not None:
-            at = in_samples_of(fs_hz, counted_hz, at, samples)
-        return make_annotation(at, plain.symbol, plain.note, path, samples, subtype=plain.subtype, fs_hz=fs_hz)
-    require("wfdb", f"reading the annotations {path.name}")
-    import wfdb
-
-    try:
-        walked = walk(raw)
-        if not walked.complete:
-            where = "no mark can be read" if walked.last is None else f"its last whole mark is at sample {walked.last}"
-            raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")
-        resolution = check_notes(walked, path) or counted_hz
-        if walked.last is None:  # wfdb does not read a file that holds its end mark alone
-            return make_annotation([], [], [], path, samples)
-        marks = wfdb.rdann(str(path.with_suffix("")), path.suffix.removeprefix("."))
-        notes = [str(note).rstrip("\0") for note in marks.aux_note]
-        at = marks.sample
-        if resolution is not None and fs_hz is not None:
-            at = in_samples_of(fs_hz, resolution, at, samples)
-        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype, fs_hz=fs_hz)
-    except RecordError:
-        raise
-    except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
-        raise RecordError(
-            path, f"cannot be read ({problem!s:.160})", "WFDB annotations", "fetch or copy it again"
-        ) from problem
+    marks = read_marks(raw, path)
+    at, resolution = np.asarray(marks.sample, dtype=np.int64), marks.resolution or counted_hz
+    if resolution is not None and fs_hz is not None:
+        at = in_samples_of(fs_hz, resolution, at, samples)
+    return make_annotation(at, marks.symbol, marks.note, path, samples, subtype=marks.subtype, fs_hz=fs_hz)
 
 
 def read_annotation(
@@ -336,7 +322,7 @@ def read_annotation(
     *,
     fs_hz: float | None = None,
     samples: int | None = None,
-    named_by: str = "--annotator",
+    named_by: str = param("annotator"),
 ) -> Annotation:
     """Read the annotation of a WFDB record, a path with or without ``.hea``; see ``read_annotation_file``.
 

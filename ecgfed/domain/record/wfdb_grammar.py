@@ -1,8 +1,9 @@
 """The grammar of a WFDB header, field by field; what it does not allow is refused with its line and value.
 
 Format: header(5), https://physionet.org/physiotools/wag/header-5.htm. The wfdb package takes what it can of a field and
-leaves the rest: a gain of ``2OO`` is 2 to it, ``200,5`` is 200 and ``0x10`` is 0. What stands behind the number of
-samples, time and date, is not judged, because nothing here depends on it and databases write it in many ways.
+leaves the rest: a gain of ``2OO`` is 2 to it, ``200,5`` is 200 and ``0x10`` is 0; importing it takes a quarter of the
+time of a prediction (docs/dependencies.md). What stands behind the number of samples, time and date, is not judged,
+because nothing here depends on it and databases write it in many ways.
 """
 
 import math
@@ -86,6 +87,7 @@ class HeaderLines:
         fs_written: as it is written.
         samples: of each signal, None where it is not said.
         lines: of the signals.
+        comments: lines that begin with ``#``, without it.
     """
 
     path: Path
@@ -96,6 +98,7 @@ class HeaderLines:
     fs_written: str
     samples: int | None
     lines: tuple[SignalLine, ...]
+    comments: tuple[str, ...]
 
 
 def header_text(path: Path) -> str:
@@ -126,7 +129,8 @@ def read_lines(path: Path) -> HeaderLines:
         RecordError: with line and value, a field that header(5) does not allow, a file name that leads out of the
             header's folder, fewer or more lines than the record line says.
     """
-    lines = list(content(header_text(path)))
+    text = header_text(path)
+    lines = list(content(text))
     if not lines:
         raise RecordError(
             path,
@@ -146,13 +150,14 @@ def read_lines(path: Path) -> HeaderLines:
         raise _refuse(path, number, "number of samples", fields[3], "a whole number")
     samples = int(fields[3]) if len(fields) > 3 else None
     signals = int(fields[1])
+    comments = tuple(line.strip().strip(" \t#") for line in text.splitlines() if line.lstrip().startswith("#"))
     if record["segments"] is not None:
         _check_count(path, len(rest), int(record["segments"]), "segment")
         segments = tuple(_segment(path, *line) for line in rest)
-        return HeaderLines(path, record["name"], segments, signals, fs_hz, written, samples, ())
+        return HeaderLines(path, record["name"], segments, signals, fs_hz, written, samples, (), comments)
     _check_count(path, len(rest), signals, "signal")
     of_signals = tuple(_signal(path, *line) for line in rest)
-    return HeaderLines(path, record["name"], None, signals, fs_hz, written, samples, of_signals)
+    return HeaderLines(path, record["name"], None, signals, fs_hz, written, samples, of_signals, comments)
 
 
 def _check_count(path: Path, count: int, stated: int, what: str) -> None:

@@ -1,18 +1,46 @@
-"""WFDB headers: what they say, by their grammar (``wfdb_grammar``) before the wfdb package reads them.
+"""WFDB headers, read by their grammar (``wfdb_grammar``).
 
-wfdb takes 250 Hz for a sampling frequency it cannot read and microvolt for volt; here each of these is right, or one
-line that names the file. Format: header(5), https://physionet.org/physiotools/wag/.
+The wfdb package takes 250 Hz for a sampling frequency it cannot read and microvolt for volt; here each of these is
+right, or one line that names the file. Format: header(5), https://physionet.org/physiotools/wag/.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ecgfed.base.errors import RecordError
-from ecgfed.base.extras import require
 from ecgfed.domain.record.checks import MAX_FS_HZ, MILLIVOLT, MIN_FS_HZ, check_fs
 from ecgfed.domain.record.kinds import kind_of_content
 from ecgfed.domain.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
-from ecgfed.domain.record.wfdb_plain import plain_header
+
+
+@dataclass
+class WfdbHeader:
+    """Header of a record, with the wfdb package's names for its fields.
+
+    ``sig_len`` is 0 where it is not stated. Lists have an entry per signal. For a record of several segments,
+    ``sig_name``, ``units`` and ``samps_per_frame`` are those of its first segment, and the other lists are empty.
+    ``n_seg`` is None for a record of one segment.
+    """
+
+    n_sig: int
+    sig_len: int
+    fs: float
+    file_name: list[str]
+    fmt: list[str]
+    samps_per_frame: list[int]
+    skew: list[int]
+    byte_offset: list[int]
+    adc_gain: list[float]
+    calibrated: list[bool]
+    units: list[str]
+    baseline: list[int]
+    init_value: list[int | None]
+    checksum: list[int | None]
+    sig_name: list[str]
+    comments: list[str]
+    n_seg: int | None
+    seg_name: list[str]
+    seg_len: list[int]
 
 
 def record_base(record: Path | str) -> Path:
@@ -59,29 +87,14 @@ def segment_names(path: Path) -> tuple[str, ...]:
     return tuple(line[0] for line in fields[1:]) if fields and "/" in fields[0][0] else ()
 
 
-def _written_unit(fields: list[str]) -> str:
-    """Return a signal's unit, the part after the slash of its third field; mV where there is none (header(5))."""
-    return (fields[2].partition("/")[2] if len(fields) > 2 else "") or "mV"
-
-
-def voltages(header: Any, base: Path) -> list[int]:
+def voltages(header: WfdbHeader) -> list[int]:
     """Return the channels whose units are voltages."""
-    fields = header_fields(header_path(base))[1:]
-    return [channel for channel in range(header.n_sig) if _written_unit(fields[channel]) in MILLIVOLT]
+    return [channel for channel, written in enumerate(header.units) if written in MILLIVOLT]
 
 
-def units_of(header: Any, base: Path) -> list[str]:
-    """Return the unit of each of a record's signals; of one of many segments as the first segment gives them."""
-    path = header_path(base)
-    if is_multi_segment(header):
-        first = next(name for name in header.seg_name if name != "~")
-        path = beside(path.parent, f"{first}.hea")
-    return [_written_unit(fields) for fields in header_fields(path)[1:]]
-
-
-def unit(header: Any, base: Path, channel: int) -> str:
+def unit(header: WfdbHeader, base: Path, channel: int) -> str:
     """Return a signal's unit; raises RecordError where it is no voltage."""
-    written = _written_unit(header_fields(header_path(base))[1 + channel])
+    written = header.units[channel]
     if written not in MILLIVOLT:
         raise RecordError(
             header_path(base),
@@ -92,12 +105,12 @@ def unit(header: Any, base: Path, channel: int) -> str:
     return written
 
 
-def frame_of(header: Any, channel: int) -> int:
+def frame_of(header: WfdbHeader, channel: int) -> int:
     """Return the samples that a signal of a record of one segment has in a frame."""
     return int(header.samps_per_frame[channel] or 1)
 
 
-def lead_fs(header: Any, base: Path, frame: int) -> float:
+def lead_fs(header: WfdbHeader, base: Path, frame: int) -> float:
     """Return the sampling frequency of a lead with ``frame`` samples in a frame; raises RecordError where none has it.
 
     A header states frames a second (header(5)), so a lead's own rate is that many times as high.
@@ -120,28 +133,34 @@ def _check_rates(header: HeaderLines) -> None:
         check_fs(max(rates), header.path, header.fs_written, "correct the header")
 
 
-def _parse(path: Path) -> Any:
-    """Return what wfdb reads of a header, or would of a plain one; raises RecordError where it cannot."""
+def _parse(path: Path) -> WfdbHeader:
+    """Return the header in a file; raises RecordError."""
     if not path.is_file():
         raise _no_header(path)
     parsed = read_lines(path)
     _check_rates(parsed)
-    require("wfdb", "reading a WFDB record")
-    if plain := plain_header(parsed):
-        return plain
-    import wfdb
-
-    try:
-        return _as_parsed(wfdb.rdheader(str(path.with_suffix(""))), parsed)
-    except RecordError:
-        raise
-    except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
-        raise RecordError(
-            path,
-            f"cannot be read as a WFDB header ({problem!s:.160})",
-            "a record line and one line for each signal",
-            "restore the header from its source",
-        ) from problem
+    lines, segments = parsed.lines, parsed.segments
+    return WfdbHeader(
+        n_sig=parsed.signals,
+        sig_len=parsed.samples or 0,
+        fs=int(parsed.fs_hz) if parsed.fs_hz == int(parsed.fs_hz) else parsed.fs_hz,
+        file_name=[line.file for line in lines],
+        fmt=[str(line.fmt) for line in lines],
+        samps_per_frame=[line.samples_per_frame for line in lines],
+        skew=[line.skew for line in lines],
+        byte_offset=[line.offset for line in lines],
+        adc_gain=[line.gain for line in lines],
+        calibrated=[line.calibrated for line in lines],
+        units=[line.unit for line in lines],
+        baseline=[line.baseline for line in lines],
+        init_value=[line.initial for line in lines],
+        checksum=[line.checksum for line in lines],
+        sig_name=[line.description or f"signal {number}" for number, line in enumerate(lines)],
+        comments=list(parsed.comments),
+        n_seg=None if segments is None else len(segments),
+        seg_name=[name for name, _ in segments or ()],
+        seg_len=[length for _, length in segments or ()],
+    )
 
 
 def _no_header(path: Path) -> RecordError:
@@ -160,83 +179,37 @@ def _no_header(path: Path) -> RecordError:
     return RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
 
 
-def _as_parsed(header: Any, parsed: HeaderLines) -> Any:
-    """Return wfdb's header with numbers as the grammar reads them; raises RecordError where wfdb read other samples."""
-    read: dict[str, Any] = {"n_sig": header.n_sig, "sig_len": header.sig_len}
-    meant: dict[str, Any] = {"n_sig": parsed.signals, "sig_len": parsed.samples}
-    if parsed.segments is not None:
-        read |= {"seg_name": list(header.seg_name or []), "seg_len": list(header.seg_len or [])}
-        meant |= {
-            "seg_name": [name for name, _ in parsed.segments],
-            "seg_len": [length for _, length in parsed.segments],
-        }
-    else:
-        lines = parsed.lines
-        read |= {"file_name": header.file_name, "fmt": [int(fmt) for fmt in header.fmt]}
-        meant |= {"file_name": [line.file for line in lines], "fmt": [line.fmt for line in lines]}
-        for name, values in (
-            ("samps_per_frame", [line.samples_per_frame for line in lines]),
-            ("skew", [line.skew for line in lines]),
-            ("byte_offset", [line.offset for line in lines]),
-        ):
-            read[name] = [value or 0 for value in getattr(header, name)]
-            meant[name] = [value if value or name != "samps_per_frame" else 1 for value in values]
-        read["samps_per_frame"] = [value or 1 for value in header.samps_per_frame]
-        header.adc_gain, header.baseline = [line.gain for line in lines], [line.baseline for line in lines]
-        header.calibrated, header.init_value = [line.calibrated for line in lines], [line.initial for line in lines]
-        header.checksum = [line.checksum for line in lines]
-        # where wfdb does not understand a field it takes it, and all behind it, for the description
-        header.sig_name = [line.description or f"signal {number}" for number, line in enumerate(lines)]
-    for name, value in meant.items():
-        if read[name] != value:
-            raise RecordError(
-                parsed.path,
-                f"says {name} {value!r:.80}, which the wfdb package reads as {read[name]!r:.80}",
-                "a header that can be read in one way",
-                "write the names in ASCII, numbers without exponents",
-            )
-    header.fs = int(parsed.fs_hz) if parsed.fs_hz == int(parsed.fs_hz) else parsed.fs_hz
-    return header
+def _first_segment(header: WfdbHeader, path: Path) -> WfdbHeader:
+    """Return the header of a record's first segment, the list of segments checked.
 
-
-def _segment_leads(header: Any, path: Path) -> tuple[list[str], list[int]]:
-    """Return the leads of a multi-segment record and their samples in a frame, its list of segments checked.
-
-    The first segment names them, which in a variable layout holds no samples of its own (header(5)).
+    It names the leads; in a variable layout it holds no samples of its own (header(5)).
     """
-    names = header.seg_name or []
-    segments = [name for name in names if name != "~"]
+    segments = [name for name in header.seg_name if name != "~"]
     if not segments:
         raise RecordError(path, "holds gaps only", "at least one segment", "choose another file, or leave this one out")
     if path.stem in segments:
         raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
     first = _parse(beside(path.parent, f"{segments[0]}.hea"))
-    if getattr(first, "n_seg", None):
+    if is_multi_segment(first):
         raise RecordError(
             path,
             f"segment {segments[0]} has segments itself",
             "records of one segment",
             "restore the header from its source",
         )
-    return list(first.sig_name or []), [frame_of(first, channel) for channel in range(first.n_sig)]
+    return first
 
 
-def read_header(record: Path | str) -> Any:
-    """Return wfdb's header object of ``record`` (a path with or without ``.hea``); raises RecordError.
-
-    For a multi-segment record it is wfdb's MultiRecord, its ``sig_name`` and ``samps_per_frame`` filled in.
-    """
+def read_header(record: Path | str) -> WfdbHeader:
+    """Return the header of ``record`` (a path with or without ``.hea``); raises RecordError."""
     path = header_path(record)
     header = _parse(path)
     if is_multi_segment(header):
-        header.sig_name, header.samps_per_frame = _segment_leads(header, path)
-        if not header.sig_name:
-            raise RecordError(
-                path, "holds no signal", "at least one lead", "choose another file, or leave this one out"
-            )
+        first = _first_segment(header, path)
+        header.sig_name, header.units, header.samps_per_frame = first.sig_name, first.units, first.samps_per_frame
     return header
 
 
-def is_multi_segment(header: Any) -> bool:
-    """Say whether wfdb's header object is of a record made of others."""
-    return getattr(header, "n_seg", None) is not None
+def is_multi_segment(header: WfdbHeader) -> bool:
+    """Return whether a header is of a record made of others."""
+    return header.n_seg is not None

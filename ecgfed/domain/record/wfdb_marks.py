@@ -1,8 +1,8 @@
-"""What the words of a WFDB annotation file say, before the wfdb package reads its marks.
+"""The marks of a WFDB annotation file.
 
-wfdb stops at the first half of a truncated file without a word, leaves the file's own time resolution to its caller,
-and never ends where the notes at the beginning are none that it knows. Format: annot(5),
-https://physionet.org/physiotools/wag/.
+The wfdb package stops at the first half of a truncated file without a word, leaves the file's own time resolution to
+its caller, drops comments at sample 0, and never ends where the notes at the beginning are none that it knows. Format:
+annot(5), https://physionet.org/physiotools/wag/.
 """
 
 import re
@@ -17,42 +17,52 @@ from ecgfed.base.text import shortened
 
 #: The symbol of each code of annot(5) that stands for a mark.
 SYMBOLS = dict(enumerate("NLRaVFJASEj/Q~", 1)) | dict(enumerate('sT*D"=pB^t+u?![]en@xf()r', 18)) | {16: "|"}
-#: Codes of annot(5): a note, a wait of 32 bits, a text; those from 60 on qualify the mark before.
-_NOTE, _SKIP, _NUM, _SUBTYPE, _CHANNEL, _AUX = 22, 59, 60, 61, 62, 63
-#: The note at the beginning that says how many samples a second the file counts, and others that wfdb knows.
-_RESOLUTION = b"## time resolution: "
-_DEFINITIONS = (b"## annotation type definitions", b"## end of definitions")
+#: Codes of annot(5): a note, a wait of 32 bits, a subtype, a text; those from 60 on qualify the mark before.
+_NOTE, _SKIP, _SUBTYPE, _AUX = 22, 59, 61, 63
+#: Notes at the beginning: how many samples a second the file counts, and where definitions of codes begin and end.
+_RESOLUTION = "## time resolution: "
+_DEFINITIONS = ("## annotation type definitions", "## end of definitions")
+_DEFINITION = re.compile(r"(?P<code>[0-9]{1,2}) (?P<symbol>\S+)")
+_AGAIN = "fetch or copy it again"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,2})?")
 #: What a file may count a second: whole seconds to nanoseconds.
 _MIN_RESOLUTION, _MAX_RESOLUTION = 1.0, 1e9
 
 
-class Walked(NamedTuple):
-    """What an annotation file's words say.
+class Marks(NamedTuple):
+    """The marks of an annotation file, in the file's order.
 
     Attributes:
-        complete: it has its end mark.
-        last: the sample at which its last whole mark stands, as the file counts; None without any.
-        resolution: how many samples a second it says that it counts, as written; None where it does not.
-        unknown: a ``## `` note at the beginning that wfdb does not know, at which it would never end; or ``""``.
+        sample: as the file counts.
+        symbol: of annot(5), or as the file defines it; ``[42]`` for a code without any.
+        note: without the padding.
+        subtype: -128 to 127, 0 where none is stated.
+        resolution: samples a second that the file counts; None where it does not state them.
     """
 
-    complete: bool
-    last: int | None
-    resolution: str | None
-    unknown: str
+    sample: list[int]
+    symbol: list[str]
+    note: list[str]
+    subtype: list[int]
+    resolution: float | None = None
 
 
-def walk(raw: bytes) -> Walked:
-    """Go through an annotation file, word by word.
+def read_marks(raw: bytes, path: Path) -> Marks:
+    """Read an annotation file, word by word.
 
-    The end mark is a 16-bit zero where a mark could begin; zeros also occur inside text and long intervals. The time
-    resolution is in one of the notes at sample 0 that stand before every mark.
+    The end mark is a 16-bit zero where a mark could begin; zeros also occur inside text and long intervals. The notes
+    at sample 0 before every mark may state the time resolution and define codes; they are no marks.
+
+    Args:
+        raw: the file.
+        path: for errors.
+
+    Raises:
+        RecordError: no end mark (truncated), data behind it, a text before the first mark, an unknown ``## `` note at
+            the beginning, a time resolution that is no number.
     """
-    at, time, last, complete = 0, 0, None, False
-    marks, notes_at_0, leading = 0, 0, True
-    resolution: str | None = None
-    unknown: tuple[int, bytes] | None = None  # number of its mark, and its text
+    codes, samples, notes, subtypes = [], [], [], []
+    at, time, complete = 0, 0, False
     while at + 2 <= len(raw):
         word = int.from_bytes(raw[at : at + 2], "little")
         code, number = word >> 10, word & 0x3FF
@@ -64,88 +74,61 @@ def walk(raw: bytes) -> Walked:
             high, low = raw[at : at + 2], raw[at + 2 : at + 4]
             time += int.from_bytes(high, "little", signed=True) * 65536 + int.from_bytes(low, "little")
             at += 4
-        elif code == _AUX:  # text follows, padded to an even length
-            text = raw[at : at + number]
-            if text.startswith(b"## ") and text not in _DEFINITIONS:
-                if leading and resolution is None and text.startswith(_RESOLUTION):
-                    resolution = text[len(_RESOLUTION) :].decode("latin-1").rstrip("\0 ")
-                else:
-                    unknown = unknown or (marks - 1, text)
-            at += number + number % 2
         elif code < _SKIP:
             time += number
-            last, marks = time, marks + 1
-            notes_at_0 += code == _NOTE and time == 0
-            leading = leading and time == 0 and code in (0, _NOTE)
-    # wfdb looks at as many of the first texts as there are notes at sample 0
-    stuck = unknown[1].decode("latin-1") if unknown and unknown[0] < notes_at_0 else ""
-    return Walked(complete, last, resolution, stuck)
+            codes.append(code)
+            samples.append(time)
+            notes.append("")
+            subtypes.append(0)
+        elif not codes:
+            raise RecordError(path, "begins with what belongs to a mark", "WFDB annotations", _AGAIN)
+        elif code == _SUBTYPE:
+            subtypes[-1] = (number + 128) % 256 - 128  # the low byte counts
+        elif code == _AUX:  # text follows, padded to an even length
+            notes[-1] = raw[at : at + number].decode("latin-1").rstrip("\0")
+            at += number + number % 2
+    if not complete:
+        where = f"its last whole mark is at sample {samples[-1]}" if samples else "no mark can be read"
+        raise RecordError(path, f"is cut short: {where}, and no end mark follows", action=_AGAIN)
+    if raw[at:].strip(b"\0"):
+        raise RecordError(path, "holds data after its end mark", "an annotation file alone", _AGAIN)
+    first, resolution, symbols = _definitions(codes, samples, notes, path)
+    rows = [row for row in range(first, len(codes)) if codes[row]]  # code 0 is a wait
+    return Marks(
+        [samples[row] for row in rows],
+        [symbols.get(codes[row], f"[{codes[row]}]") for row in rows],
+        [notes[row] for row in rows],
+        [subtypes[row] for row in rows],
+        resolution,
+    )
 
 
-class PlainMarks(NamedTuple):
-    """The marks of an annotation file, in the file's order.
-
-    Attributes:
-        sample: as the file counts.
-        symbol: of annot(5).
-        note: without the padding.
-        subtype: -128 to 127, 0 where none is said.
-    """
-
-    sample: list[int]
-    symbol: list[str]
-    note: list[str]
-    subtype: list[int]
-
-
-def plain_marks(raw: bytes) -> PlainMarks | None:
-    """Return the marks of a whole annotation file as wfdb would read them, None where that may be in another way.
-
-    So no wfdb package is imported for most files. One is plain where its marks are of annot(5)'s own codes, each
-    qualified at most once by each word, no text begins with ``##``, and the end mark is the file's end.
-    """
-    marks, at, time = PlainMarks([], [], [], []), 0, 0
-    qualified: set[int] = set()
-    while word := int.from_bytes(raw[at : at + 2], "little"):
-        code, number = word >> 10, word & 0x3FF
-        at += 2
-        if code in SYMBOLS:
-            time += number
-            marks.sample.append(time)
-            marks.symbol.append(SYMBOLS[code])
-            marks.note.append("")
-            marks.subtype.append(0)
-            qualified = set()
-        elif code == _SKIP and at + 4 <= len(raw):  # high half first
-            high, low = raw[at : at + 2], raw[at + 2 : at + 4]
-            time += int.from_bytes(high, "little", signed=True) * 65536 + int.from_bytes(low, "little")
-            at += 4
-            qualified = {_NUM, _SUBTYPE, _CHANNEL, _AUX}  # after a wait comes a mark
-        elif _NUM <= code <= _AUX and marks.sample and code not in qualified:
-            qualified.add(code)
-            if code == _SUBTYPE:
-                marks.subtype[-1] = (number + 128) % 256 - 128  # the low byte counts
-            elif code == _AUX:
-                text = raw[at : at + number]
-                if number > 255 or len(text) < number or text.startswith(b"##"):
-                    return None
-                marks.note[-1] = text.decode("latin-1").rstrip("\0")
-                at += number + number % 2
+def _definitions(
+    codes: list[int], samples: list[int], notes: list[str], path: Path
+) -> tuple[int, float | None, dict[int, str]]:
+    """Return the number of entries that are notes about the file, the time resolution and the symbol of each code."""
+    first, resolution, symbols, inside = 0, None, dict(SYMBOLS), False
+    for first, (code, sample, note) in enumerate([*zip(codes, samples, notes, strict=True), (1, 0, "")]):  # noqa: B007
+        if code == 0:
+            continue
+        if code != _NOTE or sample or not (inside or note.startswith("## ")):
+            break
+        if note.startswith(_RESOLUTION) and resolution is None:
+            resolution = _resolution(note.removeprefix(_RESOLUTION).rstrip(), path)
+        elif note in _DEFINITIONS:
+            inside = note == _DEFINITIONS[0]
+        elif inside and (definition := _DEFINITION.match(note)):
+            symbols[int(definition["code"])] = definition["symbol"]
         else:
-            return None
-    return marks if at + 2 == len(raw) else None  # wfdb reads on after an end mark
+            problem = f"begins with the note {shortened(note, 40)!r}"
+            raise RecordError(path, problem, "notes of the WFDB library after '## '", "write the note without '##'")
+    return first, resolution, symbols
 
 
-def check_notes(walked: Walked, path: Path) -> float | None:
-    """Return the samples a second that a file says it counts, or None; raises RecordError where that is no number."""
-    if walked.unknown:
-        problem = f"begins with the note {shortened(walked.unknown, 40)!r}"
-        raise RecordError(path, problem, "notes of the WFDB library after '## '", "write the note without '##'")
-    if walked.resolution is None:
-        return None
-    resolution = float(walked.resolution) if _NUMBER.fullmatch(walked.resolution) else 0.0
+def _resolution(written: str, path: Path) -> float:
+    resolution = float(written) if _NUMBER.fullmatch(written) else 0.0
     if not _MIN_RESOLUTION <= resolution <= _MAX_RESOLUTION:
-        problem, expected = shortened(walked.resolution, 40), f"{_MIN_RESOLUTION:g} to {_MAX_RESOLUTION:g} a second"
+        problem, expected = shortened(written, 40), f"{_MIN_RESOLUTION:g} to {_MAX_RESOLUTION:g} a second"
         raise RecordError(path, f"has the time resolution {problem!r}", expected, "fetch or write it again")
     return resolution
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import RecordError
+from ecgfed.base.errors import RecordError, param, spelled
+from ecgfed.base.extras import require
 from ecgfed.base.safe_io import check_expansion
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MILLIVOLT, check_samples, parse_units
-from ecgfed.domain.record.recording import ReadOptions
+from ecgfed.domain.record.recording import ReadOptions, spans
 from ecgfed.domain.record.wfdb_decode import FORMATS, SignalFile
 from ecgfed.domain.record.wfdb_header import beside, frame_of, header_path, unit
 
@@ -35,6 +36,8 @@ _INVALID = {
     "524": -(2**23),
 }
 _FLAC = ("508", "516", "524")
+#: Frames that are read at once when a whole file is checked.
+_CHECKED = 1 << 18
 
 
 def signal_path(header: Any, base: Path, channel: int) -> Path:
@@ -70,7 +73,9 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
         return None
     if fmt not in FORMATS:
         problem = f"lead {header.sig_name[channel]} has format {fmt}"
-        raise RecordError(header_path(base), problem, "a format that holds samples", "name another lead with --lead")
+        raise RecordError(
+            header_path(base), problem, "a format that holds samples", f"name another lead with {param('leads')}"
+        )
     width = sum(frame_of(header, i) for i in together)
     start = sum(frame_of(header, i) for i in together if i < channel)
     return SignalFile(path, fmt, offset, width), slice(start, start + frame_of(header, channel))
@@ -124,7 +129,7 @@ def _against(path: Path, frames: int, header: Any, base: Path, how: ReadOptions)
         raise RecordError(
             path,
             f"is cut short at {frames} of {stated} samples",
-            action="fetch or copy the record again, or read what is there with --repair",
+            action=f"fetch or copy the record again, or read what is there with {param('repair=True')}",
         )
     header.sig_len, header.checksum = frames, [None] * header.n_sig
     missing = (stated - frames) / header.fs
@@ -144,17 +149,19 @@ def _calibrate(header: Any, base: Path, channels: Sequence[int], how: ReadOption
         return [
             f"{names} not calibrated (gain 0 or none in {base.name}.hea): {header.adc_gain[bare[0]]:g} steps a "
             f"{unit(header, base, bare[0])} assumed, as WFDB does; amplitudes may be wrong; say the gain with "
-            "--units, as in '200(0)/mV'"
+            f"{spelled(param('units'))}, as in '200(0)/mV'"
         ]
-    scale = parse_units(how.units, "--units")
+    scale = parse_units(how.units, "units")
     for c in bare:
         header.adc_gain[c] = MILLIVOLT[unit(header, base, c)] / scale.mv
         if "(" in how.units:
             header.baseline[c] = scale.zero
-    return [f"{names} not calibrated (gain 0 or none in {base.name}.hea): {how.units} taken from --units"]
+    return [
+        f"{names} not calibrated (gain 0 or none in {base.name}.hea): {how.units} taken from {spelled(param('units'))}"
+    ]
 
 
-def check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None:
+def _check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None:
     """Compare the sum of a lead's steps with the header's 16-bit checksum, if it has one; raises RecordError.
 
     It may be written signed or unsigned (header(5)).
@@ -212,50 +219,114 @@ class LeadSteps:
         return signal_mv
 
 
-def millivolt_of(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
-    """Return one lead in millivolt, its skew removed."""
-    steps = LeadSteps.of(header, base, channel)
-    signal_mv = steps.to_mv(digital)
-    if skew := steps.skew:
-        signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
-    return signal_mv
+@dataclass(frozen=True)
+class Channels:
+    """Some channels of a record of one segment, read as they are asked for.
 
-
-def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
-    """Return the samples of some leads as they are stored, each of the length and checksum its header states.
-
-    Args:
-        header: of a record of one segment, its length settled (``settle``).
-        base: the record.
-        channels: of one number of samples in a frame each.
+    Attributes:
+        stored: of each channel, the file it lies in and where in a frame; or all its samples, as they are stored, where
+            its format can be read from its beginning alone.
+        steps: of each channel, how they become millivolt; all have the same number of samples in a frame.
+        frames: length of the record in frames.
     """
-    files = [signal_file(header, base, channel) for channel in channels]
-    frames = {file[0]: file[0].frames(0, header.sig_len) for file in files if file is not None}
-    signals = []
-    for channel, file in zip(channels, files, strict=True):
-        if file is None:
-            digital = _read_flac(header, base, channel)
-        else:
-            digital = frames[file[0]][:, file[1]].ravel()
-            if file[0].fmt == "8":  # first differences, which begin from the header's initial value
-                digital = np.cumsum(digital, dtype=np.int64) + (header.init_value[channel] or 0)
-        check_stated_sum(header, base, channel, int(digital.sum(dtype=np.int64)))
-        signals.append(digital)
-    return signals
+
+    stored: tuple[tuple[SignalFile, slice] | NDArray[Any], ...]
+    steps: tuple[LeadSteps, ...]
+    frames: int
+
+    @classmethod
+    def of(cls, header: Any, base: Path, channels: Sequence[int]) -> "Channels":
+        """Return those of a header whose length is settled (``settle``); raises RecordError, by a checksum too."""
+        stored = tuple(_stored(header, base, channel) for channel in channels)
+        steps = tuple(LeadSteps.of(header, base, channel) for channel in channels)
+        block = cls(stored, steps, int(header.sig_len))
+        stated = [row for row, channel in enumerate(channels) if header.checksum[channel] is not None]
+        totals = np.zeros(len(stated), np.int64)
+        for start, stop in spans(block.frames, _CHECKED) if stated else ():
+            totals += [int(samples.sum(dtype=np.int64)) for samples in block.digital(start, stop, stated)]
+        for row, total in zip(stated, totals.tolist(), strict=True):
+            _check_stated_sum(header, base, channels[row], total)
+        return block
+
+    @property
+    def samples(self) -> int:
+        """Length of a channel."""
+        return self.frames * self.steps[0].frame
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether no channel lies in memory."""
+        return not any(isinstance(stored, np.ndarray) for stored in self.stored)
+
+    def digital(self, start: int, stop: int, rows: Sequence[int]) -> list[NDArray[Any]]:
+        """Return frames ``start`` to ``stop`` of some channels as they are stored; raises RecordError."""
+        frame, signals = self.steps[0].frame, []
+        frames: dict[SignalFile, NDArray[Any]] = {}
+        for stored in (self.stored[row] for row in rows):
+            if isinstance(stored, np.ndarray):
+                signals.append(stored[start * frame : stop * frame])
+                continue
+            file, columns = stored
+            if file not in frames:
+                frames[file] = file.frames(start, stop)
+            signals.append(frames[file][:, columns].ravel())
+        return signals
+
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Read a block, as ``ReadBlock``; samples are a lead's own, several in each frame."""
+        if any(self.steps[row].skew for row in rows):
+            return np.concatenate([self._skewed(start, stop, row) for row in rows])
+        return self._in_mv(start, stop, rows)
+
+    def _in_mv(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        out, frame = np.empty((len(rows), stop - start)), self.steps[0].frame
+        first = start // frame
+        for line, row, digital in zip(out, rows, self.digital(first, -(-stop // frame), rows), strict=True):
+            line[:] = self.steps[row].to_mv(digital[start - first * frame :][: stop - start])
+        return out
+
+    def _skewed(self, start: int, stop: int, row: int) -> NDArray[np.float64]:
+        """Return a block of a lead that lags: what was recorded later, and nothing at its end."""
+        skew = self.steps[row].skew
+        first, last = min(start + skew, self.samples), min(stop + skew, self.samples)
+        out = np.full((1, stop - start), np.nan)
+        out[:, : last - first] = self._in_mv(first, last, [row])
+        return out
 
 
-def _read_flac(header: Any, base: Path, channel: int) -> Any:
+def _stored(header: Any, base: Path, channel: int) -> tuple[SignalFile, slice] | NDArray[Any]:
+    """Return where a channel's samples lie, or, of a format that is read from its beginning alone, the samples."""
+    located = signal_file(header, base, channel)
+    if located is None:
+        return _read_flac(header, base, channel)
+    file, columns = located
+    if file.fmt != "8":
+        return located
+    # first differences, which begin from the header's initial value
+    differences = file.frames(0, header.sig_len)[:, columns].ravel()
+    return np.asarray(np.cumsum(differences, dtype=np.int64) + (header.init_value[channel] or 0))
+
+
+def _read_flac(header: Any, base: Path, channel: int) -> NDArray[Any]:
     """Return the samples of a lead in a FLAC file, through wfdb and soundfile."""
+    require("wfdb", f"reading FLAC of the record {base.name}")
     import wfdb
 
     path = signal_path(header, base, channel)
     try:
+        parsed = wfdb.rdheader(str(base))
+        if (parsed.file_name, parsed.fmt, parsed.byte_offset) != (
+            header.file_name,
+            header.fmt,
+            [offset or None for offset in header.byte_offset],
+        ):
+            raise ValueError("the wfdb package reads other files or formats in its header")
         # The samples as they are stored, because the header's checksum is the sum of those.
         read = wfdb.rdrecord(str(base), channels=[channel], physical=False, smooth_frames=False, ignore_skew=True)
     except Exception as error:  # wfdb raises ValueError, IndexError and others for broken files
         problem = f"cannot be read as FLAC of format {header.fmt[channel]} ({str(error) or type(error).__name__:.160})"
         raise RecordError(path, problem, "a compressed signal file", "fetch or copy it again") from error
-    digital = read.e_d_signal[0]
+    digital: NDArray[Any] = read.e_d_signal[0]
     if len(digital) != header.sig_len * frame_of(header, channel):
         problem, frames = f"holds {count_of(len(digital), 'sample')}", header.sig_len * frame_of(header, channel)
         raise RecordError(path, problem, f"{frames} as {base.name}.hea says", "fetch or copy it again")

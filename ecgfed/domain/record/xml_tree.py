@@ -1,117 +1,74 @@
-"""XML from a stranger as a small tree: no document type, no entities, nothing fetched, bounded depth and number.
+"""XML from untrusted files as an ElementTree: no entities, nothing fetched, bounded depth and number of elements."""
 
-Python's expat reads it: a document type declaration is refused where it begins, or where it declares anything, so no
-entity can be declared, and none is ever fetched or made longer.
-"""
-
-from dataclasses import dataclass, field
 from typing import Any
-from xml.parsers import expat
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
-#: HL7's documents of ECGs are 15 levels deep, and have a few thousand elements; their samples are one text each.
+from defusedxml.common import DefusedXmlException, DTDForbidden
+from defusedxml.ElementTree import XMLParser
+
+#: HL7 documents of ECGs have 15 levels and a few thousand elements; the samples of a lead are the text of one.
 MAX_DEPTH, MAX_ELEMENTS = 64, 400_000
-#: A longer text than this is kept of no element but those that are named.
+#: Maximum length of a text or attribute in characters, except for samples.
 MAX_TEXT = 1 << 16
 
 
-@dataclass
-class Element:
-    """One element.
+class _BoundedBuilder(TreeBuilder):
+    """Tree builder that limits the depth and the number of elements."""
 
-    Attributes:
-        name: without its name space.
-        space: the name space, or "".
-        attributes: by their names without name space.
-        children: in order.
-        parts: what stands in it, in pieces.
-    """
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = self.count = 0
 
-    name: str
-    space: str = ""
-    attributes: dict[str, str] = field(default_factory=dict)
-    children: list["Element"] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """What stands in it."""
-        return "".join(self.parts)
-
-    def all(self, path: str) -> list["Element"]:
-        """Return the elements at a path of names, ``component/series``."""
-        elements = [self]
-        for name in path.split("/"):
-            elements = [child for element in elements for child in element.children if child.name == name]
-        return elements
-
-    def first(self, path: str, attribute: str = "") -> str:
-        """Return an attribute, or the text, of the first element at a path; ``""`` where there is none."""
-        element = next(iter(self.all(path)), None)
-        if element is None:
-            return ""
-        return element.attributes.get(attribute, "") if attribute else element.text
-
-
-class _Builder:
-    def __init__(self, long: frozenset[str]) -> None:
-        self.top, self.long, self.count = Element(""), long, 0
-        self.open, self.room = [self.top], [0]
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        self.count += 1
-        if len(self.open) > MAX_DEPTH or self.count > MAX_ELEMENTS:
+    def start(self, tag: str, attrs: dict[Any, Any], /) -> Element:
+        self.depth, self.count = self.depth + 1, self.count + 1
+        if self.depth > MAX_DEPTH or self.count > MAX_ELEMENTS:
             raise ValueError(f"deeper than {MAX_DEPTH} levels or more than {MAX_ELEMENTS:,} elements")
-        space, _, local = name.rpartition(" ")
-        plain = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
-        element = Element(local, space, plain)
-        self.open[-1].children.append(element)
-        self.open.append(element)
-        self.room.append(MAX_TEXT)
+        return super().start(tag, attrs)
 
-    def end(self, _name: str) -> None:
-        self.open.pop()
-        self.room.pop()
-
-    def text(self, text: str) -> None:
-        last = self.open[-1]
-        if last.name not in self.long:
-            text = text[: self.room[-1]]
-            self.room[-1] -= len(text)
-        if text:
-            last.parts.append(text)
-
-    def refuse(self, *_arguments: Any) -> None:
-        raise ValueError("a document type, or entities of its own")
-
-    def only_named(self, _name: str, _system: str | None, _public: str | None, declares: bool) -> None:
-        if declares:
-            self.refuse()
+    def end(self, tag: str, /) -> Element:
+        self.depth -= 1
+        return super().end(tag)
 
 
-def parse(data: bytes, long: frozenset[str], *, names_type: bool = False) -> Element:
+def _reject_declarations(name: str, system: str | None, public: str | None, declares: bool) -> None:
+    if declares:
+        raise DTDForbidden(name, system, public)
+
+
+def parse(data: bytes, *, allow_doctype: bool = False) -> Element:
     """Return the root of a document.
 
     Args:
-        data: the file, already of a bounded size.
-        long: names of elements whose texts are kept whole; of all others the first 65,536 characters.
-        names_type: the document may name a document type, which is not fetched; it may declare nothing of its own.
+        data: the file, of limited size.
+        allow_doctype: accept a document type that declares nothing itself; it is not fetched.
 
     Raises:
-        ValueError: no XML, a document type or entities of its own, too deep, too many elements.
+        ValueError: no XML, a document type or entities, too deep, too many elements.
     """
-    builder, parser = _Builder(long), expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
-    parser.CharacterDataHandler = builder.text
-    parser.StartDoctypeDeclHandler = builder.only_named if names_type else builder.refuse
-    parser.EntityDeclHandler = builder.refuse
-    parser.UnparsedEntityDeclHandler = builder.refuse
+    parser = XMLParser(target=_BoundedBuilder(), forbid_dtd=not allow_doctype)
+    if allow_doctype:  # defusedxml would accept declarations other than entities, and reject entities not fetched
+        parser.parser.StartDoctypeDeclHandler = _reject_declarations
+        parser.parser.DefaultHandlerExpand = None
     try:
-        parser.Parse(data, True)
-    except expat.ExpatError as problem:
+        parser.feed(data)
+        root: Element = parser.close()
+    except DefusedXmlException:
+        raise ValueError("a document type, or entities of its own") from None
+    except ParseError as problem:
         raise ValueError(str(problem)) from None
-    except (LookupError, UnicodeError) as problem:  # an encoding that Python does not know, or that is none
+    except (LookupError, UnicodeError) as problem:  # an unknown encoding, or bytes that are not of it
         raise ValueError(f"its encoding ({problem})") from None
-    if len(builder.top.children) != 1:
-        raise ValueError("no element")
-    return builder.top.children[0]
+    return root
+
+
+def find_all(element: Element, path: str) -> list[Element]:
+    """Return the elements at a path of names without name space, ``component/series``."""
+    return element.findall("/".join(f"{{*}}{name}" for name in path.split("/")))
+
+
+def first(element: Element, path: str, attribute: str = "") -> str:
+    """Return an attribute, or the text, of the first element at a path; ``""`` without one. At most ``MAX_TEXT``."""
+    match = next(iter(find_all(element, path)), None)
+    if match is None:
+        return ""
+    return ((match.get(attribute) if attribute else match.text) or "")[:MAX_TEXT]

@@ -6,11 +6,12 @@ the lead is scanned for it first.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.filters import LONGEST_BRIDGE_S, bridge_samples, fill_gaps
 from ecgfed.domain.signal.quality import (
     FIRST_REACH_S,
@@ -57,19 +58,19 @@ def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float, *, chunk_s: floa
     return _judge(lambda start, stop: recorded[start:stop], len(recorded), fs_hz, chunk_s)
 
 
-def quality_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> LeadQuality:
+def quality_of(recording: Recording, lead: str, *, chunk_s: float = CHUNK_S) -> LeadQuality:
     """Find the bad stretches of one lead of a recording; see ``lead_quality``."""
     return _judge(_reader(recording, lead), recording.samples, recording.fs_hz, chunk_s)
 
 
-def spikes_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> tuple[tuple[int, int], ...]:
+def spikes_of(recording: Recording, lead: str, *, chunk_s: float = CHUNK_S) -> tuple[tuple[int, int], ...]:
     """Return start and stop of the spikes of one lead, as ``quality_of`` finds them, in less time."""
     read = _reader(recording, lead)
     quality = _judge(read, recording.samples, recording.fs_hz, chunk_s, spikes_alone=True)
     return tuple((stretch.start, stretch.stop) for stretch in quality.stretches)
 
 
-def gaps_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> Spans:
+def gaps_of(recording: Recording, lead: str, *, chunk_s: float = CHUNK_S) -> Spans:
     """Return where a lead of a recording has no valid sample (NaN or infinite), in samples.
 
     Raises:
@@ -81,14 +82,8 @@ def gaps_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> 
     return Spans.merged(gaps.edges)
 
 
-def _reader(recording: AnyRecording, lead: str) -> ReadLead:
-    row = recording.leads.index(lead)
-
-    def read(start: int, stop: int) -> Floats:
-        signal: Floats = recording.read(start, stop, [row])[0]
-        return signal
-
-    return read
+def _reader(recording: Recording, lead: str) -> ReadLead:
+    return partial(recording.lead_mv, lead)
 
 
 class _Runs:

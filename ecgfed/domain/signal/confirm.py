@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import AnyRecording, spans
+from ecgfed.domain.record.recording import Recording, spans
 from ecgfed.domain.signal.qrs import MIN_FS_HZ, qrs_odds
 from ecgfed.domain.signal.qrs_views import MOST_ALONE
 from ecgfed.domain.signal.quiet import quiet_part
@@ -47,6 +47,10 @@ NOTHING = -TRUST_LIMIT
 #: of the way it goes in the beats around; where it stirs by less than that share, no wave in it is a beat, whatever its
 #: odds: noise of a stopped heart. Noise above the last share of a QRS complex would hide one of a tenth of its height.
 LONG_S, MOVES, STIRS, HIDES = 2.0, 0.6, 0.3, 0.05
+#: Small waves in the middle of each interval, between these shares of it, may be every second QRS complex (electrical
+#: alternans): where the median of the highest log odds there, over ``USUAL_OF`` intervals around, is above this. So it
+#: is in 35 of 110,000 intervals of MIT-BIH and in none of twelve SVDB records.
+MIDDLE, MIDDLE_ODDS = (0.4, 0.6), -3.25
 #: How much of a recording is read at once.
 _BLOCK_S = 600.0
 
@@ -91,7 +95,7 @@ class SecondLook:
     segments: tuple[LeadSegment, ...] = ()
 
 
-def second_look(recording: AnyRecording, peaks: Ints, paced: Mask | None = None) -> SecondLook:
+def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) -> SecondLook:
     """Confirm the intervals between R peaks, and say which leads had a say where.
 
     Args:
@@ -109,7 +113,7 @@ def second_look(recording: AnyRecording, peaks: Ints, paced: Mask | None = None)
     with ThreadPoolExecutor(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
     sure, doubted = _sure(peaks, leads, paced)
-    confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
+    confirmed = ~_waves_inside(peaks, leads) & ~_waves_in_the_middle(peaks, leads[0]) & sure[:-1] & sure[1:]
     for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
     took_part = set(ecg_alone(recording).leads)
@@ -140,7 +144,7 @@ def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment
     )
 
 
-def _odds_of(recording: AnyRecording, row: int) -> _Odds:
+def _odds_of(recording: Recording, row: int) -> _Odds:
     def blocks() -> Iterator[Floats]:
         for start, stop in spans(recording.samples, round(_BLOCK_S * recording.fs_hz)):
             yield recording.read(start, stop, [row])[0]
@@ -158,6 +162,14 @@ def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
         for interval in np.flatnonzero((best > INSIDE_ODDS) & long & ~doubtful).tolist():
             doubtful[interval] = number == 0 or lead.trust(int(where[interval])) > TRUST
     return doubtful
+
+
+def _waves_in_the_middle(peaks: Ints, lead: _Odds) -> Mask:
+    """Say in which intervals every second QRS complex may be missing: all around hold a small wave in their middle."""
+    rr = np.diff(peaks)
+    start, stop = (peaks[:-1] + np.rint(share * rr).astype(np.int64) for share in MIDDLE)
+    odds = np.maximum(lead.highest(start, stop)[0], NOTHING)
+    return np.asarray(_usual(odds, USUAL_OF) > MIDDLE_ODDS)
 
 
 def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
@@ -189,13 +201,13 @@ def _interpolated(peaks: Ints) -> Mask:
     return between
 
 
-def _usual(rr: Ints, of: int) -> Floats:
+def _usual(rr: Ints | Floats, of: int) -> Floats:
     """Return the median of each interval and of so many around it."""
     around = np.lib.stride_tricks.sliding_window_view(np.pad(rr, of // 2, mode="edge"), of + 1)
     return np.asarray(np.median(around, axis=1))
 
 
-def _is_quiet(recording: AnyRecording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
+def _is_quiet(recording: Recording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
     """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
 
     Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Nor may a

@@ -5,12 +5,16 @@ within 2 s, so a stream gives the same values as a whole record. 0.5 Hz keeps th
 baseline wander, 40 Hz removes mains hum at 50 and 60 Hz (monitoring bandwidth, IEC 60601-2-27).
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal import fir
+from ecgfed.domain.signal.spans import Spans
 
 BAND_HZ = (0.5, 40.0)
 LENGTH_S = 4.0
@@ -133,3 +137,71 @@ def bridged(
         values = np.insert(values, np.repeat(long + 1, 2), ends)
     signal[missing] = np.interp(first + np.flatnonzero(missing), at, values)
     return signal
+
+
+class Stretches(Protocol):
+    """A signal in millivolt whose stretches are asked for: an array, or computed on demand."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True)
+class Bridged:
+    """One lead of a recording, its gaps bridged: a stretch of what ``fill_gaps`` makes of the whole, to the last bit.
+
+    A gap is bridged towards the next valid sample, which is read for itself.
+
+    Attributes:
+        recording: the recording.
+        name: the lead's.
+        gaps: where it has no valid sample.
+    """
+
+    recording: Recording
+    name: str
+    gaps: Spans
+
+    def __len__(self) -> int:
+        return self.recording.samples
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        """Return samples (samples,) float64 in millivolt, without NaN."""
+        start, stop, _ = stretch.indices(len(self))
+        signal = self.recording.lead_mv(self.name, start, max(start, stop))
+        gap = ~np.isfinite(signal)
+        if not gap.any():
+            return signal
+        longest = bridge_samples(self.recording.fs_hz)
+        before = self._edge(start, after=False) if gap[0] else None
+        behind = self._edge(stop - 1, after=True) if gap[-1] else None
+        return bridged(np.array(signal, np.float64), gap, longest, first=start, before=before, behind=behind)
+
+    def _edge(self, inside: int, *, after: bool) -> tuple[int, float] | None:
+        """Return the valid sample beside the gap that holds a sample, and its value; None past the lead's ends."""
+        number = int(np.searchsorted(self.gaps.start, inside, side="right")) - 1
+        position = int(self.gaps.stop[number]) if after else int(self.gaps.start[number]) - 1
+        if not 0 <= position < self.recording.samples:
+            return None
+        return position, float(self.recording.lead_mv(self.name, position, position + 1)[0])
+
+
+@dataclass(frozen=True)
+class BandPassed:
+    """A lead through the band-pass, the part of it that is asked for: ``band_pass`` of the whole, to the last bit."""
+
+    lead: Bridged
+
+    def __len__(self) -> int:
+        return len(self.lead)
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        """Return samples (samples,) float64 in millivolt."""
+        start, stop, _ = stretch.indices(len(self))
+        taps = band_pass_taps(self.lead.recording.fs_hz)
+        reach, stop = reach_of(taps), max(start, stop)
+        if len(self) <= reach:  # the whole may be convolved in one block
+            return convolved(self.lead[:], taps)[start:stop]
+        first = max(start - reach, 0)
+        return convolved(self.lead[first : stop + reach], taps, first)[start - first : stop - first]

@@ -7,17 +7,16 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.record.leads import best_match, position_in, usual_name
-from ecgfed.domain.record.recording import Annotation, AnyRecording, LongRecording, spans
+from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
+from ecgfed.domain.record.recording import Annotation, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
-from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.domain.signal.long_filter import BandPassed, Bridged
-from ecgfed.domain.signal.pacing import Pacing, detect_pacing
+from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
+from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.quality import runs
 from ecgfed.domain.signal.size import lead_size, size_text, too_large
 from ecgfed.domain.signal.spans import Spans
@@ -42,6 +41,8 @@ STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
 EINTHOVEN_REST = 0.2
 #: Fewer beats say nothing of a whole record.
 MIN_BEATS = 5
+#: Rectangular pulses are reported above this share of the detected waves.
+CALIBRATION_SHARE = 0.2
 _PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
 #: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
 _DENIED = re.compile(
@@ -54,18 +55,8 @@ _DENIED = re.compile(
 _CHUNK_S = 1200.0
 #: Leads that are measured at once: each holds a chunk.
 _AT_A_TIME = 2
-
-
-class _Signal(Protocol):
-    """A lead in mV of which stretches can be taken: an array, or what is made when it is asked for."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
-
-
 #: Lead -> its band-passed signal in mV and where it is bad.
-_Signals = dict[str, tuple[_Signal, Spans]]
+_Signals = dict[str, tuple[Stretches, Spans]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,7 @@ class Finding:
 
     Attributes:
         kind: ``file`` (how it was read), ``annotation``, ``missing-lead``, ``no-ecg``, ``units``, ``no-beats``,
-            ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``, ``limb-leads``,
+            ``calibration``, ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``, ``limb-leads``,
             ``arm-electrodes`` or ``paced``.
         lead: the lead it concerns, or None for the whole recording.
         text: one sentence.
@@ -106,7 +97,7 @@ class _Qrs:
 
 
 def record_findings(
-    recording: AnyRecording,
+    recording: Recording,
     peaks: NDArray[np.int64],
     bad: NDArray[np.bool_] | Sequence[Spans],
     annotation: Annotation | None = None,
@@ -127,12 +118,12 @@ def record_findings(
     fs_hz = recording.fs_hz
     bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
     signals: _Signals = {
-        lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
+        lead: (_band_passed(bridged[lead]), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
     }
     lost = signals[recording.lead][1]
     names = _usual_names(recording.leads)
     signals = {usual: signals[name] for usual, name in names.items()}
-    findings = units + _rate(recording, peaks, lost)
+    findings = units + _calibration(recording, peaks) + _rate(recording, peaks, lost)
     # a pacing spike is steeper than any QRS: 104's; so is a QRS itself by a header of too high a frequency
     if not paced or paced[0].evidence["from"] == "signal":
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
@@ -156,24 +147,22 @@ def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
     return bad if isinstance(bad, Spans) else Spans.merged(runs(bad))
 
 
-def _bridged(recording: AnyRecording, lead: str) -> _Signal:
-    """Return a lead without gaps, of a long recording what of it is asked for."""
-    row = recording.leads.index(lead)
-    if isinstance(recording, LongRecording):
-        return Bridged(recording, lead, gaps_of(recording, lead))
-    return fill_gaps(recording.signals_mv[row], bridge_samples(recording.fs_hz))[0]
+def _bridged(recording: Recording, lead: str) -> Bridged:
+    return Bridged(recording, lead, gaps_of(recording, lead))
 
 
-def _band_passed(signal: _Signal, fs_hz: float) -> _Signal:
-    return BandPassed(signal) if isinstance(signal, Bridged) else band_pass(signal[:], fs_hz)
+def _band_passed(lead: Bridged) -> Stretches:
+    """Return a lead through the band-pass; of a recording in memory it is computed once."""
+    filtered = BandPassed(lead)
+    return filtered if lead.recording.is_lazy else filtered[:]
 
 
 @dataclass(frozen=True)
 class _MinusMean:
     """Minus the mean of two leads."""
 
-    lead_i: _Signal
-    lead_ii: _Signal
+    lead_i: Stretches
+    lead_ii: Stretches
 
     def __len__(self) -> int:
         return len(self.lead_i)
@@ -190,7 +179,13 @@ def _with_avr(signals: _Signals) -> _Signals:
     return {**signals, "aVR": (_MinusMean(lead_i, lead_ii), Spans.merged([*lost_i, *lost_ii]))}
 
 
-def missing_lead(recording: AnyRecording, leads: tuple[str, ...]) -> list[Finding]:
+def no_ecg(recording: Recording) -> str:
+    """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
+    at = recording.leads.index(recording.lead)
+    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
+
+
+def missing_lead(recording: Recording, leads: tuple[str, ...]) -> list[Finding]:
     """Say that none of ``leads`` is among the leads, where so."""
     if recording.lead in leads or best_match(leads, recording.lead)[1] or any(position_in(name) for name in leads):
         return []
@@ -199,7 +194,7 @@ def missing_lead(recording: AnyRecording, leads: tuple[str, ...]) -> list[Findin
     return [Finding("missing-lead", None, text, {"wanted": list(leads), "present": list(recording.leads)})]
 
 
-def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Spans]) -> list[Finding]:
+def _units(recording: Recording, peaks: NDArray[np.int64], bad: Sequence[Spans]) -> list[Finding]:
     sizes = [lead_size(recording, lead, peaks, lost) for lead, lost in zip(recording.leads, bad, strict=True)]
     large = too_large(sizes)
     if not large:
@@ -226,14 +221,25 @@ def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | 
     return float(60.0 * fs_hz / np.median(interval)) if len(interval) else None
 
 
-def _no_beats(recording: AnyRecording, beats: int) -> Finding:
+def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding]:
+    pulses = int(calibration_pulses(recording, peaks).sum())
+    if pulses < MIN_BEATS or pulses <= CALIBRATION_SHARE * len(peaks):
+        return []
+    text = (
+        f"{pulses:,} of {len(peaks):,} detected waves are rectangular pulses, as of a calibration: no heartbeats. "
+        "Rates and counts that include them mean nothing."
+    )
+    return [Finding("calibration", recording.lead, text, {"pulses": pulses})]
+
+
+def _no_beats(recording: Recording, beats: int) -> Finding:
     text = f"Only {beats} beats were found in {recording.lead}: nothing is said of rate and polarity."
     if not beats:
         text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
     return Finding("no-beats", recording.lead, text, {"beats": beats})
 
 
-def _rate(recording: AnyRecording, peaks: NDArray[np.int64], bad: Spans) -> list[Finding]:
+def _rate(recording: Recording, peaks: NDArray[np.int64], bad: Spans) -> list[Finding]:
     rate = heart_rate(peaks, recording.fs_hz, bad)
     if rate is None or RATE_PER_MIN[0] <= rate <= RATE_PER_MIN[1]:
         return []
@@ -244,7 +250,7 @@ def _rate(recording: AnyRecording, peaks: NDArray[np.int64], bad: Spans) -> list
     return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
 
 
-def _sampling(recording: AnyRecording, signal: _Signal, peaks: NDArray[np.int64]) -> list[Finding]:
+def _sampling(recording: Recording, signal: Stretches, peaks: NDArray[np.int64]) -> list[Finding]:
     # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
     steep_s = _steep_s(signal, recording.fs_hz, peaks)
     if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
@@ -257,7 +263,7 @@ def _sampling(recording: AnyRecording, signal: _Signal, peaks: NDArray[np.int64]
 
 
 def _around(
-    signal: _Signal, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
+    signal: Stretches, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
 ) -> Iterator[NDArray[np.float64]]:
     """Yield (beats, before + after + 1) samples around the peaks that are not too near an end, some beats at a time.
 
@@ -277,7 +283,7 @@ def _around(
 class _Slope:
     """How fast a lead changes, mV a sample."""
 
-    signal: _Signal
+    signal: Stretches
 
     def __len__(self) -> int:
         return len(self.signal)
@@ -289,7 +295,7 @@ class _Slope:
         return slope[start - first : stop - first]
 
 
-def _steep_s(signal: _Signal, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
+def _steep_s(signal: Stretches, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
     """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
     half = round(STEEP_AROUND_S * fs_hz)
     width = max(1, round(STEEP_MEAN_S * fs_hz))
@@ -301,7 +307,7 @@ def _steep_s(signal: _Signal, fs_hz: float, peaks: NDArray[np.int64]) -> float |
     return float(np.median(np.concatenate(steep)) / fs_hz) if steep else None
 
 
-def _qrs(signal: _Signal, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
+def _qrs(signal: Stretches, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
     """Measure the waves of the beats that stand on good samples; None where there are too few."""
     half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
     up, down = [], []
@@ -334,16 +340,14 @@ def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
     return findings
 
 
-def _einthoven(signals: _Signals, recording: AnyRecording) -> list[Finding]:
+def _einthoven(signals: _Signals, recording: Recording) -> list[Finding]:
     """Check Einthoven's law, which electrodes exchanged on the patient keep and leads misnamed in a file break."""
     if not {"I", "II", "III"} <= set(signals):
         return []
     three = [signals[lead][0] for lead in ("I", "II", "III")]
     bad = Spans.merged(edges for lead in ("I", "II", "III") for edges in signals[lead][1])
-    long = isinstance(recording, LongRecording)
-    size = round(_CHUNK_S * recording.fs_hz) if long else recording.samples
     squares, count = np.zeros(3), 0
-    for start, stop in spans(recording.samples, size):
+    for start, stop in spans(recording.samples, round(_CHUNK_S * recording.fs_hz)):
         good = ~bad.mask(start, stop)
         lead_i, lead_ii, third = (signal[start:stop][good] for signal in three)
         squares += np.array([np.sum(lead_i**2), np.sum(lead_ii**2), np.sum((lead_i + third - lead_ii) ** 2)])
@@ -370,7 +374,7 @@ def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     return [Finding("arm-electrodes", "I", text, evidence)]
 
 
-def paced_rhythm(recording: AnyRecording, annotation: Annotation | None, pacing: Pacing | None = None) -> list[Finding]:
+def paced_rhythm(recording: Recording, annotation: Annotation | None, pacing: Pacing | None = None) -> list[Finding]:
     """Report a paced rhythm from the annotation, else from the header, else as it was detected in the signal.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.detectors import OURS, Detector
 
 #: Peaks at an end are noise if, in every lead, their amplitude is below this share of the upper quartile of QRS
@@ -22,7 +22,7 @@ QRS_S, SMOOTH_S = 0.06, 0.02
 MAX_MEASURED, MIN_BEATS = 200, 10
 
 
-def end_noise(recording: AnyRecording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:
+def end_noise(recording: Recording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:
     """Return which peaks at the ends of a recording are noise, (peaks,) bool.
 
     Args:
@@ -48,7 +48,7 @@ def end_noise(recording: AnyRecording, peaks: NDArray[np.int64], detector: Detec
     return noise
 
 
-def without_heartbeat(recording: AnyRecording, peaks: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.bool_]:
+def without_heartbeat(recording: Recording, peaks: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return where every lead is low compared with its QRS complexes, as in ``end_noise``, (samples,) bool.
 
     Args:
@@ -60,7 +60,7 @@ def without_heartbeat(recording: AnyRecording, peaks: NDArray[np.int64], at: NDA
     return np.array([is_low is not None and is_low(sample) for sample in at.tolist()], np.bool_)
 
 
-def _low_amplitude_test(recording: AnyRecording, peaks: NDArray[np.int64]) -> Callable[[int], bool] | None:
+def _low_amplitude_test(recording: Recording, peaks: NDArray[np.int64]) -> Callable[[int], bool] | None:
     """Return a test for low amplitude in every lead at a sample; None with too few QRS complexes to compare with."""
     if len(peaks) < MIN_BEATS:
         return None
@@ -71,7 +71,7 @@ def _low_amplitude_test(recording: AnyRecording, peaks: NDArray[np.int64]) -> Ca
     return lambda at: bool((_heights(recording, rows, at) < threshold_mv).all())
 
 
-def _heights(recording: AnyRecording, rows: list[int], at: int) -> NDArray[np.float64]:
+def _heights(recording: Recording, rows: list[int], at: int) -> NDArray[np.float64]:
     """Return the peak-to-peak amplitude of each lead around an R peak, (leads,) mV; 0 if samples are missing."""
     half, width = max(1, round(QRS_S * recording.fs_hz)), max(1, round(SMOOTH_S * recording.fs_hz))
     signal = recording.read(max(at - half, 0), min(at + half + 1, recording.samples), rows).astype(np.float64)

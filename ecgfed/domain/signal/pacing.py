@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import AnyRecording
-from ecgfed.domain.signal.pacing_features import NAMES, margins, resampling_matrix, window_features
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.pacing_features import LEAST_MV, NAMES, margins, resampling_matrix, window_features
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +33,9 @@ RECORD_SHARE, MIN_ASSESSED = 0.3, 10
 EPISODE_CLEAR = 10
 #: An episode bridges so many beats that are not paced, and in a paced record holds no fewer paced ones.
 EPISODE_BRIDGED, EPISODE_LEAST = 3, 3
+#: A rectangular pulse: so large a share of a window's samples lies within this share of its height from the lowest or
+#: the highest, and at least so much at each.
+LEVEL, AT_LEVELS, AT_EACH = 0.1, 0.93, 0.1
 #: Beats read at once lie in one such stretch; a longer one is read in parts.
 _STRETCH_S = 300.0
 
@@ -141,7 +144,7 @@ def band_of(fs_hz: float) -> Band | None:
     return next((band for band in bands() if fs_hz >= band.fs_hz), None)
 
 
-def detect_pacing(recording: AnyRecording, r_samples: Ints) -> Pacing:
+def detect_pacing(recording: Recording, r_samples: Ints) -> Pacing:
     """Score the beats of a recording and find its paced episodes.
 
     Every ECG lead of the recording takes part where it has all samples around a beat and changes by ``LEAST_MV``. The
@@ -154,7 +157,7 @@ def detect_pacing(recording: AnyRecording, r_samples: Ints) -> Pacing:
     return pacing_of(beat_scores(ecg_alone(recording), r_samples), np.asarray(r_samples) / recording.fs_hz)
 
 
-def beat_scores(recording: AnyRecording, r_samples: Ints) -> Floats:
+def beat_scores(recording: Recording, r_samples: Ints) -> Floats:
     """Return the probability that each beat follows a pacing spike, (beats,) float64; NaN where it was not assessed."""
     score = np.full(len(r_samples), np.nan)
     band = band_of(recording.fs_hz)
@@ -163,8 +166,31 @@ def beat_scores(recording: AnyRecording, r_samples: Ints) -> Floats:
     resampling = resampling_matrix(recording.fs_hz, band.limit_hz)
     for numbers, windows_mv in _windows(recording, np.asarray(r_samples, np.int64)):
         odds = np.stack([window_features(lead @ resampling) @ band.weights for lead in windows_mv]) + band.intercept
-        score[numbers] = mean_score(odds)
+        score[numbers] = np.where(rectangular(windows_mv).any(axis=0), 0.0, mean_score(odds))
     return score
+
+
+def rectangular(windows_mv: Floats) -> Mask:
+    """Return which windows hold a rectangular pulse, as of a calibration, and no heartbeat: (leads, windows) bool.
+
+    Nearly all samples then lie at one of two levels, and a tenth or more at each; a spike or a QRS stays at none.
+
+    Args:
+        windows_mv: (leads, windows, samples) millivolt.
+    """
+    low, high = windows_mv.min(axis=2, keepdims=True), windows_mv.max(axis=2, keepdims=True)
+    at_low = (windows_mv <= low + LEVEL * (high - low)).mean(axis=2)
+    at_high = (windows_mv >= high - LEVEL * (high - low)).mean(axis=2)
+    large = (high - low)[:, :, 0] >= LEAST_MV
+    return np.asarray(large & (at_low + at_high >= AT_LEVELS) & (np.minimum(at_low, at_high) >= AT_EACH))
+
+
+def calibration_pulses(recording: Recording, r_samples: Ints) -> Mask:
+    """Return which of the detected waves (waves,) are rectangular pulses in a lead."""
+    pulses = np.zeros(len(r_samples), np.bool_)
+    for numbers, windows_mv in _windows(ecg_alone(recording), np.asarray(r_samples, np.int64)):
+        pulses[numbers] = rectangular(windows_mv).any(axis=0)
+    return pulses
 
 
 def mean_score(odds: Floats) -> Floats:
@@ -175,7 +201,7 @@ def mean_score(odds: Floats) -> Floats:
         return np.asarray(1 / (1 + np.exp(-mean)))
 
 
-def _windows(recording: AnyRecording, r_samples: Ints) -> Iterator[tuple[Ints, Floats]]:
+def _windows(recording: Recording, r_samples: Ints) -> Iterator[tuple[Ints, Floats]]:
     """Yield beats' numbers and their (leads, beats, samples) millivolt, of a few minutes at once.
 
     Beats too near an end are left out.
@@ -189,7 +215,8 @@ def _windows(recording: AnyRecording, r_samples: Ints) -> Iterator[tuple[Ints, F
         peaks = r_samples[numbers]
         first = int(peaks[0]) - before
         signals_mv = recording.read(first, int(peaks[-1]) + after + 1)
-        yield numbers, signals_mv[:, (peaks - first)[:, None] + np.arange(-before, after + 1)]
+        windows = np.lib.stride_tricks.sliding_window_view(signals_mv, before + after + 1, axis=1)
+        yield numbers, windows[:, peaks - before - first]
 
 
 def pacing_of(score: Floats, time_s: Floats) -> Pacing:

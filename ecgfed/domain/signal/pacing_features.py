@@ -104,20 +104,18 @@ def _features(wave: Floats) -> Floats:
     high = np.abs(wave @ _high_pass())
     energy = high**2
     at = _transient(energy)
-    number = np.arange(GRID_SAMPLES)
-    around = np.abs(number - at[:, None])
-    spike_window = around <= _OWN
-    before = number < at[:, None] - _CLEAR
-    deviation = np.abs(wave - np.median(wave[:, :_LEVEL_SAMPLES], axis=1, keepdims=True))
-    inner = around[:, 1:-1]  # curvature belongs to the sample in the middle
-    sharp, elsewhere = _highest(curvature, inner <= _OWN), _highest(curvature, inner > _REST)
-    total, highest, steepest = energy.sum(1), _highest(high, spike_window), slope.max(1)
+    own, rest, before = (mask[at] for mask in _masks())
+    level_before = np.sort(wave[:, :_LEVEL_SAMPLES], axis=1)[:, _LEVEL_SAMPLES // 2 - 1 :]  # faster than np.median
+    deviation = np.abs(wave - (level_before[:, :1] + level_before[:, 1:2]) / 2)
+    # curvature belongs to the sample in the middle
+    sharp, elsewhere = _highest(curvature, own[:, 1:-1]), _highest(curvature, rest[:, 1:-1])
+    total, highest, steepest = energy.sum(1), _highest(high, own), slope.max(1)
     level = np.take_along_axis(wave, np.clip(at[:, None] + [-_CLEAR, _CLEAR], 0, GRID_SAMPLES - 1), 1)
     return np.stack(
         [
             np.log(total / (slope**2).sum(1) + _LEAST**2),
             np.log(highest + _LEAST),
-            (energy * spike_window).sum(1) / (total + _LEAST**2),
+            (energy * own).sum(1) / (total + _LEAST**2),
             (deviation > _WIDTH_SHARE * deviation.max(1, keepdims=True)).mean(1),
             np.log(_root_mean(slope**2, before[:, 1:]) / steepest + _LEAST),
             np.log(steepest),
@@ -133,6 +131,13 @@ def _transient(energy: Floats) -> NDArray[np.int64]:
     """Return the sample around which the energy above 45 Hz is highest over 12 ms."""
     summed = energy[:, :-2] + energy[:, 1:-1] + energy[:, 2:]
     return np.asarray(summed[:, _EDGE:-_EDGE].argmax(1) + _EDGE + 1)
+
+
+@lru_cache(maxsize=1)
+def _masks() -> tuple[NDArray[np.bool_], ...]:
+    """Return (grid, grid) masks by the transient's sample: what is its own, the rest, and what lies before it."""
+    after = np.arange(GRID_SAMPLES) - np.arange(GRID_SAMPLES)[:, None]
+    return np.abs(after) <= _OWN, np.abs(after) > _REST, after < -_CLEAR
 
 
 def _highest(values: Floats, where: NDArray[np.bool_]) -> Floats:

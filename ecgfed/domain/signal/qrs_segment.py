@@ -10,7 +10,7 @@ from ecgfed.domain.signal import qrs_features, qrs_net, qrs_resample, qrs_signal
 from ecgfed.domain.signal.qrs_rhythm import BLOCKS_AHEAD, Likely
 from ecgfed.domain.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
 from ecgfed.domain.signal.qrs_state import digest_of
-from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeat, views_of
+from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeats, distance, views_of
 
 #: Two beats are at least this far apart (350/min): a P wave is nearer to its QRS complex. What else is no beat so soon
 #: after one, the second network has learned. Beats that were moved to the same extremum are this near.
@@ -47,7 +47,7 @@ class Segment:
         self.blocks = 0  # looked at so far, and decided
         self.decided = 0
         self.views = views_of(leads, lead)
-        self.vote = LeadVote()
+        self.vote = LeadVote(len(self.views))
         self.active = ActiveBlocks(0, np.empty((leads, 0), np.bool_))
         self.open: tuple[float, int, int] | None = None  # score, 200 Hz sample and R peak of the last beat
         self.reported = -1
@@ -149,23 +149,22 @@ class Segment:
         self.active = self.active.joined(first, qrs_signal.lead_weights(level[:, :, 1:-1]) > 0)
         for view in self.views:
             view.take(traces, level, back, count - traces.start)
-        fresh: list[ViewBeat] = []
+        fresh: list[ViewBeats] = []
         for number, view in enumerate(self.views):
             known = len(view.at)
             beats, score = view.second_look(self.decided, decide)
             if self.log and not number:
                 at = np.rint(view.at[known:] * (self.fs_hz / RATE_HZ)).astype(np.int64)
                 self.log(at + self.start, view.score[known:])
+            peak = np.zeros(len(beats.at), np.int64)
             if number:  # what all leads together have decided on needs no place from one of them
-                combined = np.array([*self.vote.together, *(beat.at for beat in fresh if not beat.view)], np.int64)
-                alone = np.flatnonzero(_distance(beats.at, combined) > APART)
-                peak = np.zeros(len(beats.at), np.int64)
+                combined = np.concatenate([self.vote.recent[0], fresh[0].at])
+                alone = np.flatnonzero(distance(beats.at, combined) > APART)
                 peak[alone] = self._locate(traces, beats.some(alone))
             else:
                 peak = self._locate(traces, beats)
-            columns = zip(beats.at.tolist(), score.tolist(), peak.tolist(), strict=True)
-            fresh += [ViewBeat(at, number, odds, position) for at, odds, position in columns]
-        self.vote.take(fresh, self.views)
+            fresh.append(ViewBeats(beats.at, np.full(len(peak), number), score, peak))
+        self.vote.take(fresh)
         self.decided = decide
         limit = decide * BLOCK if ended or len(self.views) == 1 else decide * BLOCK - APART
         chosen = self.vote.decide(self.views, count if ended else limit, self.active)
@@ -216,13 +215,12 @@ class Segment:
         shift = np.where(up, sums.argmax(axis=1), sums.argmin(axis=1)) - reach
         return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
 
-    def _refractory(self, beats: list[ViewBeat], stop: int) -> list[int]:
+    def _refractory(self, beats: ViewBeats, stop: int) -> list[int]:
         """Of beats within the refractory period keep the surest; return the peaks that nothing can replace."""
         accepted: list[int] = []
         refractory = round(REFRACTORY_S * RATE_HZ)
-        for candidate in beats:
-            beat = (candidate.score, candidate.at, candidate.peak)
-            if self.open and candidate.at - self.open[1] < refractory:
+        for beat in zip(beats.score.tolist(), beats.at.tolist(), beats.peak.tolist(), strict=True):
+            if self.open and beat[1] - self.open[1] < refractory:
                 self.open = max(self.open, beat)
             else:
                 self._report(accepted)
@@ -256,12 +254,3 @@ class Segment:
         first = max(self.blocks - _LEVELS_OF, self.statistics_start)
         self.statistics = self.statistics[:, :, first - self.statistics_start :].copy()
         self.statistics_start = first
-
-
-def _distance(at: Ints, known: Ints) -> Ints:
-    """Return how far each sample (n,) is from the nearest of some others."""
-    if not len(known):
-        return np.full(len(at), np.iinfo(np.int64).max)
-    after = np.searchsorted(known, at).clip(1, max(len(known) - 1, 1))
-    following = known[after.clip(max=len(known) - 1)]
-    return np.asarray(np.minimum(np.abs(at - known[after - 1]), np.abs(following - at)))

@@ -10,9 +10,8 @@ The rule and its constants were chosen on the DS1 records of MIT-BIH, on SVDB an
 benchmarks/qrs/README.md and docs/decisions/0057.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,20 +47,31 @@ _MEDIAN = 1  # of the levels: the median of the envelope
 
 
 @dataclass(frozen=True)
-class ViewBeat:
-    """A beat of one view.
+class ViewBeats:
+    """Beats of one or more views.
 
     Attributes:
-        at: 200 Hz sample of the segment, the centre of the envelope.
-        view: number of the view.
-        score: log odds of the second look.
-        peak: sample of the segment at which the R peak stands.
+        at: (n,) 200 Hz samples of the segment, the centres of the envelope.
+        view: (n,) numbers of the views.
+        score: (n,) float32 log odds of the second look.
+        peak: (n,) samples of the segment at which the R peaks stand.
     """
 
-    at: int
-    view: int
-    score: float
-    peak: int
+    at: Ints
+    view: Ints
+    score: Floats
+    peak: Ints
+
+    @classmethod
+    def joined(cls, parts: Sequence["ViewBeats"]) -> "ViewBeats":
+        """Return the beats of all parts, in order of time and view."""
+        at, view = np.concatenate([part.at for part in parts]), np.concatenate([part.view for part in parts])
+        score, peak = np.concatenate([part.score for part in parts]), np.concatenate([part.peak for part in parts])
+        return cls(at, view, score, peak).some(np.lexsort((view, at)))
+
+    def some(self, which: Ints | NDArray[np.bool_] | slice) -> "ViewBeats":
+        """Return some of them."""
+        return ViewBeats(self.at[which], self.view[which], self.score[which], self.peak[which])
 
 
 class View:
@@ -131,38 +141,35 @@ class View:
         """Return which beats are more than noise in a lead whose heart has stopped, or that has come off."""
         doubtful = beats.ratio[:, _MEDIAN] < _WEAK_RATIO
         size = np.where(beats.counted, beats.envelope, 0).astype(np.float32)
-        if not doubtful.any():
-            self.sizes = np.concatenate([self.sizes, size], axis=1)[:, -WEAK_OF:]
-            return np.arange(len(beats.at))
-        strong = []
-        for number in range(len(beats.at)):
-            mine = size[:, number]
-            if doubtful[number]:
-                known = self.sizes.shape[1]
-                usual = np.sort(self.sizes, axis=1)[:, known // 4] if known else np.zeros_like(mine)
-                minimum = np.clip(np.float32(WEAK_SHARE) * usual, np.float32(WEAK_LEAST_UV), np.float32(WEAK_MOST_UV))
-                if (mine < minimum).all():
-                    continue
-            strong.append(number)
-            self.sizes = np.append(self.sizes, mine[:, None], axis=1)[:, -WEAK_OF:]
-        return np.array(strong, np.int64)
+        strong, sizes, first = np.ones(len(beats.at), np.bool_), self.sizes, 0
+        for number in np.flatnonzero(doubtful).tolist():
+            sizes = np.concatenate([sizes, size[:, first:number][:, strong[first:number]]], axis=1)[:, -WEAK_OF:]
+            first, mine, known = number, size[:, number], sizes.shape[1]
+            usual = np.sort(sizes, axis=1)[:, known // 4] if known else np.zeros_like(mine)
+            minimum = np.clip(np.float32(WEAK_SHARE) * usual, np.float32(WEAK_LEAST_UV), np.float32(WEAK_MOST_UV))
+            strong[number] = (mine >= minimum).any()
+        self.sizes = np.concatenate([sizes, size[:, first:][:, strong[first:]]], axis=1)[:, -WEAK_OF:]
+        return np.flatnonzero(strong)
 
-    def trust(self, at: int) -> float:
-        """Return from 0 to 1 how clear-cut the answers before a 200 Hz sample were; 1 where there were none."""
-        low, high = np.searchsorted(self.at, [at - TRUST_FROM, at - TRUST_TO])
-        if high == low:
-            return 1.0
-        # scores are whole multiples of 2^-15, so this sum has no rounding
-        clear = float(np.minimum(np.abs(self.score[low:high]), TRUST_LIMIT).sum(dtype=np.float64))
-        share = clear / (TRUST_LIMIT * (high - low))
+    def votes(self, at: Ints) -> NDArray[np.float64]:
+        """Return the vote of this view on each 200 Hz sample, (n,): its log odds times how far it is trusted.
+
+        The log odds are the highest of the candidates near the sample. Trust is from 0 to 1 how clear-cut the answers
+        before it were; 1 where there were none.
+        """
+        low, high = np.searchsorted(self.at, at - NEAR), np.searchsorted(self.at, at + NEAR + 1)
+        odds = np.where(high > low, -np.inf, NOTHING)
+        for number in range(int((high - low).max(initial=0))):
+            inside = low + number < high
+            odds[inside] = np.maximum(odds[inside], self.score[low[inside] + number])
+        low, high = np.searchsorted(self.at, at - TRUST_FROM), np.searchsorted(self.at, at - TRUST_TO)
+        # scores are whole multiples of 2^-15, so these sums have no rounding
+        clear = np.cumsum(np.minimum(np.abs(self.score), TRUST_LIMIT), dtype=np.float64)
+        clear = np.concatenate([[0.0], clear])
+        share = np.where(high > low, clear[high] - clear[low], TRUST_LIMIT) / (TRUST_LIMIT * np.maximum(high - low, 1))
         share *= share
         share *= share
-        return float(share * share)
-
-    def odds(self, at: int) -> float:
-        """Return the highest log odds of the candidates near a 200 Hz sample."""
-        low, high = np.searchsorted(self.at, [at - NEAR, at + NEAR + 1])
-        return float(self.score[low:high].max()) if high > low else NOTHING
+        return np.asarray(odds * (share * share))
 
     def forget(self, decided: int) -> None:
         """Drop what no decision from a block on looks at."""
@@ -185,79 +192,74 @@ def views_of(leads: int, lead_in_use: int) -> tuple[View, ...]:
 _NEVER = -(10**9)
 
 
-@dataclass
 class LeadVote:
     """Decides between views.
 
+    Args:
+        views: how many there are.
+
     Attributes:
-        waiting: beats of any view that have not been decided on, in order of time.
-        together: 200 Hz samples of the last beats of all leads together, decided on or not.
-        alone: the same of each lead alone.
-        added: those that a lead alone had and that were decided on, whatever became of them.
+        waiting: beats of any view that have not been decided on, in order of time and view.
+        recent: 200 Hz samples of the last beats of each view, decided on or not.
+        added: the last beat that a lead alone had and that was decided on, whatever became of it.
         accepted: the last beats that were accepted.
     """
 
-    waiting: list[ViewBeat] = field(default_factory=list)
-    together: list[int] = field(default_factory=list)
-    alone: list[list[int]] = field(default_factory=list)
-    added: int = _NEVER
-    accepted: list[int] = field(default_factory=list)
+    def __init__(self, views: int) -> None:
+        nothing = np.empty(0, np.int64)
+        self.waiting = ViewBeats(nothing, nothing, np.empty(0, np.float32), nothing)
+        self.recent = [nothing] * views
+        self.added, self.accepted = _NEVER, nothing
 
     def state(self) -> bytes:
         """Return a hash of all that later answers depend on."""
-        return digest_of({name: (repr(value),) for name, value in vars(self).items()})
+        recent = {str(number): at for number, at in enumerate(self.recent)}
+        return digest_of({**vars(self), "recent": digest_of(recent)})
 
-    def take(self, fresh: list[ViewBeat], views: Sequence[View]) -> None:
-        """Take what the views have decided on."""
-        if not self.alone:
-            self.alone = [[] for _ in views[1:]]
-        self.waiting = sorted([*self.waiting, *fresh], key=lambda beat: (beat.at, beat.view))
-        for beat in fresh:
-            (self.alone[beat.view - 1] if beat.view else self.together).append(beat.at)
+    def take(self, fresh: Sequence[ViewBeats]) -> None:
+        """Take what each view has decided on."""
+        self.waiting = ViewBeats.joined([self.waiting, *fresh])
+        self.recent = [np.concatenate([at, beats.at]) for at, beats in zip(self.recent, fresh, strict=True)]
 
-    def decide(self, views: Sequence[View], limit: int, active: "ActiveBlocks") -> list[ViewBeat]:
+    def decide(self, views: Sequence[View], limit: int, active: "ActiveBlocks") -> ViewBeats:
         """Return the beats before a 200 Hz sample that are accepted, in order of time."""
-        chosen = []
-        for number, beat in enumerate(self.waiting):
-            if beat.at >= limit:
-                self.waiting = self.waiting[number:]
-                break
-            if self._is_beat(beat, views, active):
-                self.accepted = [*self.accepted, beat.at][-USUAL_OF - 1 :]
-                chosen.append(beat)
-        else:
-            self.waiting = []
+        count = int(np.searchsorted(self.waiting.at, limit))
+        beats, self.waiting = self.waiting.some(slice(count)), self.waiting.some(slice(count, None))
+        voting = np.stack([np.ones(count, np.bool_), *(active.on(int(view.rows[0]), beats.at) for view in views[1:])])
+        near = np.stack([distance(beats.at, at) <= APART for at in self.recent])
+        combined = beats.view == 0
+        accept = combined & (near | ~voting).all(axis=0)
+        contested = np.flatnonzero(~accept & (combined | ~near[0]))
+        votes = np.zeros(len(contested))
+        for view, has_vote in zip(views, voting[:, contested], strict=True):  # one after the other: one order of sums
+            votes += np.where(has_vote, view.votes(beats.at[contested]), 0.0)
+        first = 0
+        for number, vote in zip(contested.tolist(), votes.tolist(), strict=True):
+            at, alone = int(beats.at[number]), not combined[number]
+            if alone and at - self.added <= APART:
+                continue
+            if alone:
+                self.added = at
+            self._accept(beats.at[first:number][accept[first:number]])
+            first = number
+            due = self._is_due(at) and (not alone or beats.score[number] >= DUE_LEAST)
+            accept[number] = vote + (DUE_ODDS if due else 0.0) > 0
+        self._accept(beats.at[first:][accept[first:]])
         oldest = limit - 2 * APART
-        self.together = [at for at in self.together if at >= oldest]
-        self.alone = [[at for at in candidates if at >= oldest] for candidates in self.alone]
+        self.recent = [at[at >= oldest] for at in self.recent]
         if self.added < oldest:  # of no consequence any more, and so no part of the state
             self.added = _NEVER
-        return chosen
+        return beats.some(accept)
 
-    def _is_beat(self, beat: ViewBeat, views: Sequence[View], active: "ActiveBlocks") -> bool:
-        voters = [view for view in views[1:] if active.on(int(view.rows[0]), beat.at)]
-        if beat.view == 0:
-            agreed = all(
-                _has_near(self.alone[number], beat.at) for number, view in enumerate(views[1:]) if view in voters
-            )
-            if agreed:
-                return True
-        elif _has_near(self.together, beat.at) or beat.at - self.added <= APART:
+    def _accept(self, at: Ints) -> None:
+        self.accepted = np.concatenate([self.accepted, at])[-USUAL_OF - 1 :]
+
+    def _is_due(self, at: int) -> bool:
+        """Say whether a beat is due at a 200 Hz sample."""
+        intervals = np.sort(np.diff(self.accepted))
+        if len(intervals) < USUAL_FROM:
             return False
-        else:
-            self.added = beat.at
-        votes = 0.0
-        for view in (views[0], *voters):  # not sum(), which rounds otherwise from Python 3.12 on
-            votes += view.odds(beat.at) * view.trust(beat.at)
-        return votes + self._due(beat) > 0
-
-    def _due(self, beat: ViewBeat) -> float:
-        """Return what is added to the log odds of a beat that comes when one is due."""
-        intervals = np.diff(self.accepted)
-        if len(intervals) < USUAL_FROM or (beat.view and beat.score < DUE_LEAST):
-            return 0.0
-        usual = float(np.sort(intervals)[len(intervals) // 2])
-        return DUE_ODDS if beat.at - self.accepted[-1] > DUE_SHARE * usual else 0.0
+        return bool(at - self.accepted[-1] > DUE_SHARE * intervals[len(intervals) // 2])
 
 
 @dataclass(frozen=True)
@@ -272,9 +274,9 @@ class ActiveBlocks:
     first: int
     leads: NDArray[np.bool_]
 
-    def on(self, lead: int, at: int) -> bool:
-        """Say whether anything was to be seen on a lead around a 200 Hz sample."""
-        return bool(self.leads[lead, at // BLOCK - self.first])
+    def on(self, lead: int, at: Ints) -> NDArray[np.bool_]:
+        """Say whether anything was to be seen on a lead around each 200 Hz sample."""
+        return np.asarray(self.leads[lead, at // BLOCK - self.first])
 
     def joined(self, start: int, more: NDArray[np.bool_]) -> "ActiveBlocks":
         """Return it with the blocks from ``start`` on."""
@@ -285,7 +287,10 @@ class ActiveBlocks:
         return ActiveBlocks(block, self.leads[:, block - self.first :].copy()) if block > self.first else self
 
 
-def _has_near(ordered: Sequence[int], at: int) -> bool:
-    """Say whether one of some numbers in order is no more than ``APART`` away."""
-    position = bisect_left(ordered, at - APART)
-    return position < len(ordered) and ordered[position] <= at + APART
+def distance(at: Ints, known: Ints) -> Ints:
+    """Return how far each sample (n,) is from the nearest of some others, in order."""
+    if not len(known):
+        return np.full(len(at), np.iinfo(np.int64).max)
+    after = np.searchsorted(known, at).clip(1, max(len(known) - 1, 1))
+    following = known[after.clip(max=len(known) - 1)]
+    return np.asarray(np.minimum(np.abs(at - known[after - 1]), np.abs(following - at)))

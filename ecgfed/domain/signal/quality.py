@@ -60,6 +60,12 @@ SPIKE_RINGS_S = 0.2
 #: pause be a pause), and as a share of the height of the beats (above it, 0.4% of MLII's unmarked time, 25% of marked).
 NOISE_BAND_HZ, NOISE_FILTER_S = (15.0, 40.0), 0.25
 NOISE_MV, NOISE_SHARE = 0.020, 0.04
+#: Noise does not rest: so many blocks in a row fall below this share of what is noise between the QRS complexes of a
+#: clean rhythm of up to 250/min, in 2% of MIT-BIH's noise.
+NOISE_REST_BLOCKS, NOISE_REST_SHARE = 3, 0.45
+#: Hum: nothing but waves above so many hertz, whose root mean square is this share of the highest deviation (of a sine
+#: 0.71). Beside beats it is none of a window's, which end at 40 Hz.
+HUM_HZ, HUM_SHARE = 42.0, 0.5
 #: A running median over so long sees what is between the beats.
 NOISE_WINDOW_S = 2.0
 #: A jump: the baseline (median over a second) moves within half a second by so much, and by a beat's height, more than
@@ -317,8 +323,23 @@ def _noise(
     band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))
     between_beats = running_median(power, blocks.count_in(NOISE_WINDOW_S))
-    noisy: NDArray[np.bool_] = between_beats > np.maximum(NOISE_MV, NOISE_SHARE * height)
-    return noisy
+    limit = np.maximum(NOISE_MV, NOISE_SHARE * height)
+    half = NOISE_REST_BLOCKS // 2
+    lowest = np.lib.stride_tricks.sliding_window_view(np.pad(power, half, mode="edge"), NOISE_REST_BLOCKS).min(axis=1)
+    at_rest = running_median(lowest, blocks.count_in(NOISE_WINDOW_S))
+    noisy: NDArray[np.bool_] = (between_beats > limit) & (at_rest > NOISE_REST_SHARE * limit)
+    return noisy | _hum(blocks, signal, fs_hz, height)
+
+
+def _hum(blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark where a lead shows nothing but waves of ``HUM_HZ`` and more, as of an electrode without contact."""
+    if fs_hz <= 2 * HUM_HZ:
+        return np.zeros(len(height), dtype=bool)
+    cut = blocks.cut(signal)
+    waves = running_median(cut.std(axis=1), blocks.count_in(NOISE_WINDOW_S))
+    steps = np.sqrt((np.diff(cut, axis=1) ** 2).mean(axis=1))  # of a sine: 2 sin(pi f / fs) times its own
+    fast = running_median(steps, blocks.count_in(NOISE_WINDOW_S)) > 2 * np.sin(np.pi * HUM_HZ / fs_hz) * waves
+    return np.asarray(fast & (waves > np.maximum(NOISE_MV, HUM_SHARE * height)))
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class QuietPart:
     noise: float
 
 
-def quiet_part(recording: AnyRecording, row: int, peaks: Ints, interval: int) -> QuietPart:
+def quiet_part(recording: Recording, row: int, peaks: Ints, interval: int) -> QuietPart:
     """Look at a lead within an interval.
 
     Args:
@@ -77,7 +77,7 @@ def _search(signal: Floats, template: Floats) -> tuple[bool, float]:
     return bool(small.any()), noise
 
 
-def _passed(recording: AnyRecording, row: int, start: int, stop: int) -> tuple[Floats, Floats]:
+def _passed(recording: Recording, row: int, start: int, stop: int) -> tuple[Floats, Floats]:
     """Return a part of a lead through the band-pass, without what is missing, and through that of the template."""
     fs_hz = recording.fs_hz
     margin = round(_FILTER_S * fs_hz)

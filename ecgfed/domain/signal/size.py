@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.record.recording import AnyRecording
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.spans import Spans
 
 #: No electrode gives a QRS so high: the highest of MIT-BIH's 96 leads is 4.0 mV (116's MLII).
@@ -39,7 +39,7 @@ class Size:
     of_beats: bool
 
 
-def lead_size(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> Size | None:
+def lead_size(recording: Recording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> Size | None:
     """Measure a lead as it was recorded, of a long recording some blocks of it.
 
     Args:
@@ -61,7 +61,7 @@ def lead_size(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad:
     return Size(lead, float(np.median(heights)), of_beats) if heights else None
 
 
-def min_qrs_mv(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> float:
+def min_qrs_mv(recording: Recording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> float:
     """Return below which height, in millivolt, a beat of a lead has no QRS complex in it.
 
     It is ``QRS_SHARE`` of the upper quartile of the QRS complexes, so that the lead may be off for most of a recording,
@@ -78,7 +78,7 @@ def min_qrs_mv(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad
     return min(QRS_SHARE * float(np.quantile(heights, 0.75)), MOST_NOISE_MV) if heights else 0.0
 
 
-def _heights(recording: AnyRecording, lead: str, at: NDArray[np.int64], half_s: float) -> list[float]:
+def _heights(recording: Recording, lead: str, at: NDArray[np.int64], half_s: float) -> list[float]:
     """Return how far a lead goes within so many seconds of some samples, ``LOOKED_AT`` at most, spread evenly."""
     row, half = recording.leads.index(lead), max(1, round(half_s * recording.fs_hz))
     some = np.unique(np.linspace(0, len(at) - 1, min(len(at), LOOKED_AT)).round().astype(np.int64))

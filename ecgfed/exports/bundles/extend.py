@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed import __version__
-from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.errors import BundleError, OptionError, param
 from ecgfed.base.files import write_bytes
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.methods.models import Pipeline
@@ -57,9 +57,15 @@ def check_extension(bundle: Bundle, out: Path, patient: str, *, overwrite: bool)
     """
     if patient in bundle.manifest["patients"] and not overwrite:
         problem = f"the bundle {bundle.path} has a patient {patient}"
-        raise OptionError("--patient", problem, "a new name", "name another, or --overwrite to replace that model")
+        raise OptionError(
+            "patient",
+            problem,
+            "a new name",
+            f"name another, or {param('overwrite=True')} to replace that model",
+            code="exists",
+        )
     if out.resolve() == MODEL:
-        raise OptionError("--out", f"{out} is the model in the package", "another folder")
+        raise OptionError("out", f"{out} is the model in the package", "another folder")
     check_new_bundle(out, overwrite=overwrite)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param, spelled
 from ecgfed.base.files import sha256, write_bytes
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline, Stage
@@ -107,7 +107,8 @@ def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
             count, size = entry["members"], entry["bytes"] / 1e6
             return (
                 f"{name} is an ensemble of {count_of(count, 'model')}, {size:.1f} MB, and takes {count} times as "
-                "long as one: --global average writes the mean of their weights in its place (evaluate it first), "
+                f"long as one: {spelled(param('protocol'))} average writes the mean of their weights in its place "
+                "(evaluate it first), "
                 "and a method with a global model of its own, as grp-fed, has one model here."
             )
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.errors import BundleError, OptionError, param
 from ecgfed.base.files import check_new_folder, replacing_folder, write_together
 from ecgfed.exports.device.container import ZIP
 from ecgfed.exports.device.manifest import MANIFEST
@@ -29,9 +29,11 @@ def check_new_bundle(out: Path, *, overwrite: bool = False) -> None:
     if not is_zip(out):
         check_new_folder(out, overwrite=overwrite)
     elif out.is_dir():
-        raise OptionError("--out", f"{out} is a folder", "a zip file to create", "choose another name")
+        raise OptionError("out", f"{out} is a folder", "a zip file to create", "choose another name")
     elif out.exists() and not overwrite:
-        raise OptionError("--out", f"{out} exists", "a new file", "choose another, or pass --overwrite")
+        raise OptionError(
+            "out", f"{out} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
+        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 from ecgfed.core.evaluation.predict import chain_logits
 from ecgfed.core.methods.models import Model, Pipeline
 from ecgfed.core.nets.net import Inputs, Net
@@ -100,7 +100,7 @@ class Parity:
                 f"model of {name}",
                 "gives logits that are not finite",
                 "a training that converged",
-                "train again with a lower learning rate, --set lr=...",
+                f"train again with a lower learning rate, {param('settings')} lr=...",
             )
         rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
         device = Classifier([self.folder / file for file in chain], self.classes, rr_version)

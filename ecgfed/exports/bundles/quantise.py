@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 
 #: Maximum magnitude of an int8 weight: symmetric, so that no zero point is needed.
 MAX_WEIGHT = 127
@@ -325,7 +325,7 @@ def _weights(layer: _FloatLayer, max_weight: int, tensors: dict[str, onnx.Tensor
             layer.name,
             f"sums up to {largest:,} in int8",
             f"less than {EXACT_IN_FLOAT:,}",
-            "train a net of a smaller --width",
+            f"train a net of a smaller {param('width')}",
         )
     tensors[layer.name] = numpy_helper.from_array(weight, layer.name)
     tensors[f"{layer.name}.scale"] = numpy_helper.from_array(scale, f"{layer.name}.scale")

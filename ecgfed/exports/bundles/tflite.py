@@ -75,7 +75,7 @@ def tflite_python() -> Path:
         return Path(sys.executable)
     if DEFAULT_PYTHON.is_file():
         return DEFAULT_PYTHON.absolute()
-    raise OptionError("--tflite", "no TensorFlow here", "an environment of its own with TensorFlow", _HOW)
+    raise OptionError("tflite", "no TensorFlow here", "an environment of its own with TensorFlow", _HOW)
 
 
 _HOW = (

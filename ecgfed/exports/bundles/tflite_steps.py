@@ -13,11 +13,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 
 #: Error message for graphs with other operations.
 _NET = "a net's extractor and head"
-_ELSE = "export with --personal method, or without --tflite"
+_ELSE = f"export with {param('personal')} method, or without {param('tflite')}"
 
 
 @dataclass

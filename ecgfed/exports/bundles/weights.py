@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ecgfed.base.errors import BundleError, OptionError
+from ecgfed.base.errors import BundleError, OptionError, param
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.nets.build import make_net
@@ -24,7 +24,7 @@ from ecgfed.exports.device.graph import outside_of
 from ecgfed.exports.device.onnx_file import read_parts
 
 #: Action for bundles without usable weights.
-_OTHER = "name another with --bundle, or leave it out for the model in the package"
+_OTHER = f"name another with {param('bundle')}, or leave it out for the model in the package"
 #: Roles of the graphs of a single global model.
 _ONE_MODEL = (["model"], ["extractor", "head"])
 

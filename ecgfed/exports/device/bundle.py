@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.base.deprecation import renamed_fields
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 from ecgfed.base.text import count_of, listed, shortened
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.record.leads import leads_in
@@ -19,8 +19,8 @@ from ecgfed.exports.device.graph import MAX_FILE_BYTES, Graph, check_graph, grap
 from ecgfed.exports.device.graph_metadata import metadata_of
 from ecgfed.exports.device.int8 import int8_variant
 from ecgfed.exports.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
-from ecgfed.exports.device.model_warnings import TrainingMetadata, read_training_metadata
 from ecgfed.exports.device.signatures import Signature, check_signature
+from ecgfed.exports.device.training_metadata import TrainingMetadata, read_training_metadata
 
 #: Suffix of graph files in a bundle.
 GRAPH = ".onnx"
@@ -111,7 +111,11 @@ class Bundle:
                 else "none: it holds the global model alone"
             )
             raise BundleError(
-                self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
+                self.path,
+                f"has no patient {patient!r}",
+                known,
+                f"leave {param('patient')} out for the global model",
+                code="unknown-patient",
             )
         if int8:
             chain = int8_variant(self.path, self.manifest, patient)["chain"]

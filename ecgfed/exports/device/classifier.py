@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.base.text import count_of
-from ecgfed.domain.beats.extract import Windows, windows_around
+from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import WINDOW_SAMPLES
 from ecgfed.domain.signal.quality import LeadQuality

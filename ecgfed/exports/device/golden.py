@@ -17,12 +17,12 @@ from ecgfed.base.safe_io import MAX_JSON_BYTES, parse_json
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.context import context_features
 from ecgfed.domain.beats.extract import hides_signal
-from ecgfed.domain.beats.rr import beats_in_time
-from ecgfed.domain.beats.windows import FS_HZ, WINDOW_SAMPLES, cut_windows, resample
+from ecgfed.domain.beats.intervals import intervals_s
+from ecgfed.domain.beats.windows import FS_HZ, WINDOW_SAMPLES, cut_windows, resample, rr_features
 from ecgfed.domain.record.checks import check_fs
-from ecgfed.domain.signal.around_gaps import detect_around_gaps
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, fill_gaps
+from ecgfed.domain.signal.peaks import detect_around_gaps
 from ecgfed.domain.signal.quality import NO_SIGNAL
 from ecgfed.domain.signal.spans import Spans
 from ecgfed.exports.device.bundle import Bundle
@@ -145,9 +145,11 @@ class GoldenRecording:
         self, version: int, r_samples: Ints, window_mv: NDArray[np.float32], padded: NDArray[np.bool_], lost: Any
     ) -> NDArray[np.float32]:
         """Return RR features (beats, features)."""
+        if version == 1:
+            return rr_features(r_samples / self.fs_hz)
         spans = Spans.merged((int(a), int(b)) for a, b in lost)
         unusable = hides_signal(padded, self.fs_hz, r_samples, spans)
-        return beats_in_time(version, r_samples, self.fs_hz, window_mv, unusable, spans)
+        return context_features(intervals_s(r_samples, self.fs_hz, spans), window_mv, ~unusable)
 
 
 def window_of(entry: Mapping[str, Any]) -> NDArray[np.float32]:
@@ -234,7 +236,7 @@ def check_golden(bundle: Bundle) -> GoldenCheck:
     except EcgfedError as problem:
         if isinstance(problem, BundleError):
             raise
-        raise BundleError(path, f"is not of its form ({problem.line})", action="export it again") from problem
+        raise BundleError(path, f"is not of its form ({problem.marked})", action="export it again") from problem
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as problem:
         raise BundleError(path, f"is not of its form ({problem!r:.100})", action="export it again") from problem
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 
 #: Field with the int8 variant of the global or a patient's model, and of the manifest with the acceptance rule.
 INT8 = "int8"
-_FLOAT = "leave --int8 out for the float model"
+_FLOAT = f"leave {param('int8')} out for the float model"
 
 
 def chains_of(entry: Mapping[str, Any]) -> Iterator[Any]:

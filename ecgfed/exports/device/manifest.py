@@ -22,8 +22,8 @@ from ecgfed.exports.device.classifier import INPUTS, input_of
 from ecgfed.exports.device.container import Container
 from ecgfed.exports.device.graph_metadata import check_class_table
 from ecgfed.exports.device.int8 import INT8, chains_of, check_int8
-from ecgfed.exports.device.model_warnings import read_training_metadata
 from ecgfed.exports.device.preprocessing import difference, preprocessing_difference
+from ecgfed.exports.device.training_metadata import read_training_metadata
 
 #: Version that export writes, and versions that can be read; version 1 has less metadata and equal predictions.
 SCHEMA_VERSION, SCHEMA_VERSIONS = 2, (1, 2)

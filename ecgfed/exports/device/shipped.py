@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 from ecgfed.exports.device.container import ZIP
 from ecgfed.exports.device.manifest import MANIFEST
 
@@ -21,7 +21,7 @@ def shipped_model() -> Path:
         BundleError: this ecgfed was built without one.
     """
     if not (MODEL / MANIFEST).is_file():
-        raise BundleError(MODEL, "this ecgfed came without a model", "a bundle", "name one with --bundle")
+        raise BundleError(MODEL, "this ecgfed came without a model", "a bundle", f"name one with {param('bundle')}")
     return MODEL
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecgfed.base.errors import BundleError, EcgfedError, OptionError
+from ecgfed.base.errors import BundleError, EcgfedError, OptionError, param
 from ecgfed.base.extras import is_installed, require
 from ecgfed.base.safe_io import read_bounded
 from ecgfed.exports.device.container import Container
@@ -74,11 +74,14 @@ def _public_pem(key: "Ed25519PublicKey") -> bytes:
     return bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 
-def _private_key(path: Path, option: str = "--sign ") -> "Ed25519PrivateKey":
+def _private_key(path: Path, parameter: str = "sign") -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    option, expected = f"{option}{path}", "an Ed25519 private key in PEM (PKCS 8), without a passphrase"
+    option, expected = (
+        f"{param(parameter)} {path}" if parameter else str(path),
+        "an Ed25519 private key in PEM (PKCS 8), without a passphrase",
+    )
     action = "make one with 'ecgfed keys new NAME'"
     data = read_bounded(path, MOST_KEY_BYTES, OptionError, option)
     try:
@@ -115,10 +118,10 @@ def trusted_keys(paths: Path | str | Sequence[Path | str]) -> tuple["Ed25519Publ
     require(PACKAGE, "checking a signature")
     files = [paths] if isinstance(paths, str | Path) else list(paths)
     if not files:
-        raise OptionError("--trusted", "names no key", "one or more public keys")
+        raise OptionError("trusted", "names no key", "one or more public keys", code="missing")
     keys = []
     for file in files:
-        option = f"--trusted {file}"
+        option = f"{param('trusted')} {file}"
         keys.append(read_public_key(read_bounded(Path(file), MOST_KEY_BYTES, OptionError, option), option, OptionError))
     return tuple(keys)
 
@@ -145,7 +148,9 @@ def check_signature(
     folder = files.path
     if not files.holds(SIGNATURE):
         if keys is not None:
-            raise BundleError(folder, "is not signed", "a bundle signed by a key of --trusted")
+            raise BundleError(
+                folder, "is not signed", f"a bundle signed by a key of {param('trusted')}", code="untrusted"
+            )
         return None
     signature, pem = files.read(SIGNATURE, SIGNATURE_BYTES), files.read(PUBLIC_KEY, MOST_KEY_BYTES)
     if not is_installed(PACKAGE):  # the base install: say who claims it, and that nobody checked
@@ -161,7 +166,9 @@ def check_signature(
     name = fingerprint(signer)
     known = [fingerprint(key) for key in keys or ()]
     if keys is not None and name not in known:
-        raise BundleError(folder, f"is signed by {name}", f"{' or '.join(known)}, of --trusted")
+        raise BundleError(
+            folder, f"is signed by {name}", f"{' or '.join(known)}, of {param('trusted')}", code="untrusted"
+        )
     return Signature(name, verified=True, trusted=keys is not None)
 
 

@@ -27,6 +27,10 @@ const NOISE_FILTER_S = 0.25;
 const NOISE_MV = 0.02;
 const NOISE_SHARE = 0.04;
 const NOISE_WINDOW_S = 2.0;
+const NOISE_REST_BLOCKS = 3;
+const NOISE_REST_SHARE = 0.45;
+const HUM_HZ = 42.0;
+const HUM_SHARE = 0.5;
 const BASELINE_WINDOW_S = 1.0;
 const JUMP_S = 0.5;
 const JUMP_MV = 1.0;
@@ -273,13 +277,46 @@ export function noiseAndJumps(signal, lost, spike, height, fsHz) {
     return Math.sqrt(sum / block);
   });
   const between = runningMedian(power, blocksIn(NOISE_WINDOW_S));
-  const noisy = Uint8Array.from(between, (one, i) => (one > atLeast(NOISE_MV, NOISE_SHARE * height[i]) ? 1 : 0));
+  const half = NOISE_REST_BLOCKS >> 1;
+  const lowest = power.map((one, i) => Math.min(one, ...power.subarray(Math.max(i - half, 0), i + half + 1)));
+  const atRest = runningMedian(lowest, blocksIn(NOISE_WINDOW_S));
+  const hum = humOf(signal, height, block, fsHz);
+  const noisy = Uint8Array.from(between, (one, i) => {
+    const limit = atLeast(NOISE_MV, NOISE_SHARE * height[i]);
+    return (one > limit && atRest[i] > NOISE_REST_SHARE * limit) || hum[i] ? 1 : 0;
+  });
   const jumped = jumpsOf(baselineOf(signal, block), height);
   const gap = rint(MERGE_S * fsHz);
   const spread = (/** @type {Uint8Array} */ mask, /** @type {boolean} */ spikes) =>
     lost.map((one, i) => (mask[Math.floor(i / block)] && !one && !(spikes && spike[i]) ? 1 : 0));
   const open = (/** @type {Uint8Array} */ mask) => closed(mask, gap).map((one, i) => (one && !lost[i] ? 1 : 0));
   return { noise: open(spread(noisy, true)), baseline: open(spread(jumped, false)) };
+}
+
+/**
+ * Mark the blocks in which a lead shows nothing but waves of `HUM_HZ` and more.
+ * @param {Float64Array} signal
+ * @param {Float64Array} height of the beats, from `spikesOf`
+ * @param {number} block
+ * @param {number} fsHz
+ */
+function humOf(signal, height, block, fsHz) {
+  if (fsHz <= 2 * HUM_HZ) return new Uint8Array(height.length);
+  const cut = filledUp(signal, block);
+  const [waves, steps] = [new Float64Array(height.length), new Float64Array(height.length)];
+  for (let i = 0; i < height.length; i += 1) {
+    const values = cut.subarray(i * block, (i + 1) * block);
+    const mean = values.reduce((sum, one) => sum + one, 0) / block;
+    waves[i] = Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / block);
+    const moved = values.subarray(1).reduce((sum, one, k) => sum + (one - values[k]) ** 2, 0);
+    steps[i] = Math.sqrt(moved / (block - 1));
+  }
+  const level = runningMedian(waves, blocksIn(NOISE_WINDOW_S));
+  const moving = runningMedian(steps, blocksIn(NOISE_WINDOW_S));
+  const ratio = 2 * Math.sin((Math.PI * HUM_HZ) / fsHz);
+  return Uint8Array.from(level, (one, i) =>
+    moving[i] > ratio * one && one > atLeast(NOISE_MV, HUM_SHARE * height[i]) ? 1 : 0,
+  );
 }
 
 /**

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.extract import windows_around
+from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.signal.qrs import detect_qrs
 from ecgfed.exports.device.classifier import Classifier

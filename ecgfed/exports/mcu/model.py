@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, param
 from ecgfed.core.nets.layers import NORM_EPS
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ARCHITECTURES
@@ -95,16 +95,16 @@ class McuModel:
 def check_spec(spec: NetSpec) -> None:
     """Raise BundleError for a net that the C runtime does not support."""
     if spec.modality != "ecg":
-        raise BundleError("--target mcu", f"a net for images ({spec.architecture})", "a net for ECG")
+        raise BundleError(f"{param('target')} mcu", f"a net for images ({spec.architecture})", "a net for ECG")
     if spec.rr and spec.rr_version != 1:
         raise BundleError(
-            "--target mcu",
+            f"{param('target')} mcu",
             f"RR features of version {spec.rr_version}, which look 104 beats ahead and need about 115 kB of RAM",
             "RR features of version 1, or the window alone",
-            "prepare the cohort with --rr-version 1, or train with --no-rr",
+            f"prepare the cohort with {param('rr_version')} 1, or train with {param('rr=False')}",
         )
     if spec.classes > MAX_CLASSES:
-        raise BundleError("--target mcu", f"{spec.classes} classes", f"{MAX_CLASSES} at most")
+        raise BundleError(f"{param('target')} mcu", f"{spec.classes} classes", f"{MAX_CLASSES} at most")
 
 
 def make_model(
@@ -136,10 +136,10 @@ def make_model(
     if set(by_name) != set(names) or not all(np.isfinite(params[f"{name}.weight"]).all() for name in names):
         differences = ", ".join(sorted(set(by_name) ^ set(names))) or "weights that are not finite"
         raise BundleError(
-            "--target mcu",
+            f"{param('target')} mcu",
             f"a model of other layers than an extractor and a head ({differences:.200})",
             "one extractor and one head",
-            "choose another --personal, or leave --patient out for the global model",
+            f"choose another {param('personal')}, or leave {param('patient')} out for the global model",
         )
     for name in names:
         _check_layer(by_name[name], params[f"{name}.weight"])

@@ -21,13 +21,13 @@ def check_rate(fs_hz: int) -> tuple[int, int]:
     """
     expected = f"whole samples a second, {MIN_HZ} to {MAX_HZ}"
     if isinstance(fs_hz, bool) or not isinstance(fs_hz, int) or not MIN_HZ <= fs_hz <= MAX_HZ:
-        raise OptionError("--fs", f"{fs_hz!r:.40}", expected)
+        raise OptionError("fs_hz", f"{fs_hz!r:.40}", expected)
     common = gcd(round(FS_HZ), fs_hz)
     up, down = round(FS_HZ) // common, fs_hz // common
     taps = 2 * REACH * max(up, down) + 1
     if taps > MAX_TAPS:
         raise OptionError(
-            "--fs", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MAX_TAPS:,}", "use 125, 250 or 500"
+            "fs_hz", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MAX_TAPS:,}", "use 125, 250 or 500"
         )
     return up, down
 

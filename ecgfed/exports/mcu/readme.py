@@ -43,7 +43,7 @@ these very files. Never compile with `-ffast-math`.
 """
 
 
-_AT_360 = " at 360 a second; for another rate, export with `--fs`"
+_AT_360 = " at 360 a second; for another rate, use `ecgfed export --target mcu --fs`"
 _OTHER_RATE = (
     " at {fs_hz} a second: push them with `ecgfed_rate_push`, which brings them to the 360 that\n"
     "  `ecgfed_push` takes and beats are numbered in; `ecgfed_rate_sample` gives the device's own number"

@@ -53,7 +53,7 @@ def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
         OptionError: the folder cannot be used; nothing was removed.
     """
     if out.suffix.casefold() == ".zip":
-        raise OptionError("--out", f"{out}: C sources are written to a folder, not a zip file", "a folder to create")
+        raise OptionError("out", f"{out}: C sources are written to a folder, not a zip file", "a folder to create")
     check_new_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS)
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +32,6 @@ class Stream(Protocol):
 
     def finish(self) -> Peaks:
         """End the recording; return the rest."""
-        ...
-
-
-@runtime_checkable
-class Skipping(Stream, Protocol):
-    """A stream that can begin in the middle of a recording, so that two threads share a long one (``two_streams``)."""
-
-    def skip(self, chunk_mv: Signal) -> None:
-        """Take samples as ``push`` does, without looking for beats, as quickly as may be."""
-        ...
-
-    def state(self) -> bytes:
-        """Return what is the same for two streams only if they answer alike, whatever they are given next."""
         ...
 
 
@@ -95,7 +82,7 @@ def as_peaks(raw: object, samples: int) -> Peaks:
     return np.unique(values[(values >= 0) & (values < samples)].astype(np.int64))
 
 
-def check_mains(mains_hz: float | None, where: str = "--mains") -> float | None:
+def check_mains(mains_hz: float | None, where: str = "mains_hz") -> float | None:
     """Return the frequency of the mains in Hz, None where nobody says; raises OptionError unless it is 50 or 60."""
     if mains_hz is None:
         return None

@@ -103,7 +103,7 @@ def check_peaks(detector: Detector, peaks: Peaks, samples: int, name: str, *, ch
             OPTION, f"{detector.name} returned {problem}", "increasing int64 sample numbers in the signal"
         )
     if not len(peaks):
-        raise RecordError(name, f"no beats found by {detector.name}", "an ECG", "check the lead")
+        raise RecordError(name, f"no beats found by {detector.name}", "an ECG", "check the lead", code="no-beats")
     return peaks
 
 
@@ -121,7 +121,9 @@ def _run(detector: Detector, signals_mv: Signal, fs_hz: float, lead: int, mains_
         if detector.name == OURS:
             raise
         why = f"{type(problem).__name__}: {problem}"
-        raise RecordError(name, f"no beats found by {detector.name} ({why})", "an ECG", "check the lead") from problem
+        raise RecordError(
+            name, f"no beats found by {detector.name} ({why})", "an ECG", "check the lead", code="no-beats"
+        ) from problem
 
 
 def peaks_problem(peaks: NDArray[np.integer | np.floating], samples: int) -> str:

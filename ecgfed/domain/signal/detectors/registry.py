@@ -15,13 +15,13 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ecgfed.base.errors import CohortError, EcgfedError, OptionError
+from ecgfed.base.errors import CohortError, EcgfedError, OptionError, param
 from ecgfed.base.extras import EXTRA_OF, require
 from ecgfed.base.plugins import entries, load_code, load_entry, names_code
 from ecgfed.domain.signal.detectors.base import OURS, Detector, check_mains
 
 ENTRY_POINTS = "ecgfed.detectors"
-OPTION = "--detector"
+OPTION = "detector"
 
 
 @cache
@@ -69,7 +69,9 @@ def detector_by_name(detector: str | Detector) -> Detector:
     if detector in entries(ENTRY_POINTS):
         return _runnable(_offered(detector))
     known = ", ".join(detector_names())
-    raise OptionError(OPTION, f"{detector!r:.100}", f"one of {known}", "or your own as FILE.py:NAME")
+    raise OptionError(
+        OPTION, f"{detector!r:.100}", f"one of {known}", "or your own as FILE.py:NAME", code="unknown-choice"
+    )
 
 
 def detector_option(detector: str | Detector) -> Detector:
@@ -85,11 +87,11 @@ def detector_option(detector: str | Detector) -> Detector:
     if not isinstance(detector, str) or not names_code(detector):
         return detector_by_name(detector)
     loaded = load_code(detector, OPTION)
-    loaded_detector = _checked(loaded.value, f"{OPTION} {detector}")
+    loaded_detector = _checked(loaded.value, f"{param(OPTION)} {detector}")
     return _runnable(replace(loaded_detector, name=loaded.short, origin=loaded.origin))
 
 
-def stored_detector(name: object, where: object, action: str = "pass it again with --detector") -> Detector:
+def stored_detector(name: object, where: object, action: str = f"pass it again with {param('detector')}") -> Detector:
     """Return the detector that a file names; no code is loaded because a file names it.
 
     Args:
@@ -101,13 +103,21 @@ def stored_detector(name: object, where: object, action: str = "pass it again wi
         CohortError: a name that is code of somebody's own, or of no detector that is installed here.
     """
     if isinstance(name, str) and names_code(name):
-        raise CohortError(where, f"its detector {name!r:.100} is somebody's own code", "a registered name", action)
+        raise CohortError(
+            where,
+            f"its detector {name!r:.100} is somebody's own code",
+            "a registered name",
+            action,
+            code="code-not-loaded",
+        )
     if not isinstance(name, str):
         raise CohortError(where, f"its detector is {name!r:.100}", "a name", action)
     try:
         return detector_by_name(name)
     except EcgfedError as problem:
-        raise CohortError(where, f"its detector {name!r:.100} is not here ({problem.line})", action=action) from problem
+        raise CohortError(
+            where, f"its detector {name!r:.100} is not here ({problem.marked})", action=action
+        ) from problem
 
 
 def stored_mains(mains_hz: object, where: object) -> float | None:
@@ -136,7 +146,7 @@ def _checked(value: object, where: str) -> Detector:
 def _runnable(detector: Detector) -> Detector:
     for module in detector.modules:
         if module in EXTRA_OF:
-            require(module, f"{OPTION} {detector.name}")
+            require(module, f"{param(OPTION)} {detector.name}")
         elif find_spec(module) is None:
             problem = f"{detector.name} needs {module}, not installed here"
             raise OptionError(OPTION, problem, action=f"pip install {module}, or name another")

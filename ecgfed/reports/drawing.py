@@ -1,0 +1,321 @@
+"""The content of a report from labelled beats: counts, strips, averages, the timeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.find import Events, find_events
+from ecgfed.domain.events.hours import time_bins
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
+from ecgfed.reports.labelled import Labelled, Second
+from ecgfed.reports.recording_page import LARGE
+from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
+from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
+from ecgfed.reports.strip_selection import STRIP_S, SelectedStrip, Span, around, busiest_starts, rate_in, select_strips
+
+#: Columns of the timeline at most, and bytes of their strips at most.
+_MOST_BINS, _MOST_BYTES = 300, 6_500_000
+_WIDTHS_S = (10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
+#: Strips of disagreement at most.
+_APART = 4
+#: Missing samples of up to so many seconds hide no QRS complex, the narrowest of which last 0.06 s.
+GAP_S = 0.04
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A recording, its labelled beats and their counts.
+
+    Attributes:
+        recording: with every lead.
+        quality: of every lead.
+        labelled: the labelled beats.
+        beats: the same beats as input of the counts.
+        events: the counts.
+        second: another reader of the same beats, or None.
+    """
+
+    recording: Recording
+    quality: Mapping[str, LeadQuality]
+    labelled: Labelled
+    beats: Beats
+    events: Events
+    second: Second | None = None
+
+
+def reading_of(
+    recording: Recording,
+    quality: Mapping[str, LeadQuality],
+    labelled: Labelled,
+    rules: EventRules,
+    second: Second | None = None,
+) -> Reading:
+    """Return the counts of a recording's labelled beats.
+
+    Args:
+        recording: with every lead.
+        quality: of every lead.
+        labelled: the labelled beats.
+        rules: the rules of counting.
+        second: another reader of the same beats, or None.
+    """
+    bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked, *labelled.flutter])
+    beats = Beats(
+        labelled.sample,
+        labelled.label,
+        labelled.classes,
+        labelled.kinds,
+        recording.fs_hz,
+        recording.samples,
+        bad,
+        labelled.uncertain,
+        labelled.confirmed,
+        labelled.doubted,
+        labelled.probability,
+        labelled.out_of_distribution,
+        labelled.provisional,
+    )
+    events = find_events(beats, rules, withheld=labelled.withheld)
+    return Reading(recording, quality, labelled, beats, events, second)
+
+
+def unusable_parts(recording: Recording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
+    """Return the segments in which nothing is counted and across which no interval is measured.
+
+    Missing samples are counted only where they are too few to hide a QRS complex (``GAP_S``), noise only where the
+    waves of every beat in it are clear: a fast rhythm without a rest between beats.
+    """
+    fs_hz = recording.fs_hz
+    clear = [(segment.start_s, segment.stop_s) for segment in labelled.lead_segments if recording.lead in segment.leads]
+
+    def counts(part: Stretch) -> bool:
+        if part.reason == Reason.GAP:
+            return part.stop - part.start <= GAP_S * fs_hz
+        return part.reason == Reason.NOISE and any(
+            start <= part.start / fs_hz and part.stop / fs_hz <= stop for start, stop in clear
+        )
+
+    return [(part.start, part.stop) for part in quality.stretches if not counts(part)]
+
+
+def class_rows(reading: Reading) -> tuple[ClassSummary, ...]:
+    """Return each class with the number of its counted beats."""
+    labelled, beats = reading.labelled, reading.beats
+    uncertain: list[int | None] = [None] * len(labelled.classes)
+    if labelled.uncertain is not None:
+        of_class = labelled.label[beats.assessed & labelled.uncertain]
+        uncertain = list(np.bincount(of_class, minlength=len(labelled.classes)).tolist())
+    return tuple(
+        ClassSummary(code, name, meaning, kind, reading.events.by_class[name], doubtful)
+        for code, name, meaning, kind, doubtful in zip(
+            labelled.codes, labelled.classes, labelled.meanings, labelled.kinds, uncertain, strict=True
+        )
+    )
+
+
+def lead_rows(reading: Reading) -> tuple[LeadRow, ...]:
+    """Return the quality of each lead."""
+    return tuple(
+        LeadRow(
+            name,
+            quality.usable_s,
+            100 * quality.usable_s * quality.fs_hz / quality.samples,
+            quality.seconds(),
+            tuple(
+                (part.start / quality.fs_hz, part.stop / quality.fs_hz, str(part.reason)) for part in quality.stretches
+            ),
+        )
+        for name, quality in reading.quality.items()
+    )
+
+
+class Drawing:
+    """Collects the strips of a page.
+
+    Args:
+        reading: the recording and its counts.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.leads = DrawnLeads.of(reading.recording, reading.quality)
+        self.strips: list[dict[str, Any]] = []
+
+    def gallery(self) -> tuple[Drawn, ...]:
+        """Draw the strips of the gallery."""
+        reading = self.reading
+        chosen = select_strips(reading.beats, reading.events, reading.labelled.confidence)
+        longest = reading.events.pauses.longest
+        moving = [] if longest is None else moving_leads(self.leads, reading.beats.sample, longest)
+        if moving:
+            note = f"in {' and '.join(moving)} the signal moves meanwhile as in a beat: one may have been missed"
+            chosen = tuple(
+                replace(strip, caption=f"{strip.caption}; {note}")
+                if any(span.kind == "pause" for span in strip.spans)
+                else strip
+                for strip in chosen
+            )
+        return tuple(self._drawn(strip) for strip in chosen)
+
+    def averages(self) -> tuple[Drawn, ...]:
+        """Draw the average beat of each class."""
+        drawn, labelled = [], self.reading.labelled
+        counts = self.reading.events.by_class
+        for number, (leads, count) in average_beats(self.leads, self.reading.beats).items():
+            strip = {"start_s": 0.0, "leads": leads, "beats": [], "spans": []}
+            options = {**LARGE, "pulse": False, "intervals": False, "seconds": False}
+            title = f"{labelled.codes[number]}: {labelled.meanings[number] or labelled.classes[number]}"
+            all_of = counts[labelled.classes[number]]
+            caption = count_of(count, "beat") if count == all_of else f"{count:,} of {all_of:,} beats, evenly spread"
+            drawn.append(Drawn(title, caption, self._add(strip, {**options, "name": f"Average beat {title}"})))
+        return tuple(drawn)
+
+    def comparison(self) -> ReaderComparison | None:
+        """Count where two readers disagree, and draw where the second is most confident."""
+        reading, second = self.reading, self.reading.second
+        if second is None:
+            return None
+        names = reading.labelled.names
+        differ = np.flatnonzero((names != second.names) & reading.beats.assessed)
+        pairs: dict[tuple[str, str], int] = {}
+        for at in differ.tolist():
+            pair = (str(names[at]), str(second.names[at]))
+            pairs[pair] = pairs.get(pair, 0) + 1
+        rows = tuple(
+            (first_code, second_code, count)
+            for (first_code, second_code), count in sorted(pairs.items(), key=lambda item: -item[1])
+        )
+        strips = []
+        for first_code, second_code, count in rows[:_APART]:
+            of_pair = differ[(names[differ] == first_code) & (second.names[differ] == second_code)]
+            at = int(of_pair[second.confidence[of_pair].argmax()])
+            middle = float(reading.beats.time_s[at])
+            title = f"{first_code} or {second_code}: {count_of(count, 'beat')}"
+            probability = f"p {second.confidence[at]:.2f}"
+            caption = (
+                f"{second.by} gives {second_code} its highest confidence here, {probability}; its labels are below"
+            )
+            span = Span(middle - 0.25, middle + 0.25, "event", f"{first_code} or {second_code}")
+            strips.append(
+                self._drawn(SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,)), both=True)
+            )
+        return ReaderComparison(reading.labelled.by, second.by, int(reading.beats.assessed.sum()), rows, tuple(strips))
+
+    def timeline(self) -> tuple[dict[str, Any], float]:
+        """Return the timeline's data, with a strip of 10 s per column, and the width of a column in seconds."""
+        reading = self.reading
+        max_bins = int(min(_MOST_BINS, _MOST_BYTES // strip_bytes(self.leads, STRIP_S)))
+        width = bin_width(reading.recording.duration_s, _WIDTHS_S, max_bins)
+        bins = time_bins(reading.beats, width)
+        strips = [self._strip(start, ()) for start in busiest_starts(reading.beats, width)]
+        return {
+            "duration_s": reading.recording.duration_s,
+            "start_s": [time_bin.start_s for time_bin in bins],
+            "stop_s": [time_bin.stop_s for time_bin in bins],
+            "rate": [None if time_bin.rate is None else round(time_bin.rate, 1) for time_bin in bins],
+            "low": [None if time_bin.longest_s is None else round(60 / time_bin.longest_s, 1) for time_bin in bins],
+            "high": [None if time_bin.shortest_s is None else round(60 / time_bin.shortest_s, 1) for time_bin in bins],
+            "counts": [list(time_bin.by_class) for time_bin in bins],
+            "unusable": [round(1 - time_bin.usable_s / (time_bin.stop_s - time_bin.start_s), 4) for time_bin in bins],
+            "strips": strips,
+        }, width
+
+    def data(self, timeline: dict[str, Any]) -> dict[str, Any]:
+        """Return the data of the page's scripts."""
+        labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
+        ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
+        calm = [0 if is_ectopic else count for count, is_ectopic in zip(counts, ectopic, strict=True)]
+        codes = [*labelled.codes, *sorted(self._second_codes() - set(labelled.codes))]
+        return {
+            "fs": self.leads.fs_hz,
+            "leads": list(self.leads.names),
+            "codes": codes,
+            "ectopic": ectopic,
+            "usual": int(np.argmax(calm)) if any(calm) else -1,  # the most frequent class not ectopic, drawn lightly
+            "strips": self.strips,
+            "timeline": timeline,
+        }
+
+    def _second_codes(self) -> set[str]:
+        second = self.reading.second
+        return set() if second is None else {str(name) for name in np.unique(second.names)}
+
+    def _drawn(self, strip_choice: SelectedStrip, *, both: bool = False) -> Drawn:
+        rate = rate_in(self.reading.beats, strip_choice.start_s)
+        caption = [strip_choice.caption] if strip_choice.caption else []
+        seconds = min(STRIP_S, self.reading.beats.duration_s - strip_choice.start_s)
+        caption.append("no rate" if rate is None else f"{rate:.0f}/min in these {seconds:.3g} s")
+        caption.append(f"lead{'s' * (len(self.leads.names) > 1)} {', '.join(self.leads.names)}")
+        strip = self._strip(strip_choice.start_s, strip_choice.spans, both=both)
+        options: dict[str, Any] = {"name": strip_choice.title}
+        if both and self.reading.second is not None:
+            options["readers"] = [self.reading.labelled.short, self.reading.second.short]
+        return Drawn(strip_choice.title, "; ".join(caption), self._add(strip, options), strip_choice.start_s)
+
+    def _add(self, strip: dict[str, Any], options: dict[str, Any]) -> int:
+        self.strips.append({"strip": strip, "options": options})
+        return len(self.strips) - 1
+
+    def _strip(self, start_s: float, spans: tuple[Span, ...], *, both: bool = False) -> dict[str, Any]:
+        """Return 10 s in compact form: beats as [sample, class, flags, second reader's class].
+
+        Flags: 1 uncertain, 2 in an unusable stretch and not counted.
+        """
+        fs_hz, first = self.leads.fs_hz, round(start_s * self.reading.recording.fs_hz)
+        pointed = [
+            {"start": _short((span.start_s - start_s) * fs_hz), "stop": _short((span.stop_s - start_s) * fs_hz)}
+            | {"kind": span.kind, "text": span.text}
+            for span in spans
+        ]
+        return {
+            "start_s": round(first / self.reading.recording.fs_hz, 4),
+            "leads": self.leads.strip(start_s, STRIP_S),
+            "beats": self._beats(first, both=both),
+            "spans": [*self._unusable(first), *pointed],
+        }
+
+    def _beats(self, first: int, *, both: bool) -> list[list[Any]]:
+        labelled, second, step = self.reading.labelled, self.reading.second, self.leads.step
+        last = first + round(STRIP_S * self.reading.recording.fs_hz)
+        low, high = np.searchsorted(labelled.sample, [first, last])
+        codes = [*labelled.codes, *sorted(self._second_codes() - set(labelled.codes))] if both else []
+        rows = []
+        for at in range(int(low), int(high)):
+            uncertain = labelled.uncertain is not None and bool(labelled.uncertain[at])
+            flags = int(uncertain) | 2 * (not self.reading.beats.assessed[at])
+            position = _short((int(labelled.sample[at]) - first) / step)
+            beat: list[Any] = [position, int(labelled.label[at]), flags]
+            if both and second is not None:
+                beat.append(codes.index(str(second.names[at])))
+            rows.append(beat)
+        return rows
+
+    def _unusable(self, first: int) -> list[dict[str, Any]]:
+        recording, step = self.reading.recording, self.leads.step
+        last = first + round(STRIP_S * recording.fs_hz)
+        parts = [
+            (stretch.start, stretch.stop, str(stretch.reason))
+            for stretch in self.reading.quality[recording.lead].stretches
+        ]
+        labelled = self.reading.labelled
+        parts += [(start, stop, "no beats marked") for start, stop in labelled.unmarked]
+        parts += [(start, stop, "possible flutter") for start, stop in labelled.flutter]
+        return [
+            {"start": _short((start - first) / step), "stop": _short((stop - first) / step)}
+            | {"kind": "unusable", "text": text}
+            for start, stop, text in parts
+            if start < last and stop > first
+        ]
+
+
+def _short(number: float) -> float:
+    """Return a number rounded to one decimal, integers without it."""
+    value = round(number, 1)
+    return int(value) if value == int(value) else value

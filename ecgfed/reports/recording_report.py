@@ -1,0 +1,162 @@
+"""A recording's report: its content, its page, and its counts as JSON."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rhythm import At, Pauses
+from ecgfed.domain.record.recording import Annotation, Recording
+from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
+from ecgfed.reports.recording_page import recording_page
+from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.reports.recording_warnings import recording_header, warnings_and_notes
+
+#: The filter of the strips.
+_FILTER = "band-pass 0.5 to 40 Hz"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RecordingReport:
+    """A recording's report.
+
+    Attributes:
+        recording: the recording.
+        parts: the content of the report; ``parts.events`` holds every count.
+        files: the written files.
+        excluded: the beats, annotations and channels that were read, used and excluded, by reason.
+    """
+
+    recording: Recording
+    parts: RecordingParts
+    files: tuple[Path, ...] = ()
+    excluded: tuple[Exclusions, ...] = ()
+
+    def __repr__(self) -> str:
+        events = self.parts.events
+        rate = "no heart rate" if events.rates.mean is None else f"{events.rates.mean:.0f}/min"
+        warning_count = len(self.parts.warnings)
+        what = f"{count_of(events.counted, 'beat')}, {rate}, {count_of(warning_count, 'warning')}"
+        return f"RecordingReport({shortened(self.recording.name, 60)!r}: {what})"
+
+    @cached_property
+    def html(self) -> str:
+        """The page: one self-contained HTML document."""
+        return recording_page(self.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, their rules and the warnings, JSON-ready; None where not assessed."""
+        parts, events = self.parts, self.parts.events
+        values: dict[str, Any] = {
+            "record": parts.record,
+            "lead": parts.lead,
+            "lead_segments": [asdict(segment) for segment in parts.lead_segments],
+            "duration_s": round(parts.duration_s, 3),
+            "labelled_by": parts.labelled_by,
+            "provisional": parts.provisional,
+            "usable_s": {row.name: round(row.usable_s, 3) for row in parts.leads},
+            "intended_use": parts.intended_use,
+            "warnings": [{"code": code, "text": text} for code, text in parts.warnings],
+            "notes": [{"code": code, "text": text} for code, text in parts.notes],
+            "beats": events.total,
+            "counted": events.counted,
+            "excluded": {f"{exclusions.what}s": exclusions.as_json() for exclusions in self.excluded},
+            "by_class": events.by_class,
+            "uncertain_by_class": {row.name: row.uncertain for row in parts.classes},
+            "rates": asdict(events.rates),
+            "pauses": _pauses_dict(events.pauses),
+            "variability": asdict(events.variability),
+            "ventricular": _ectopy_dict(events.ventricular),
+            "supraventricular": _ectopy_dict(events.supra),
+            "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
+            "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
+            "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
+            "hours": [{**asdict(hour), **dict.fromkeys(_withheld_hours(events))} for hour in events.hours],
+            "rules": events.rules.to_dict(),
+            "files": [str(file) for file in self.files],
+        }
+        return {name: _as_json(value) for name, value in values.items()}
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value with lists in place of tuples, as JSON has them."""
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _ectopy_dict(ectopy: Ectopy | None) -> dict[str, Any] | None:
+    if ectopy is None:
+        return None
+    review = sum(run.review for run in ectopy.runs)
+    runs = {"certain_runs": len(ectopy.runs) - review, "runs_to_review": review}
+    return {**asdict(ectopy), **runs, "kind": Kind(ectopy.kind).name.lower(), "percent": ectopy.percent}
+
+
+def _pauses_dict(pauses: Pauses) -> dict[str, Any]:
+    """Return the pauses; intervals that were not confirmed are to be reviewed."""
+
+    def rows(intervals: Iterable[At], *, review: bool) -> list[dict[str, Any]]:
+        return [{**asdict(interval), "review": review} for interval in intervals]
+
+    return {
+        "found": rows(pauses.intervals, review=False),
+        "longest": None if pauses.longest is None else asdict(pauses.longest),
+        "not_assessed": pauses.not_assessed,
+        "ends": [asdict(end) for end in pauses.ends],
+        "not_confirmed": rows(pauses.not_confirmed, review=True),
+    }
+
+
+def _withheld_hours(events: Events) -> list[str]:
+    """Return the names of the withheld counts of an hour."""
+    names = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supra"}
+    return [names[kind] for kind in events.withheld]
+
+
+def parts_of(
+    reading: Reading, marks: Annotation | None, *, model: tuple[tuple[str, str], ...], intended_use: str
+) -> RecordingParts:
+    """Return the content of the page.
+
+    Args:
+        reading: the recording, its labelled beats and their counts.
+        marks: the annotation of the labels, None for a model's.
+        model: names and values of the model; empty without one.
+        intended_use: in one sentence.
+    """
+    recording, labelled = reading.recording, reading.labelled
+    with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
+        warnings = pool.submit(warnings_and_notes, reading, marks)
+        drawing = Drawing(reading)
+        gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
+        timeline, width = drawing.timeline()
+    return RecordingParts(
+        recording.name,
+        recording_header(reading, drawing.leads.names),
+        intended_use,
+        labelled.by,
+        labelled.provisional,
+        *warnings.result(),
+        recording.lead,
+        lead_rows(reading),
+        recording.duration_s,
+        reading.events,
+        class_rows(reading),
+        gallery,
+        averages,
+        comparison,
+        labelled.rhythms or (),
+        model,
+        _FILTER,
+        width,
+        drawing.data(timeline),
+        labelled.lead_segments,
+    )

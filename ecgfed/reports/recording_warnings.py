@@ -1,0 +1,153 @@
+"""The warnings and notes of a report, and its header."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ecgfed import __version__
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.rhythm import FAST_PER_MIN
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
+from ecgfed.reports.drawing import Reading
+from ecgfed.reports.markup import clock
+
+#: From this share on, unusable seconds or beats are a warning.
+_MUCH = 0.01
+#: Low confidence, or beats unlike those of training, are a warning above this share of all beats; otherwise a note
+#: beside the counts concerned.
+_MOST = 0.5
+#: Codes of warnings that change no figure of the headline: listed as notes.
+_NOTES = {
+    "biphasic",
+    "inverted",
+    "lead-by-place",
+    "modified-lead",
+    "resampled",
+    "took-part",
+    "unknown-training",
+    "unusable-seconds",
+}
+#: Codes of predictions that already name the lead read in place of the requested one.
+_OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
+
+
+def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return names and values of a report's header."""
+    recording = reading.recording
+    remaining_leads = [name for name in recording.leads if name != recording.lead]
+    rows = [
+        ("Length", f"{clock(recording.duration_s)} at {recording.fs_hz:g} Hz"),
+        ("Lead read", recording.lead + (f" (requested as {recording.requested_as})" if recording.requested_as else "")),
+        ("Other leads", ", ".join(remaining_leads) or "none"),
+        ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
+        ("Start time", "not part of this report; times count from the start"),
+        ("Made by", f"ecgfed {__version__}"),
+    ]
+    if segments := reading.labelled.lead_segments:
+        seconds = {name: 0.0 for part in segments for name in part.leads}
+        for part in segments:
+            for name in part.leads:
+                seconds[name] += part.stop_s - part.start_s
+        shares = ", ".join(f"{name} {total / recording.duration_s:.0%}" for name, total in seconds.items())
+        rows.append(("Leads used to detect beats", f"{shares or 'none'} of the time: while their waves are clear"))
+    if len(drawn_leads) < len(recording.leads):
+        rows.append(("Leads drawn", ", ".join(drawn_leads)))
+    if recording.skipped:
+        rows.append(("Left out", ", ".join(recording.skipped)))
+    return tuple(rows)
+
+
+def warnings_and_notes(
+    reading: Reading, marks: Annotation | None
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Return the warnings of a report, and the notes, which change no figure of its headline."""
+    warnings = _all_warnings(reading, marks)
+    notes = tuple(warning for warning in warnings if _is_note(warning[0], reading))
+    return tuple(warning for warning in warnings if warning not in notes), notes
+
+
+def _is_note(code: str, reading: Reading) -> bool:
+    """Return whether a warning changes no figure; one about beats does not where it concerns a minority of them."""
+    labelled = reading.labelled
+    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
+    if code in share:
+        of_beats = share[code]
+        return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
+    return code in _NOTES
+
+
+def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
+    """Return the warnings about the counts and labels, then those about the recording."""
+    recording = reading.recording
+    warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
+    unconfirmed, known = int((reading.beats.known & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
+    if unconfirmed > _MOST * known:
+        text = (
+            f"{unconfirmed:,} of {count_of(known, 'interval')} could not be confirmed: beats between them may be "
+            "missing, every second one of a small QRS among them, or waves that are no beats. Rates are of the rest."
+        )
+        warnings.append(("intervals-not-confirmed", text))
+    warnings += _unusable_share(reading)
+    if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
+        warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))
+    if "file" not in dict(warnings):
+        warnings += [("file", f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
+    bad = [reading.quality[name].spans() for name in recording.leads]
+    findings: list[Finding] = [
+        *missing_lead(recording, (recording.requested_as or recording.lead,)),
+        *record_findings(recording, reading.labelled.sample, bad, marks),
+    ]
+    codes = {code for code, _ in warnings}
+    if codes & _OF_THE_LEAD:
+        codes.add("missing-lead")
+    if "left-out" in codes:  # covers the same seconds
+        warnings = [(code, text) for code, text in warnings if code != "unusable-seconds"]
+    of_recording = [(finding.kind, finding.text) for finding in findings if finding.kind not in codes]
+    return tuple(dict.fromkeys([*warnings, *of_recording]))
+
+
+def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
+    """Warn of the unusable share of the lead and the uncounted beats, where either exceeds ``_MUCH``."""
+    lead = reading.quality[reading.recording.lead]
+    lost_samples = int(np.diff(reading.beats.unusable, axis=1).sum())
+    lost_s, lost = lost_samples / lead.fs_hz, reading.events.total - reading.events.counted
+    share = lost_s * lead.fs_hz / lead.samples
+    if share < _MUCH and lost <= _MUCH * reading.events.total:
+        return []
+    if lost_samples >= lead.samples:
+        reasons = ", ".join(lead.seconds()) or "no beat can be told"
+        text = f"Nothing of {reading.recording.lead} can be used ({reasons}): no heartbeat can be told from it."
+        return [("left-out", text)]
+    beats = (
+        f"{lost:,} of {reading.events.total:,} beats lie there and are in no count" if lost else "no beat lies there"
+    )
+    text = f"{lost_s:.1f} s ({share:.1%}) of {reading.recording.lead} cannot be used: {beats}."
+    return [("left-out", text)]
+
+
+def _count_warnings(events: Events, *, provisional: bool) -> Iterator[tuple[str, str]]:
+    """Warn of ends without a beat, of unconfirmed pauses, and of rates that hardly any heart reaches."""
+    for end in events.pauses.ends if events.total else ():
+        yield (
+            "no-beat-at-an-end",
+            f"No beat is marked from {clock(end.start_s)} to {clock(end.stop_s)} ({end.value:.1f} s): asystole, a lead "
+            "that came off, or labels that stop there. Rates and burdens are of the rest.",
+        )
+    long = [interval for interval in events.pauses.not_confirmed if interval.value >= events.rules.pause_s]
+    if long:
+        worst = max(long, key=lambda interval: interval.value)
+        yield (
+            "pause-not-confirmed",
+            f"{count_of(len(long), 'interval')} as long as a pause could not be confirmed, the longest "
+            f"{worst.value:.1f} s at {clock(worst.start_s)}: asystole, beats that were missed, or noise. Look at it "
+            "first; lowest rate and longest interval are of the rest.",
+        )
+    fastest = events.rates.highest
+    if provisional and fastest is not None and fastest.value >= FAST_PER_MIN:
+        yield (
+            "fast-waves",
+            f"The rate reaches {fastest.value:.0f}/min at {clock(fastest.start_s)}: waves that are no beats (flutter, "
+            "fibrillation, noise) may have been counted as beats there. Look at it first.",
+        )

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ecgfed.domain.record.opening import open_recording
 
 import ecgfed
 from ecgfed.domain.record.checks import sentinels_to_nan
-from ecgfed.domain.record.reader import read_recording
+from ecgfed.domain.record.reader import open_recording, read_recording
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.testing.ecg import synthetic_ecg
 

@@ -126,6 +126,7 @@ def test_choices_are_those_of_the_cohort() -> None:
         (Range(1, 9), 0, "1 to 9"),
         (Range(1, 1e9), 0, "1 or more"),
         (Range(1, 1e9), 2e9, "at most 1,000,000,000"),
+        (Range(1, 1 << 40), 1 << 50, "at most 1,099,511,627,776"),
         (Range(0, 1, above=True), 0, "above 0 and at most 1"),
         (Range(0, 1e6, below=True), 1e6, "below 1,000,000"),
         (Range(0, 1e6, below=True), float("nan"), "0 or more and below 1,000,000"),

@@ -33,6 +33,11 @@ _BASIC: dict[type, type] = {float: Real, int: Integral, bool: bool, str: str}
 _KIND_TEXT = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
+def _number(value: float) -> str:
+    """Return a number as text; integers with all digits."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.10g}"
+
+
 @dataclass(frozen=True)
 class Range:
     """Numbers from ``low`` to ``high``, both included unless ``above`` or ``below`` is set."""
@@ -45,7 +50,7 @@ class Range:
     def __str__(self) -> str:
         if self.above or self.below:
             return f"{self._low} and {self._high}"
-        return f"{self.low:,.10g} to {self.high:,.10g}"
+        return f"{_number(self.low)} to {_number(self.high)}"
 
     def __contains__(self, value: float) -> bool:
         """Return whether a number is in the range; NaN is in none."""
@@ -61,11 +66,11 @@ class Range:
 
     @property
     def _low(self) -> str:
-        return f"above {self.low:,.10g}" if self.above else f"{self.low:,.10g} or more"
+        return f"above {_number(self.low)}" if self.above else f"{_number(self.low)} or more"
 
     @property
     def _high(self) -> str:
-        return f"{'below' if self.below else 'at most'} {self.high:,.10g}"
+        return f"{'below' if self.below else 'at most'} {_number(self.high)}"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Parameters in messages as the options of the command line, by the declarations of the commands themselves."""
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -24,8 +25,11 @@ def option_speller(app: typer.Typer) -> Any:
         for word in sys.argv[1:]:
             current = getattr(current, "commands", {}).get(word, current)
         matching = [param for command in (current, *_commands(root)) for param in _parameters(command, name)]
-        plain = f"--{name.replace('_', '-')}"
-        return _spelled(matching[0], value) if matching else f"{plain} {value}".rstrip()
+        if matching:
+            return _spelled(matching[0], value)
+        words = re.findall("[A-Z]+", " ".join(str(param.metavar) for param in current.params if param.metavar))
+        argument = next((word for word in words if name.upper().startswith(word)), "")  # RECORD of [BUNDLE] RECORD
+        return argument or f"--{name.replace('_', '-')} {value}".rstrip()
 
     return option
 

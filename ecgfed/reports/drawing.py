@@ -13,7 +13,7 @@ from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Recording
-from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
+from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
@@ -102,7 +102,9 @@ def unusable_parts(recording: Recording, quality: LeadQuality, labelled: Labelle
             start <= part.start / fs_hz and part.stop / fs_hz <= stop for start, stop in clear
         )
 
-    return [(part.start, part.stop) for part in quality.stretches if not counts(part)]
+    pulses = [] if labelled.pulses is None else runs(labelled.pulses)
+    calibration = [(int(labelled.sample[first]), int(labelled.sample[last - 1]) + 1) for first, last in pulses]
+    return [*calibration, *((part.start, part.stop) for part in quality.stretches if not counts(part))]
 
 
 def class_rows(reading: Reading) -> tuple[ClassSummary, ...]:

@@ -37,6 +37,7 @@ class Labelled:
         lead_segments: which leads the beat detection used; empty where not assessed.
         probability: (beats, classes) a model's; None for a file's labels.
         out_of_distribution: (beats,) bool, unlike the beats of training; None where not assessed.
+        pulses: (beats,) bool, beats that are calibration pulses; None for a file's labels.
         no_signal: (beats,) bool, beats without a class because their lead has no signal; None for a file's labels.
         end_noise: number of detected peaks excluded as noise at an end of the recording.
     """
@@ -63,6 +64,7 @@ class Labelled:
     probability: NDArray[np.floating] | None = None
     out_of_distribution: NDArray[np.bool_] | None = None
     no_signal: NDArray[np.bool_] | None = None
+    pulses: NDArray[np.bool_] | None = None
     end_noise: int = 0
 
     @property

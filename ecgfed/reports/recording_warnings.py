@@ -9,6 +9,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.rhythm import FAST_PER_MIN
 from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.markup import clock
@@ -29,6 +30,7 @@ _NOTES = {
     "unknown-training",
     "unusable-seconds",
 }
+_UNCONFIRMED = "intervals-not-confirmed"
 #: Codes of predictions that already name the lead read in place of the requested one.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
 
@@ -84,11 +86,8 @@ def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str
     warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
     unconfirmed, known = int((reading.beats.known & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
     if unconfirmed > _MOST * known:
-        text = (
-            f"{unconfirmed:,} of {count_of(known, 'interval')} could not be confirmed: beats between them may be "
-            "missing, every second one of a small QRS among them, or waves that are no beats. Rates are of the rest."
-        )
-        warnings.append(("intervals-not-confirmed", text))
+        text = f"{not_confirmed_text(unconfirmed, known)} Rates are of the rest."
+        warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]
     warnings += _unusable_share(reading)
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
         warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))

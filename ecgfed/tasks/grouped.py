@@ -155,7 +155,7 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
             recording.path,
             f"no beat{shows} was found {where}",
             "some to label",
-            f"try another {param('leads')}",
+            f"choose another lead with {param('leads')}",
             code="no-beats",
         )
     return count

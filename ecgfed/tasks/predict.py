@@ -330,7 +330,9 @@ def _reported_blocks(beats: RecordingBeats, progress: ProgressReporter) -> Itera
 
 def beats_excluded(beats: RecordingBeats, predictions: Predictions) -> Exclusions:
     """Count unclassified beats (no signal in the lead), and detections in noise at the ends."""
-    excluded = {"no_signal": int((predictions.override == UNCLASSIFIED).sum()), "end_noise": beats.end_noise}
+    pulses = int(beats.pulses.sum())
+    no_signal = int((predictions.override == UNCLASSIFIED).sum()) - pulses
+    excluded = {"calibration": pulses, "no_signal": no_signal, "end_noise": beats.end_noise}
     return Exclusions("beat", len(predictions) + beats.end_noise, excluded)
 
 

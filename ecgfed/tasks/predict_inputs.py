@@ -40,7 +40,10 @@ def bundle_and_records(paths: Sequence[Path], bundle: Path | None) -> tuple[Path
                 "recording", "is missing", "a recording, or a folder of them", f"{first} is a bundle", code="missing"
             )
         return first, rest
-    if bundle is None and len(paths) > 1 and not _is_readable(first):
+    looks_like_bundle = (
+        first.suffix.casefold() == ".zip"
+    )  # one that cannot be opened must not become the packaged model
+    if bundle is None and len(paths) > 1 and (looks_like_bundle or not _is_readable(first)):
         expected = "a bundle made by 'ecgfed export', or a recording's file"
         raise OptionError("bundle", f"{first} is neither a bundle nor a recording", expected, "check the path")
     return bundle, list(paths)

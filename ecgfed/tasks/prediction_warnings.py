@@ -5,7 +5,9 @@ bundle lacks it, that is a warning too.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
 from ecgfed.base.text import count_of, listed
@@ -15,10 +17,12 @@ from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import NameMatch, best_match, position_in
-from ecgfed.domain.record.reader import has_annotation, read_annotation
+from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
 from ecgfed.domain.record.recording import Recording, is_synthetic
+from ecgfed.domain.signal.confirm import not_confirmed_text, second_look
 from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
+from ecgfed.domain.signal.pacing import calibration_text
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
@@ -35,6 +39,8 @@ CODES: dict[str, str] = {
     "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
     "units": "the QRS is higher than any electrode gives",
     "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
+    "calibration": "detected waves that are calibration pulses and unclassified",
+    "intervals-not-confirmed": "most intervals between beats could not be confirmed: beats may be missing",
     "no-signal": "beats have no signal around them and are unclassified",
     "unusable-seconds": "stretches that cannot be used, with their seconds",
     "resampled": "another sampling frequency than the model's",
@@ -46,6 +52,8 @@ CODES: dict[str, str] = {
 }
 #: Share of out-of-distribution or low-confidence beats without a warning; 1% of training beats are out of distribution.
 RARE = 0.05
+#: How much of a recording's middle a second look is taken at, in seconds.
+_LOOKED_AT_S = 300.0
 #: Largest number of classes named in a sentence.
 _MAX_NAMED = 6
 #: Warnings of recordings for which the accuracy of high-confidence beats is unknown.
@@ -164,10 +172,14 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         yield ModelWarning("flutter", text, severe=True)
     if paced := _paced(bundle, beats):
         yield ModelWarning("paced", paced, severe=True)
-    if empty := int((predictions.override == UNCLASSIFIED).sum()):
+    if beats.pulses.any():
+        yield ModelWarning("calibration", calibration_text(beats.pulses), severe=True)
+    if empty := int((predictions.override == UNCLASSIFIED).sum() - beats.pulses.sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        advice = f"they are unclassified ({UNCLASSIFIED}); choose another {param('leads')}, or see 'ecgfed inspect'"
+        advice = f"they are unclassified ({UNCLASSIFIED}); choose another lead with {param('leads')}, or see 'ecgfed inspect'"
         yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)
+    if beats.detected:
+        yield from _intervals_not_confirmed(beats)
     if bad := quality.seconds():
         reasons = ", ".join(f"{reason} {_seconds(total)}" for reason, total in bad.items())
         poor, lost_s = (
@@ -181,6 +193,18 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
     if recording.fs_hz != FS_HZ:
         text = f"The recording has {recording.fs_hz:g} Hz and was resampled to {FS_HZ:g} Hz, the model's."
         yield ModelWarning("resampled", text)
+
+
+def _intervals_not_confirmed(beats: RecordingBeats) -> Iterator[ModelWarning]:
+    """Warn if a second look at the middle of a recording confirms a minority of its intervals."""
+    recording, r_samples = ecg_alone(beats.recording), beats.r_samples
+    middle, half = recording.samples // 2, round(_LOOKED_AT_S / 2 * recording.fs_hz)
+    start, stop = max(middle - half, 0), min(middle + half, recording.samples)
+    inside = slice(*np.searchsorted(r_samples, [start, stop]).tolist())
+    part = replace(recording, source=recording.read(start, stop))
+    confirmed = second_look(part, r_samples[inside] - start, beats.pacing.beats[inside]).confirmed
+    if (unconfirmed := int((~confirmed).sum())) > len(confirmed) / 2:
+        yield ModelWarning("intervals-not-confirmed", not_confirmed_text(unconfirmed, len(confirmed)), severe=True)
 
 
 def _paced(bundle: Bundle, beats: RecordingBeats) -> str:

@@ -12,8 +12,9 @@ from ecgfed.tasks.excluded import annotations_excluded, channels_excluded
 def report_exclusions_of(reading: Reading, marks: Annotation | None) -> list[Exclusions]:
     """Count the beats, annotations and channels of a report that were read, used and excluded.
 
-    A beat is used when it is counted and has a class. Each excluded beat has one reason, the first that applies: its
-    lead has no signal, it lies in a stretch without labels, it lies in a stretch of poor quality.
+    A beat is used when it is counted and has a class. Each excluded beat has one reason, the first that applies: it is
+    a calibration pulse, its lead has no signal, it lies in a stretch without labels, it lies in a stretch of poor
+    quality.
 
     Args:
         reading: the recording and its labelled beats.
@@ -21,8 +22,10 @@ def report_exclusions_of(reading: Reading, marks: Annotation | None) -> list[Exc
     """
     labelled, excluded = reading.labelled, {}
     remaining = np.ones(len(labelled.sample), np.bool_)
+    nothing = np.zeros(len(remaining), np.bool_)
     reasons = {
-        "no_signal": np.zeros(len(remaining), np.bool_) if labelled.no_signal is None else labelled.no_signal,
+        "calibration": nothing if labelled.pulses is None else labelled.pulses,
+        "no_signal": nothing if labelled.no_signal is None else labelled.no_signal,
         "unmarked": Spans.merged(labelled.unmarked).inside(labelled.sample),
         "poor_quality": ~reading.beats.assessed,
     }

@@ -89,6 +89,7 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
         probability=predictions.probability,
         out_of_distribution=predictions.out_of_distribution,
         no_signal=~predictions.classified,
+        pulses=predictions.cut.pulses,
         end_noise=predictions.cut.end_noise,
     )
     labelled = _with_unclassified(labelled, predictions.override)

@@ -27,7 +27,7 @@ class Job:
         may_change: what it may make or change, in its folder.
         weight: how often it is chosen, against the artefact's other jobs.
         always_ends_well: damage in what it reads is told, and is no reason to fail.
-        lists_failures: it goes on with the other recordings: exit 2, and a line for each that failed.
+        lists_failures: it goes on with the other recordings: exit 1, and a line for each that failed.
         serves: it is not the command line but ``serving.py``, which listens to this machine.
     """
 
@@ -96,7 +96,7 @@ def _recording(
             Job(f"ec57 {record} --test atr --start 0:05 --json --quiet"),
             Job(f"ec57 {record} --test atr --start 0:05", weight=0.5),
             Job(f"predict bundle {record} --force --peaks annotated --patient demo01 --out out --quiet", ("bundle",)),
-            Job(f"detect {folder} --out out --quiet", weight=0.5),
+            Job(f"detect {folder} --out out --quiet", weight=0.5, lists_failures=True),
             Job(f"predict bundle {folder} --force --out out --quiet", ("bundle",), lists_failures=True),
         ]
     return Artefact(name, (folder,), (f"{folder}/*",), tuple(jobs), links=True, weight=weight)

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from random import Random
 
@@ -68,6 +69,15 @@ def test_a_case_that_ends_well_is_the_same(bench: Bench) -> None:
 def test_one_line_and_exit_2_is_a_refusal(bench: Bench) -> None:
     found = bench.verdict(saying("", "ecgfed: note: old\necgfed: label.npy: has changed\n", 2))
     assert (found.verdict, found.why) == ("refused", "ecgfed: label.npy: has changed")
+
+
+def test_a_batch_that_goes_on_ends_with_1_and_names_what_failed(bench: Bench) -> None:
+    """docs/command-line.md: what cannot be used is listed, the rest is done, and the exit code is 1."""
+    line, wanted = "ecgfed: note: failed: a.dat: is corrupt\n", ("refused", "exit", "unclear")
+    batch = replace(bench.case, job=replace(bench.case.job, lists_failures=True))
+    for case, error, verdict in zip((batch, bench.case, batch), (line, line, ""), wanted, strict=True):
+        bench.case = case
+        assert bench.verdict(saying("", error, 1)).verdict == verdict
 
 
 def test_a_planted_traceback_is_found(bench: Bench) -> None:

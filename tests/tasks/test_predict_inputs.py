@@ -96,9 +96,9 @@ def test_which_argument_is_the_bundle(ecgfed: Command, fedavg_run: Path, records
     bundle, out = exported(fedavg_run), ("--out", tmp_path / "out")
     assert_refused(ecgfed("predict", bundle, *out), "RECORD: is missing", f"{bundle} is a bundle")
     twice = ecgfed("predict", bundle, records / "p1", "--bundle", bundle, *out)
-    assert_refused(twice, f"BUNDLE: {bundle} is a bundle, and --bundle names {bundle}")
+    assert_refused(twice, f"--bundle: {bundle} is a bundle, and --bundle names {bundle}")
     neither = ecgfed("predict", tmp_path / "typo", records / "p1", *out)
-    assert_refused(neither, f"BUNDLE: {tmp_path / 'typo'} is neither", "a bundle made by 'ecgfed export'")
+    assert_refused(neither, f"--bundle: {tmp_path / 'typo'} is neither", "a bundle made by 'ecgfed export'")
     (tmp_path / "empty").mkdir()  # a bundle whose manifest was lost, say
     assert_refused(ecgfed("predict", tmp_path / "empty", records / "p1", *out), f"{tmp_path / 'empty'} is neither")
     assert_refused(ecgfed("predict", tmp_path / "typo", *out), f"{tmp_path / 'typo'}.hea")
@@ -107,7 +107,7 @@ def test_which_argument_is_the_bundle(ecgfed: Command, fedavg_run: Path, records
     for suffix in (".hea", ".dat"):
         (mixed / f"p1{suffix}").write_bytes((records / f"p1{suffix}").read_bytes())
     ambiguous = ecgfed("predict", mixed, records / "p2", *out)
-    assert_refused(ambiguous, f"BUNDLE: {mixed} holds a bundle and recordings (p1.hea)", f"--bundle {mixed}")
+    assert_refused(ambiguous, f"--bundle: {mixed} holds a bundle and recordings (p1.hea)", f"--bundle {mixed}")
     assert not (tmp_path / "out").exists()
     assert ecgfed("predict", mixed / "p1", "--bundle", mixed, *out, "--quiet").code == 0
 
@@ -121,6 +121,14 @@ def test_a_damaged_bundle_is_still_meant_as_one(
     change = copied(exported(fedavg_run), tmp_path / "images")
     change_manifest(change, modality="image")
     assert_refused(ecgfed("predict", change, records / "p1", "--out", tmp_path / "o"), str(change))
+
+
+def test_a_zip_that_cannot_be_read_is_not_replaced_by_the_model_in_the_package(
+    ecgfed: Command, records: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bundle.zip").symlink_to("/dev/full")
+    assert_refused(ecgfed(f"predict {tmp_path / 'bundle.zip'} {records / 'p0'} --out {tmp_path / 'out'}"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("model")

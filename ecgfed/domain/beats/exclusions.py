@@ -13,7 +13,11 @@ WARN_SHARE = 0.10
 #: Reason -> what it means after a number, and what to do where it excludes much; "" where nobody is warned.
 REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", f"choose other classes with {param('classes')}"),
-    "no_signal": ("whose window shows no signal", f"see 'ecgfed inspect', or choose another {param('leads')}"),
+    "calibration": ("that are calibration pulses", "leave that part of the recording out"),
+    "no_signal": (
+        "whose window shows no signal",
+        f"see 'ecgfed inspect', or choose another lead with {param('leads')}",
+    ),
     "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
     "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
     "poor_quality": ("in stretches of poor quality", f"see 'ecgfed inspect', or train without {param('leave_out')}"),
@@ -27,7 +31,7 @@ REASONS: dict[str, tuple[str, str]] = {
     "no_ecg": ("that are no ECG", ""),
     "not_annotated": ("without annotations under test", f"check {param('test')} and {param('test_folder')}"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
-    "no_lead": ("without the lead", f"choose another {param('leads')}"),
+    "no_lead": ("without the lead", f"choose another lead with {param('leads')}"),
     "no_beats": ("without a beat of any class", f"choose other classes with {param('classes')}"),
 }
 

@@ -39,7 +39,7 @@ from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
 from ecgfed.domain.signal.heartbeats import end_noise
-from ecgfed.domain.signal.pacing import Pacing, detect_pacing
+from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
@@ -203,9 +203,17 @@ class RecordingBeats:
         """Return the numbers of these beats, or of some of them, among all of the recording's."""
         return np.searchsorted(self._every, self.r_samples if keep is None else self.r_samples[keep])
 
-    def _with_qrs_checked(self, windows: Windows) -> Windows:
-        silent = windows.no_signal | without_qrs(windows.window_mv, self.min_qrs_mv)
-        return replace(windows, no_signal=silent)
+    def _with_qrs_checked(self, blocks: Iterator[Windows], pulses: NDArray[np.bool_]) -> Iterator[Windows]:
+        first = 0
+        for windows in blocks:
+            silent = windows.no_signal | without_qrs(windows.window_mv, self.min_qrs_mv)
+            yield replace(windows, no_signal=silent | pulses[first : first + len(silent)])
+            first += len(silent)
+
+    @cached_property
+    def pulses(self) -> NDArray[np.bool_]:
+        """(beats,) bool, those that are calibration pulses in the lead in use; they count as without signal."""
+        return calibration_pulses(self.recording, self._every)[self._rows()]
 
     @cached_property
     def pacing(self) -> Pacing:
@@ -245,7 +253,7 @@ class RecordingBeats:
         blocks = windows_by_blocks(
             self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
         )
-        return prefetched(map(self._with_qrs_checked, blocks))
+        return prefetched(self._with_qrs_checked(blocks, self.pulses if keep is None else self.chosen(keep).pulses))
 
     def labels(self, labels: LabelMap) -> Labels:
         """Label the beats by the annotation, without cutting a window."""

@@ -73,7 +73,7 @@ def _poor(cut: RecordingBeats) -> EcgfedError | None:
         return None
     why = ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in quality.seconds().items())
     expected = f"less than {TOO_POOR:.0%} of the beats there"
-    action = f"look at it with 'ecgfed inspect', choose another {param('leads')}, or leave it out with "
+    action = f"look at it with 'ecgfed inspect', choose another lead with {param('leads')}, or leave it out with "
     action += param("skip_unusable=True")
     return RecordError(recording.path, f"{problem} ({why} of {recording.duration_s:.1f} s)", expected, action)
 

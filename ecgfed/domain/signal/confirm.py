@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.text import count_of
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.reader import ecg_alone
@@ -114,11 +115,20 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
     sure, doubted = _sure(peaks, leads, paced)
     confirmed = ~_waves_inside(peaks, leads) & ~_waves_in_the_middle(peaks, leads[0]) & sure[:-1] & sure[1:]
+    known: dict[tuple[int, int], tuple[float, Floats]] = {}
     for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
-        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
+        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
     return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
+
+
+def not_confirmed_text(unconfirmed: int, intervals: int) -> str:
+    """Return a sentence about intervals most of which are unconfirmed."""
+    return (
+        f"{unconfirmed:,} of {count_of(intervals, 'interval')} could not be confirmed: beats between them may be "
+        "missing, every second one of a small QRS among them, or waves that are no beats."
+    )
 
 
 def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment, ...]:
@@ -207,7 +217,14 @@ def _usual(rr: Ints | Floats, of: int) -> Floats:
     return np.asarray(np.median(around, axis=1))
 
 
-def _is_quiet(recording: Recording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
+def _is_quiet(
+    recording: Recording,
+    rows: list[int],
+    leads: list[_Odds],
+    peaks: Ints,
+    interval: int,
+    known: dict[tuple[int, int], tuple[float, Floats]],
+) -> bool:
     """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
 
     Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Nor may a
@@ -218,7 +235,7 @@ def _is_quiet(recording: Recording, rows: list[int], leads: list[_Odds], peaks: 
     for number, (row, lead) in enumerate(zip(rows, leads, strict=True)):
         if number and min(lead.trust(start), lead.trust(stop)) <= TRUST:
             continue
-        quiet = quiet_part(recording, row, peaks, interval)
+        quiet = quiet_part(recording, row, peaks, interval, known)
         share = quiet.movement
         odds = lead.highest(np.array([start + margin]), np.array([stop - margin]))[0][0]
         if share >= MOVES or (share >= STIRS and odds > INSIDE_ODDS) or quiet.small_qrs:

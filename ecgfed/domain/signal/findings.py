@@ -16,7 +16,7 @@ from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_n
 from ecgfed.domain.record.recording import Annotation, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
-from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
+from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, calibration_text, detect_pacing
 from ecgfed.domain.signal.quality import runs
 from ecgfed.domain.signal.size import lead_size, size_text, too_large
 from ecgfed.domain.signal.spans import Spans
@@ -41,8 +41,6 @@ STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
 EINTHOVEN_REST = 0.2
 #: Fewer beats say nothing of a whole record.
 MIN_BEATS = 5
-#: Rectangular pulses are reported above this share of the detected waves.
-CALIBRATION_SHARE = 0.2
 _PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
 #: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
 _DENIED = re.compile(
@@ -222,14 +220,9 @@ def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | 
 
 
 def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding]:
-    pulses = int(calibration_pulses(recording, peaks).sum())
-    if pulses < MIN_BEATS or pulses <= CALIBRATION_SHARE * len(peaks):
-        return []
-    text = (
-        f"{pulses:,} of {len(peaks):,} detected waves are rectangular pulses, as of a calibration: no heartbeats. "
-        "Rates and counts that include them mean nothing."
-    )
-    return [Finding("calibration", recording.lead, text, {"pulses": pulses})]
+    pulses = calibration_pulses(recording, peaks)
+    evidence = {"pulses": int(pulses.sum())}
+    return [Finding("calibration", recording.lead, calibration_text(pulses), evidence)] if pulses.any() else []
 
 
 def _no_beats(recording: Recording, beats: int) -> Finding:

@@ -12,9 +12,12 @@ from ecgfed.domain.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOO
 from ecgfed.domain.signal.qrs_state import digest_of
 from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeats, distance, views_of
 
-#: Two beats are at least this far apart (350/min): a P wave is nearer to its QRS complex. What else is no beat so soon
-#: after one, the second network has learned. Beats that were moved to the same extremum are this near.
-REFRACTORY_S, SAME_PEAK_S = 0.17, 0.065
+#: Two beats are at least the first of these apart (428/min), and the second unless the log odds of both reach
+#: ``WEAK_SCORE``: the waves of a fast ventricular run do, most P and T waves do not. Beats that were moved to the same
+#: extremum are ``SAME_PEAK_S`` apart or less.
+REFRACTORY_S, RELATIVE_REFRACTORY_S, WEAK_SCORE, SAME_PEAK_S = 0.14, 0.185, 0.5, 0.065
+#: A beat so long before the end of a decided block is reported with it: waiting longer would exceed ``qrs.DELAY_S``.
+FINAL_S = 0.17
 _LIMIT_MV = 1000.0
 #: What a segment keeps of samples that were passed over, and how many blocks levels look back.
 _KEPT_S, _LEVELS_OF = 8.0, 30
@@ -216,16 +219,17 @@ class Segment:
         return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
 
     def _refractory(self, beats: ViewBeats, stop: int) -> list[int]:
-        """Of beats within the refractory period keep the surest; return the peaks that nothing can replace."""
+        """Of two beats within the refractory period the surer stays; return the peaks that nothing can replace."""
         accepted: list[int] = []
-        refractory = round(REFRACTORY_S * RATE_HZ)
+        absolute, relative = round(REFRACTORY_S * RATE_HZ), round(RELATIVE_REFRACTORY_S * RATE_HZ)
         for beat in zip(beats.score.tolist(), beats.at.tolist(), beats.peak.tolist(), strict=True):
-            if self.open and beat[1] - self.open[1] < refractory:
+            weak = self.open and min(self.open[0], beat[0]) < WEAK_SCORE
+            if self.open and beat[1] - self.open[1] < (relative if weak else absolute):
                 self.open = max(self.open, beat)
             else:
                 self._report(accepted)
                 self.open = beat
-        if self.open and stop - self.open[1] >= refractory:
+        if self.open and stop - self.open[1] >= round(FINAL_S * RATE_HZ):
             self._report(accepted)
         return accepted
 

@@ -1,10 +1,10 @@
 """How quiet a lead is within a long interval between two beats, beside the beats around it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import butter, sosfiltfilt
 
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import band_pass, bridge_samples, fill_gaps
@@ -39,7 +39,9 @@ class QuietPart:
     noise: float
 
 
-def quiet_part(recording: Recording, row: int, peaks: Ints, interval: int) -> QuietPart:
+def quiet_part(
+    recording: Recording, row: int, peaks: Ints, interval: int, known: dict[tuple[int, int], tuple[float, Floats]]
+) -> QuietPart:
     """Look at a lead within an interval.
 
     Args:
@@ -47,6 +49,7 @@ def quiet_part(recording: Recording, row: int, peaks: Ints, interval: int) -> Qu
         row: of the lead.
         peaks: (beats,) int64 increasing R peaks.
         interval: number of the beat that it follows.
+        known: height and shape of beats by row and sample, which neighbouring intervals share; it is added to.
     """
     fs_hz = recording.fs_hz
     around = peaks[max(0, interval - NEIGHBOURS + 1) : interval + NEIGHBOURS + 1].tolist()
@@ -55,10 +58,14 @@ def quiet_part(recording: Recording, row: int, peaks: Ints, interval: int) -> Qu
     half, reach = round(QRS_S * fs_hz), round(TEMPLATE_S * fs_hz)
     heights, shapes = [], []
     for at in around:
-        passed, sharp = _passed(recording, row, at - half, at + half + 1)
-        heights.append(_height(passed))
-        if len(sharp) == 2 * half + 1:
-            shapes.append(sharp[half - reach : half + reach + 1])
+        if (row, at) not in known:
+            passed, sharp = _passed(recording, row, at - half, at + half + 1)
+            shape = sharp[half - reach : half + reach + 1].copy() if len(sharp) == 2 * half + 1 else np.empty(0)
+            known[row, at] = _height(passed), shape
+        height, shape = known[row, at]
+        heights.append(height)
+        if len(shape):
+            shapes.append(shape)
     passed, sharp = _passed(recording, row, start, stop)
     usual = float(np.median(heights))
     movement = _height(passed) / usual if usual > 0 else 0.0
@@ -79,6 +86,8 @@ def _search(signal: Floats, template: Floats) -> tuple[bool, float]:
 
 def _passed(recording: Recording, row: int, start: int, stop: int) -> tuple[Floats, Floats]:
     """Return a part of a lead through the band-pass, without what is missing, and through that of the template."""
+    from scipy.signal import sosfiltfilt  # late: predict hardly ever needs it
+
     fs_hz = recording.fs_hz
     margin = round(_FILTER_S * fs_hz)
     first = max(start - margin, 0)
@@ -87,10 +96,18 @@ def _passed(recording: Recording, row: int, start: int, stop: int) -> tuple[Floa
     if missing.all():
         return np.empty(0), np.empty(0)
     filled = fill_gaps(signal, bridge_samples(fs_hz))[0]
-    band = butter(2, (TEMPLATE_HZ[0], min(TEMPLATE_HZ[1], 0.45 * fs_hz)), "bandpass", fs=fs_hz, output="sos")
     part = slice(max(start, 0) - first, max(stop - first, 0))
     passed = np.asarray(band_pass(filled, fs_hz)[part][~missing[part]])
-    return passed, np.asarray(sosfiltfilt(band, filled)[part], np.float64)
+    return passed, np.asarray(sosfiltfilt(_band(fs_hz), filled)[part], np.float64)
+
+
+@lru_cache(maxsize=1)
+def _band(fs_hz: float) -> Floats:
+    """Return the band-pass of the template as second-order sections."""
+    from scipy.signal import butter
+
+    band = (TEMPLATE_HZ[0], min(TEMPLATE_HZ[1], 0.45 * fs_hz))
+    return np.asarray(butter(2, band, "bandpass", fs=fs_hz, output="sos"))
 
 
 def _height(signal_mv: Floats) -> float:

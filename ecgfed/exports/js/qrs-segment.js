@@ -17,8 +17,12 @@ import { APART, LeadVote, viewsOf } from "./qrs-views.js";
 /** @typedef {import("./qrs-rhythm.js").Likely} Likely */
 /** @typedef {import("./qrs-views.js").ViewBeat} ViewBeat */
 
-/** Two beats are at least this far apart. */
-export const REFRACTORY_S = 0.17;
+/** Two beats are at least the first of these apart, and the second unless the log odds of both reach WEAK_SCORE. */
+export const REFRACTORY_S = 0.14;
+export const RELATIVE_REFRACTORY_S = 0.185;
+const WEAK_SCORE = 0.5;
+/** A beat so long before the end of a decided block is reported with it: waiting longer would exceed DELAY_S. */
+const FINAL_S = 0.17;
 /** Beats that were moved to the same extremum are this near. */
 const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
@@ -248,23 +252,25 @@ export class Segment {
   }
 
   /**
-   * Of beats within the refractory period keep the surest; return the peaks that nothing can replace.
+   * Of two beats within the refractory period the surer stays; return the peaks that nothing can replace.
    * @param {ViewBeat[]} beats
    * @param {number} stop
    */
   refractory(beats, stop) {
     /** @type {number[]} */
     const done = [];
-    const apart = rint(REFRACTORY_S * RATE_HZ);
+    const absolute = rint(REFRACTORY_S * RATE_HZ);
+    const relative = rint(RELATIVE_REFRACTORY_S * RATE_HZ);
     for (const beat of beats) {
-      if (this.open !== null && beat.at - this.open.at < apart) {
+      const weak = this.open !== null && Math.min(this.open.score, beat.score) < WEAK_SCORE;
+      if (this.open !== null && beat.at - this.open.at < (weak ? relative : absolute)) {
         if (beat.score >= this.open.score) this.open = beat; // among equals the later one
       } else {
         this.report(done);
         this.open = beat;
       }
     }
-    if (this.open !== null && stop - this.open.at >= apart) this.report(done);
+    if (this.open !== null && stop - this.open.at >= rint(FINAL_S * RATE_HZ)) this.report(done);
     return done;
   }
 

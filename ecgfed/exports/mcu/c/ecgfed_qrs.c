@@ -10,7 +10,10 @@
 #define FLOOR_UV 4.0f
 #define FIRST_BLOCKS 4
 #define BLOCKS_AHEAD 2
-#define REFRACTORY 34     /* 0.17 s at 200 Hz */
+#define REFRACTORY 28     /* 0.14 s at 200 Hz */
+#define RELATIVE_REFRACTORY 37 /* 0.185 s, for two beats of which one is weak */
+#define FINAL 34          /* 0.17 s: reported so long before the end of a decided block */
+#define WEAK_SCORE 16384  /* half of 2^15, which is log odds of 1 */
 #define SAME_PEAK_X10 234 /* ten times 0.065 s at 360 Hz */
 #define KEEP (-5 * 32768)
 #define REACH 28               /* how far from a candidate its R peak may stand */
@@ -352,11 +355,12 @@ static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
     }
 }
 
-/* A beat: of those within the refractory time the surest stays. */
+/* A beat: of two within the refractory period the surer stays. */
 static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat, int32_t score)
 {
     const int64_t peak = place_of(qrs, caller, beat);
-    const int32_t close = qrs->open && beat->at - qrs->open_at < REFRACTORY;
+    const int32_t weak = score < WEAK_SCORE || qrs->open_score < WEAK_SCORE;
+    const int32_t close = qrs->open && beat->at - qrs->open_at < (weak ? RELATIVE_REFRACTORY : REFRACTORY);
     if (close && score < qrs->open_score) {
         return;
     }
@@ -405,7 +409,7 @@ static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
         }
     }
     qrs->decided++;
-    if (qrs->open && stop - qrs->open_at >= REFRACTORY) {
+    if (qrs->open && stop - qrs->open_at >= FINAL) {
         report(qrs, caller);
     }
 }

@@ -176,8 +176,9 @@ def _signal_warnings(bundle: Bundle, beats: RecordingBeats, predictions: Predict
         yield ModelWarning("calibration", calibration_text(beats.pulses), severe=True)
     if empty := int((predictions.override == UNCLASSIFIED).sum() - beats.pulses.sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        advice = f"they are unclassified ({UNCLASSIFIED}); choose another lead with {param('leads')}, or see 'ecgfed inspect'"
-        yield ModelWarning("no-signal", spelled(f"{what}: {advice}."), severe=empty > WARN_SHARE * count)
+        advice = f"choose another lead with {param('leads')}, or see 'ecgfed inspect'"
+        text = spelled(f"{what}: they are unclassified ({UNCLASSIFIED}); {advice}.")
+        yield ModelWarning("no-signal", text, severe=empty > WARN_SHARE * count)
     if beats.detected:
         yield from _intervals_not_confirmed(beats)
     if bad := quality.seconds():

@@ -1,8 +1,11 @@
-"""Parameters in messages as the options of the command line, by the declarations of the commands themselves."""
+"""Parameters in messages as the options of the command line, by the declarations of the commands themselves.
+
+Commands and parameters are typer's own classes, or click's in older versions of typer: ``Any`` here.
+"""
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
@@ -11,7 +14,7 @@ import typer
 _NAMES = {"leads": "lead", "settings": "set_"}
 
 
-def option_speller(app: typer.Typer) -> Any:
+def option_speller(app: typer.Typer) -> Callable[[str, str], str]:
     """Return the function ``(parameter, value)`` that spells a parameter as the command in ``sys.argv`` takes it.
 
     ``overwrite`` is ``--overwrite``, ``fs_hz`` is ``--fs``, ``rr=False`` is ``--no-rr``, ``class_mix=FILE`` is
@@ -47,12 +50,12 @@ def _parameters(command: Any, name: str) -> list[Any]:
     names = [_NAMES.get(name, name), name, plain]
     options = {f"--{text.replace('_', '-')}" for text in (name, plain)}
     typed = {word.partition("=")[0] for word in sys.argv}
-    found = [param for param in command.params if param.name in names or options & set(param.opts)]
+    matching = [param for param in command.params if param.name in names or options & set(param.opts)]
 
     def order(param: Any) -> tuple[bool, int]:
         return not set(param.opts) & typed, names.index(param.name) if param.name in names else len(names)
 
-    return sorted(found, key=order)
+    return sorted(matching, key=order)
 
 
 def _spelled(param: Any, value: str) -> str:

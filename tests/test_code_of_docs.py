@@ -21,6 +21,7 @@ RUN_BY = {
     ("docs/bundle.md", "js"): "tests/device/test_canonical.py",
     ("docs/bundle.md", "python"): DOCS,
     ("docs/cifar10.md", "sh"): DOCS,
+    ("docs/errors.md", "python"): "tests/test_errors.py",
     ("docs/clinicians.md", "sh"): DOCS,
     ("docs/command-line.md", "sh"): DOCS,
     ("docs/devices.md", "python"): DOCS,

@@ -41,6 +41,18 @@ def test_what_a_file_is_called_is_no_parameter() -> None:
             assert (error.where, error.parameter) == (name, None)
 
 
+def test_the_pages_example_reads_a_file_without_a_sampling_frequency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (PACKAGE.parent / "docs" / "errors.md").read_text(), re.DOTALL)
+    rows = "\n".join(f"{0.1 * (number % 50 == 0):.3f}" for number in range(1000))
+    (tmp_path / "holter.csv").write_text(f"MLII (mV)\n{rows}\n")
+    monkeypatch.chdir(tmp_path)
+    names = {"ecgfed": ecgfed}
+    exec(code, names)
+    assert names["recording"].fs_hz == 250  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("where", "action", "parameter"),
     [

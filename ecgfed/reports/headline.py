@@ -8,7 +8,7 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import Pauses, Rates
 from ecgfed.domain.events.series import Series
-from ecgfed.reports.markup import per_cent
+from ecgfed.reports.markup import clock, per_cent
 
 
 def ectopy_headline(events: Events, kind: Kind) -> str | None:
@@ -52,12 +52,12 @@ def certain_first(series: Iterable[Series], singular: str, plural: str = "") -> 
 def _candidates(ectopy: Ectopy) -> str:
     """Return the runs and couplets of a withheld kind, for review."""
     parts = []
-    if ectopy.runs:
-        beats = max(run.beats for run in ectopy.runs)
-        parts.append(f"{count_of(len(ectopy.runs), 'possible run')} (longest {count_of(beats, 'beat')})")
+    if (run := ectopy.longest) is not None:
+        longest = f"longest {count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {clock(run.start_s)}"
+        parts.append(f"{count_of(len(ectopy.runs), 'possible run')} ({longest})")
     if ectopy.couplets:
         parts.append(count_of(len(ectopy.couplets), "possible couplet"))
-    return f" Among them {' and '.join(parts)}." if parts else ""
+    return f" To be reviewed: {' and '.join(parts)}." if parts else ""
 
 
 def rates_text(rates: Rates) -> str | None:

@@ -1,13 +1,17 @@
 """The warnings and notes of a report, and its header."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ecgfed import __version__
 from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import merged
+from ecgfed.domain.events.ectopy import ectopy
 from ecgfed.domain.events.find import Events
-from ecgfed.domain.events.rhythm import FAST_PER_MIN
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import FAST_PER_MIN, UNUSABLE_SHARE
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
@@ -112,7 +116,7 @@ def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
     lead = reading.quality[reading.recording.lead]
     lost_samples = int(np.diff(reading.beats.unusable, axis=1).sum())
     lost_s, lost = lost_samples / lead.fs_hz, reading.events.total - reading.events.counted
-    share = lost_s * lead.fs_hz / lead.samples
+    share = reading.beats.unusable_share
     if share < _MUCH and lost <= _MUCH * reading.events.total:
         return []
     if lost_samples >= lead.samples:
@@ -123,6 +127,13 @@ def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
         f"{lost:,} of {reading.events.total:,} beats lie there and are in no count" if lost else "no beat lies there"
     )
     text = f"{lost_s:.1f} s ({share:.1%}) of {reading.recording.lead} cannot be used: {beats}."
+    if share > UNUSABLE_SHARE:
+        text += f" Of more than {UNUSABLE_SHARE:.0%}, lowest and highest rate and longest interval are not confirmed."
+        whole = ectopy(replace(reading.beats, unusable=merged(())), Kind.VENTRICULAR, reading.events.rules)
+        run = None if whole is None else whole.longest
+        if run is not None and not reading.beats.known[run.first : run.last].all():
+            rate = f"{count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {clock(run.start_s)}"
+            text += f" A possible ventricular run lies there, to be reviewed: {rate}."
     return [("left-out", text)]
 
 

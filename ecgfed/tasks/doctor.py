@@ -229,7 +229,7 @@ def _check_training() -> tuple[bool | None, str]:
 
 def losses_of(folder: Path) -> list[float]:
     """Train the run of the self-test inside a folder and return the mean loss of each round."""
-    from ecgfed.core.runs.history import HISTORY, read_lines
+    from ecgfed.core.runs.history import read_history
     from ecgfed.tasks.prepare import prepare_demo
     from ecgfed.tasks.train import train
 
@@ -246,4 +246,4 @@ def losses_of(folder: Path) -> list[float]:
         workers=1,
         eval_every=0,
     )
-    return [float(line["loss_mean"]) for line in read_lines(run.path / HISTORY)]
+    return [float(line["loss_mean"]) for line in read_history(run.path)]

@@ -20,7 +20,7 @@ from ecgfed.core.personal.apply import personal_name
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.document import read_document
 from ecgfed.core.runs.evaluations import SCHEMA_VERSION
-from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.history import read_history
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.seeds import check_same
 from ecgfed.domain.cohort.cohort import LEAVE_OUT, Cohort
@@ -144,7 +144,7 @@ def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
         state = run.state()
         for client in state.client_states:
             state.client_states[client]
-        read_lines(run.path / HISTORY, state.round)
+        read_history(run.path, state.round)
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: Progress
         write_json(partial / "scores.json", {**identity, **result, "run": run.path.resolve().name})
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
-        history = read_lines(run.path / HISTORY, result["round"])
+        history = read_history(run.path, result["round"])
         try:
             from ecgfed.reports.curves import draw_learning_curves
 

@@ -17,7 +17,7 @@ from ecgfed.core.federation.train import Callback, initial_state, train
 from ecgfed.core.federation.updates import NoisedEngine, describe_aggregation, describe_privacy_spent
 from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.core.runs.client_states import ClientStates
-from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.history import HISTORY, read_history, read_lines
 from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
@@ -178,7 +178,7 @@ def _minutes(value: float) -> str:
 
 def lessons(run: Run) -> list[str]:
     """Summarize a finished run: validation scores, classes never predicted, suggestions."""
-    lines = read_lines(run.path / HISTORY, run.plan.rounds)
+    lines = read_history(run.path, run.plan.rounds)
     last = lines[-1]
     latest: dict[str, float | Sequence[str]] = {}
     for line in lines:

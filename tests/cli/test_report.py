@@ -328,7 +328,7 @@ def test_noise_has_a_report(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -
     )
     assert told["counted"] == 0  # whatever the detector found, all of it lies in what cannot be used
     (lost,) = (one["text"] for one in told["warnings"] if one["code"] == "left-out")
-    assert "(100.0%) of MLII cannot be used" in lost
+    assert "Nothing of MLII can be used (noise)" in lost
     assert (told["ventricular"], told["supraventricular"]) == (None, None)
 
 
@@ -442,7 +442,8 @@ def test_where_nobody_marked_a_beat_nothing_is_counted(ecgfed: Command, tmp_path
     assert told["pauses"]["found"] == []
     assert told["pauses"]["not_assessed"] == 1
     assert told["counted"] == 50
-    assert {one["code"] for one in told["warnings"]} == {"unmarked"}
+    assert {one["code"] for one in told["warnings"]} == {"unmarked", "left-out"}
+    assert not told["rates"]["lowest"]["confirmed"]  # a sixth of the time is not known
 
 
 @pytest.mark.mitdb

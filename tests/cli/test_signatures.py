@@ -8,7 +8,11 @@ from pathlib import Path
 import ecgfed_cli
 
 #: typer's own Context, or click's in older versions of typer: there is no one type.
-ALLOWED = {"synopses.py: list_commands(ctx)"}
+ALLOWED = {
+    "synopses.py: list_commands(ctx)",
+    *(f"spelling.py: {name}" for name in ("_commands(command)", "_commands(return)", "_parameters(command)")),
+    *(f"spelling.py: {name}" for name in ("_parameters(return)", "order(param)", "_spelled(param)")),
+}
 FOLDER = Path(ecgfed_cli.__file__).parent
 
 

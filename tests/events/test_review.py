@@ -10,6 +10,7 @@ from ecgfed.domain.events.ectopy import Ectopy, ectopy
 from ecgfed.domain.events.find import find_events
 from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.events.rules import EventRules
+from ecgfed.reports.headline import ectopy_headline
 
 FS = 100.0
 CLASSES = ("N", "V", "A", "F")
@@ -192,9 +193,34 @@ def test_a_count_of_low_confidence_is_withheld() -> None:
     assert find_events(beats_of("NVNvN" + "NvN" * 7 + "NV"), EventRules(withheld_percent=80)).ventricular is not None
 
 
+@pytest.mark.parametrize(("low", "certain", "withheld"), [(15, 0, True), (14, 0, False), (15, 4, True), (15, 5, False)])
+def test_a_low_count_beside_beats_of_low_confidence_is_withheld(low: int, certain: int, withheld: bool) -> None:
+    """15 of 20 beats are 75%, 14 are 70%: not more than 70%. Five certain beats are a count."""
+    found = find_events(beats_of("n" * low + "A" * certain + "N" * (20 - low - certain)))
+    assert (Kind.SUPRA in found.withheld, found.supra is None, Kind.SUPRA in found.to_review) == (
+        withheld,
+        withheld,
+        withheld and certain > 0,
+    )
+
+
+@pytest.mark.parametrize("reason", ["low confidence", "flutter"])
+def test_a_run_of_a_withheld_count_is_listed_for_review(reason: str) -> None:
+    """Ten beats at 120/min from 11 s on, whatever withholds their count; a paced rhythm's own wide beats are none."""
+    kind, given = Kind.VENTRICULAR, {} if reason == "low confidence" else {Kind.VENTRICULAR: "Flutter."}
+    beats = beats_of("N" * 20 + "v" * 10 + "N" * 20)
+    found = find_events(beats, withheld=given)
+    assert found.ventricular is None
+    [run] = found.to_review[kind].runs
+    assert (run.beats, run.start_s, run.stop_s, run.per_min, run.review) == (10, 11.0, 15.5, 120.0, True)
+    assert "longest 10 beats at 120/min, from 0:11.0" in (ectopy_headline(found, kind) or "")
+    paced = dataclasses.replace(beats, kinds=(Kind.PACED, *KINDS[1:]))
+    assert find_events(paced, withheld={kind: "The rhythm is paced."}).to_review == {}
+
+
 def test_another_reason_comes_before_low_confidence() -> None:
     found = find_events(beats_of("Nv" * 9), withheld={Kind.VENTRICULAR: "The rhythm is paced."})
-    assert (found.withheld[Kind.VENTRICULAR], found.to_review) == ("The rhythm is paced.", {})
+    assert found.withheld[Kind.VENTRICULAR] == "The rhythm is paced."
 
 
 def test_rules_show_what_was_changed() -> None:

@@ -405,6 +405,18 @@ def test_a_longest_interval_with_a_longer_unconfirmed_one_is_not_confirmed() -> 
     assert (found.longest.value, found.longest.confirmed) == (pytest.approx(2.8), True)
 
 
+@pytest.mark.parametrize(("unusable_s", "confirmed"), [(10, True), (11, False)])
+def test_extremes_of_a_recording_that_is_much_unusable_are_not_confirmed(unusable_s: int, confirmed: bool) -> None:
+    """Of 100 s at 60/min so many cannot be used: what the rate was there is not known."""
+    beats = beats_of("N" * 99, unusable=((3_000, 3_000 + round(unusable_s * FS)),))
+    assert beats.samples == 100 * FS
+    rates, longest = heart_rates(beats, RULES), pauses(beats, RULES).longest
+    for at in (rates.lowest, rates.highest, rates.slowest_minute, rates.fastest_minute, longest):
+        assert at is not None
+        assert at.confirmed == confirmed
+    assert (rates.mean, rates.lowest_possible, rates.highest_possible) == (pytest.approx(60.0), None, None)
+
+
 def test_beats_that_a_second_analysis_takes_for_none() -> None:
     """Without the beats at 22 and 23 s one interval of 3 s is left, a possible pause, and 8 intervals last 10 s."""
     beats = unconfirmed([1.0] * 40, 20, 21, 22)

@@ -208,8 +208,9 @@ def test_a_kill_between_the_files_of_a_checkpoint_leaves_the_one_before(
 
 def test_a_half_line_at_the_end_of_a_history_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / HISTORY
-    path.write_text(json.dumps({"round": 1}) + "\n" + '{"round": 2, "lo')
-    assert read_lines(path) == [{"round": 1}]
+    line = {"round": 1, "loss_mean": 0.5, "loss_max": 1.0}
+    path.write_text(json.dumps(line) + "\n" + '{"round": 2, "lo')
+    assert read_lines(path) == [line]
     path.write_text('{"round": 1, "lo\n' + json.dumps({"round": 2}) + "\n")
     with pytest.raises(RunError, match="line 1"):
         read_lines(path)

@@ -156,7 +156,7 @@ def test_runs_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> 
     del first.grid.push_messages
     same_sites(first, federation("fedavg", name="second", seed=1, **wish)).serve()
     third = same_sites(first, federation("fedavg", name="third", seed=2, **wish))
-    with pytest.raises(NetworkError, match=r"site 1: refused: the run exceeds its limits"):
+    with pytest.raises(NetworkError, match=r"site 1: refused: the run exceeds the number of runs or rounds"):
         third.serve()
     runs = first.sites[0] / "runs"
     assert len(list(runs.iterdir())) == 2
@@ -195,7 +195,7 @@ def test_an_end_counts_as_a_run(federation: Callable[..., Any], parts: list[Path
 def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> None:
     made = federation("fedavg", rounds=3, local_steps=1)
     make_site(made.sites[1], parts[1], SiteOptions(max_rounds=2))
-    with pytest.raises(NetworkError, match=r"site 2: refused: the run exceeds its limits"):
+    with pytest.raises(NetworkError, match=r"site 2: refused: the run exceeds the number of runs or rounds"):
         made.serve()
     assert "has 3 rounds; expected at most 2 (this site's limit)" in (made.sites[1] / "log.txt").read_text()
     make_site(made.sites[1], parts[1], SiteOptions(max_rounds=3))

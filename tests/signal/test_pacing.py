@@ -53,6 +53,28 @@ def test_wide_and_narrow_beats_without_spikes(fs_hz: float) -> None:
     assert not detect_pacing(narrow, np.rint(ecg.r_s * fs_hz).astype(np.int64))
 
 
+@pytest.mark.parametrize("fs_hz", [250.0, 360.0, 500.0])
+@pytest.mark.parametrize(("faster", "rail_mv"), [(2.0, np.inf), (2.5, np.inf), (1.5, 0.6), (2.5, 0.6)])
+def test_narrow_and_clipped_waves_are_no_spikes(fs_hz: float, faster: float, rail_mv: float) -> None:
+    """A beat played faster is as narrow as a child's; an R wave clipped at a rail has edges as steep as a spike's."""
+    ecg = synthetic_ecg(fs_hz / faster, 60 * faster)
+    clipped_mv = np.clip(ecg.signals_mv, None, rail_mv)
+    recording = Recording("fast", Path("fast"), "MLII", ("MLII", "V5"), fs_hz, clipped_mv, ())
+    assert not detect_pacing(recording, np.rint(ecg.r_s * ecg.fs_hz).astype(np.int64))
+
+
+@pytest.mark.mitdb
+@pytest.mark.parametrize(("record", "rails"), [("100", False), ("212", False), ("215", True)])
+def test_fast_and_clipped_records_are_not_paced(mitdb: Path, record: str, rails: bool) -> None:
+    recording = _read(mitdb / f"{record}.hea", 360).only([0])
+    mv = resample_poly(recording.signals_mv, 5, 9, axis=1)
+    if rails:
+        wander = 1.6 * np.sin(2 * np.pi * 0.05 * np.arange(recording.samples) / 360)
+        mv = np.clip(recording.signals_mv + wander, -1.024, 1.0235)
+    recording = replace(recording, source=mv)
+    assert not detect_pacing(recording, find_peaks(recording))
+
+
 @pytest.mark.parametrize("fs_hz", [128.0, 250.0, 360.0])
 def test_an_episode_in_an_unpaced_record(fs_hz: float) -> None:
     recording, r = paced_recording(fs_hz, slice(40, 65))

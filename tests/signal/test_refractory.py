@@ -1,8 +1,11 @@
 """Two beats are no nearer than 0.14 s (428/min): of two waves that are, one is a beat."""
 
 import numpy as np
+import pytest
 
 from ecgfed.domain.signal.qrs import detect_qrs
+from ecgfed.domain.signal.qrs_segment import Segment
+from ecgfed.domain.signal.qrs_views import ViewBeats
 
 
 def test_of_two_waves_within_the_refractory_period_one_is_a_beat() -> None:
@@ -17,3 +20,24 @@ def test_of_two_waves_within_the_refractory_period_one_is_a_beat() -> None:
     peaks = detect_qrs(signal, fs_hz)
     assert len(peaks) == len(beats_s)
     assert np.diff(peaks).min() >= 0.14 * fs_hz
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "scores", "beats"),
+    [
+        (0.135, (3.0, 2.0), [0]),  # the surer of two within 0.14 s, however sure both are
+        (0.135, (2.0, 3.0), [1]),
+        (0.14, (3.0, 2.0), [0, 1]),  # a run of 428/min
+        (0.18, (0.1, 3.0), [1]),  # a P wave and its QRS complex
+        (0.18, (0.5, 3.0), [0, 1]),
+        (0.185, (0.1, 3.0), [0, 1]),
+    ],
+)
+def test_the_weaker_of_two_waves_is_refractory_for_longer(
+    gap_s: float, scores: tuple[float, float], beats: list[int]
+) -> None:
+    """The times of docs/qrs.md, on the detector's grid of 200 Hz."""
+    at = np.array([100, 100 + round(200 * gap_s)])
+    segment = Segment(200.0, 1, 0, 0)
+    accepted = segment._refractory(ViewBeats(at, np.zeros(2, np.int64), np.array(scores, np.float32), at), 1000)
+    assert accepted == at[beats].tolist()

@@ -49,3 +49,19 @@ def test_a_lost_sample_hides_nothing(tmp_path: Path) -> None:
     signal[int(at[-1]) + 300] = np.nan
     np.savez(tmp_path / "p.npz", signal=np.stack([signal, 0.6 * signal]), leads=["MLII", "V1"], fs=250.0, units="mV")
     assert len(ecgfed.report(tmp_path / "p.npz").parts.events.pauses.intervals) == 1
+
+
+@pytest.mark.parametrize(("gap_s", "confirmed"), [(6.0, True), (12.0, False)])
+def test_what_lies_in_a_large_gap_is_to_be_reviewed(tmp_path: Path, gap_s: float, confirmed: bool) -> None:
+    """Labels mark a ventricular run in a gap of 7.5 or 15% of 80 s: no extreme rate is confirmed beside the latter."""
+    signal, at = synthetic_signal("N" * 100, fs_hz=250.0, rr_s=0.8, seed=3)
+    inside = (at >= 20 * 250) & (at < (20 + gap_s) * 250)
+    signal[20 * 250 : round((20 + gap_s) * 250)] = np.nan
+    np.savez(tmp_path / "r.npz", signal=signal[None], leads=["MLII"], fs=250.0, units="mV")
+    rows = [f"{sample},{'V' if run else 'N'}" for sample, run in zip(at.tolist(), inside.tolist(), strict=True)]
+    (tmp_path / "l.csv").write_text("\n".join(["sample,symbol", *rows]) + "\n")
+    found = ecgfed.report(tmp_path / "r.npz", labels=tmp_path / "l.csv").to_dict()
+    for value in (found["rates"]["lowest"], found["rates"]["highest"], found["pauses"]["longest"]):
+        assert value["confirmed"] == confirmed
+    (text,) = (warning["text"] for warning in found["warnings"] if warning["code"] == "left-out")
+    assert (f"possible ventricular run lies there, to be reviewed: {inside.sum()} beats at" in text) != confirmed

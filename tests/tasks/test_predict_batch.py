@@ -146,7 +146,13 @@ def test_a_batch_says_what_is_in_doubt(ecgfed: Callable[..., Said], records: Pat
         assert summary[name] == {one: counted[one] for one in summary["counts"]}
     assert sum(summary["far_counts"].values()) >= len(rows["hiss"]) > 0
     assert summary["mostly_far"] == summary["warned"]["far-beats"] == ["hiss.npz"]
-    assert [one["grave_warnings"] for one in summary["done"]] == [["far-beats"], [], [], [], []]
+    assert [one["grave_warnings"] for one in summary["done"]] == [
+        ["intervals-not-confirmed", "far-beats"],
+        [],
+        [],
+        [],
+        [],
+    ]
     assert all({one["code"] for one in done["warnings"]} >= set(done["grave_warnings"]) for done in summary["done"])
     lines = said.out.splitlines()
     heads = next(line for line in lines if line.startswith("recording")).split()

@@ -155,7 +155,7 @@ def test_a_model_of_synthetic_patients_is_refused(ecgfed: Command, tmp_path: Pat
     command = ("predict", OLD / "bundle", record, "--out", tmp_path / "out")
     assert_refused(ecgfed(*command), str(OLD / "bundle"), "synthetic patients alone", "real is not one", "--force")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(BundleError, match=r"pass force to predict"):
+    with pytest.raises(BundleError, match=r"pass force=True to predict"):
         predicted(OLD / "bundle", record)
     said = ecgfed(*command, "--force")
     assert said.code == 0

@@ -12,6 +12,7 @@ import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
+import argparse
 import json
 import sys
 import warnings
@@ -22,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, DS2, parser, print_table, save, script
+from common import DS1, DS2, benchmark, option, print_table, save
 from physiology import Strip
 from stress.rows import ROWS, Rows
 
@@ -103,13 +104,7 @@ def cells(results: dict[str, dict[str, Any]], row: str) -> list[str]:
     return [row, f"{results[own[0]][row]['beats']:,}", *(pair(results[name][row]) for name in own), *last]
 
 
-def main() -> None:
-    arguments = parser(__doc__, __file__)
-    arguments.add_argument("--records", choices=("DS1", "DS2"), default="DS2")
-    arguments.add_argument("--only", nargs="*", help="detectors to run")
-    arguments.add_argument("--rows", nargs="*", help="rows whose name begins so")
-    arguments.add_argument("--before", type=Path, help="results of an older checkout, to stand beside ours")
-    given = arguments.parse_args()
+def main(given: argparse.Namespace) -> None:
     rows = Rows(given.source, {"DS1": DS1, "DS2": DS2}[given.records])
     names = [name for name in ROWS if not given.rows or name.startswith(tuple(given.rows))]
     chosen = given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]
@@ -127,4 +122,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    script(main)
+    benchmark(
+        main,
+        option("--records", choices=("DS1", "DS2"), default="DS2"),
+        option("--only", nargs="*", help="detectors to run"),
+        option("--rows", nargs="*", help="rows whose name begins so"),
+        option("--before", type=Path, help="results of an older checkout, to stand beside ours"),
+    )

@@ -18,8 +18,7 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
     Lines after that round are not validated: no checkpoint covers them, and a power cut may have damaged them.
 
     Raises:
-        RunError: unreadable, a damaged line before the last, or a line that is not an object with a ``round``
-            and, in ``history.jsonl``, the losses.
+        RunError: unreadable, a damaged line before the last, or a line that is not an object with a ``round``.
     """
     if not path.is_file():
         return []
@@ -45,7 +44,18 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
             raise RunError(path, f"line {number} is no JSON object", action="restore the file from a backup")
         action = f"restore line {number} from a backup"
         if rounds is None or typed(line, "round", int, path, action) <= rounds:
-            for name in ("loss_mean", "loss_max") if path.name == HISTORY else ():
-                typed(line, name, float, path, action)
             lines.append(line)
+    return lines
+
+
+def read_history(folder: Path, rounds: int | None = None) -> list[dict[str, Any]]:
+    """Read a run's history up to a round, with its losses checked.
+
+    Raises:
+        RunError: as ``read_lines``, and for a line without its losses.
+    """
+    lines = read_lines(folder / HISTORY, rounds)
+    for line in lines:
+        for name in ("loss_mean", "loss_max"):
+            typed(line, name, float, folder / HISTORY, "restore the file from a backup")
     return lines

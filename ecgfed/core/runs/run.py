@@ -29,7 +29,7 @@ from ecgfed.core.nets.net import Net, NetSpec
 from ecgfed.core.runs.checkpoint import CheckpointStore
 from ecgfed.core.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.core.runs.document import HELD_OUT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
-from ecgfed.core.runs.history import HISTORY, read_lines
+from ecgfed.core.runs.history import HISTORY, read_history
 from ecgfed.core.runs.state_check import StateCheck
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 
@@ -146,7 +146,7 @@ class Run:
             >>> [line["round"] for line in ecgfed.train("cohort", "two", rounds=2).history()]
             [1, 2]
         """
-        return read_lines(self.path / HISTORY, self.store.rounds())
+        return read_history(self.path, self.store.rounds())
 
     def last_record(self) -> dict[str, Any]:
         """Return the last saved round's record in the history: losses, passes, validation scores.

@@ -100,6 +100,11 @@ class Beats:
         """Length of the recording in seconds."""
         return self.samples / self.fs_hz
 
+    @property
+    def unusable_share(self) -> float:
+        """Share of the recording that is unusable."""
+        return float(np.diff(self.unusable, axis=1).sum()) / max(self.samples, 1)
+
     def usable_s(self, start_s: float, stop_s: float) -> float:
         """Return how many seconds between two times lie outside unusable stretches."""
         start, stop = start_s * self.fs_hz, min(stop_s * self.fs_hz, self.samples)

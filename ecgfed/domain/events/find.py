@@ -31,7 +31,8 @@ class Events:
         supra: supraventricular ectopy; likewise.
         hours: each hour from the start of the recording.
         withheld: kind -> why its counts are withheld, in one sentence.
-        to_review: kind -> counts of a kind withheld because too many of its beats are of low confidence.
+        to_review: kind -> counts of a withheld kind, all to be reviewed; none of a paced rhythm, whose wide beats
+            would be most of them.
     """
 
     rules: EventRules
@@ -64,10 +65,16 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
     rules = EventRules() if rules is None else rules
     beats = confirmed_by_runs(beats, rules)
     reasons, to_review = dict(withheld or {}), {}
-    ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
-    for kind, ectopy_of_kind in ectopic.items():
-        if ectopy_of_kind is not None and rules.withholds(ectopy_of_kind.uncertain or 0, ectopy_of_kind.total):
-            reasons[kind], to_review[kind] = _low_confidence(ectopy_of_kind, rules), _all_to_review(ectopy_of_kind)
+    ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA)}
+    low = 0 if beats.uncertain is None else int((beats.uncertain & beats.assessed).sum())
+    paced = bool((beats.kind == Kind.PACED).any())
+    for kind, counts in ectopic.items():
+        if counts is None:
+            continue
+        if kind not in reasons and (reason := _low_confidence(counts, low, rules)):
+            reasons[kind] = reason
+        if kind in reasons and counts.total and not (paced and kind in (withheld or {})):
+            to_review[kind] = _all_to_review(counts)
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
     reported = {kind: ectopy_of_kind for kind, ectopy_of_kind in ectopic.items() if kind not in reasons}
     return Events(
@@ -102,8 +109,17 @@ def _all_to_review(ectopy: Ectopy) -> Ectopy:
     )
 
 
-def _low_confidence(ectopy: Ectopy, rules: EventRules) -> str:
-    """Return why a count is withheld."""
-    low = ectopy.uncertain or 0
-    share = f"{rules.withheld_percent:g}%"
-    return f"About {ectopy.total:,}, {low:,} of them of low confidence (more than {share}): to be reviewed, no finding."
+def _low_confidence(ectopy: Ectopy, low_of_all: int, rules: EventRules) -> str:
+    """Return why a count is withheld, ``""`` where it is not.
+
+    Too many of its beats are of low confidence; or so many of all beats are that a low count rules nothing out.
+    """
+    low, share = ectopy.uncertain or 0, f"more than {rules.withheld_percent:g}%"
+    if rules.withholds(low, ectopy.total):
+        return f"About {ectopy.total:,}, {low:,} of them of low confidence ({share}): to be reviewed, no finding."
+    if ectopy.total - low >= rules.withheld_beats or not rules.withholds(low_of_all, ectopy.counted):
+        return ""
+    number = f"{ectopy.total:,} detected" if ectopy.total else "None detected"
+    return (
+        f"{number}, but {low_of_all:,} of all {ectopy.counted:,} beats are of low confidence ({share}): not assessed."
+    )

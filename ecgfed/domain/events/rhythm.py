@@ -14,6 +14,8 @@ MINUTE_S = 60.0
 FAST_PER_MIN = 220.0
 #: A lowest or highest rate is confirmed where no unconfirmed interval could change it by more than this share.
 RATE_APART = 0.1
+#: Where a larger share of a recording is unusable, its extreme rates and its longest interval are never confirmed.
+UNUSABLE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class At:
         start_s: where it begins, in seconds from the start of the recording.
         stop_s: where it ends.
         confirmed: no interval or beat that a second analysis of the signal rejects could change it; True where none was
-            made.
+            made. Of an extreme it is False where more than ``UNUSABLE_SHARE`` of the recording is unusable.
     """
 
     value: float
@@ -115,7 +117,7 @@ def heart_rates(beats: Beats, rules: EventRules) -> Rates:
     slowest, fastest = _minutes(beats, rules.minute_usable_s)
     if fastest is not None and beats.confirmed is not None:
         fastest = replace(fastest, confirmed=fastest.value <= FAST_PER_MIN)
-    return Rates(
+    rates = Rates(
         mean,
         lowest,
         highest,
@@ -125,6 +127,11 @@ def heart_rates(beats: Beats, rules: EventRules) -> Rates:
         slowest_possible if lowest is None or not lowest.confirmed else None,
         fastest_possible if highest is None or not highest.confirmed else None,
     )
+    if beats.unusable_share <= UNUSABLE_SHARE:
+        return rates
+    extremes = ("lowest", "highest", "slowest_minute", "fastest_minute")
+    values = {name: value for name in extremes if (value := getattr(rates, name)) is not None}
+    return replace(rates, **{name: replace(value, confirmed=False) for name, value in values.items()})
 
 
 def _possible_extremes(beats: Beats, intervals: int) -> tuple[At | None, At | None]:
@@ -211,7 +218,7 @@ class Pauses:
     Attributes:
         intervals: every pause, in order of time.
         longest: the longest usable interval, a pause or not; None without any. It is not confirmed where a longer one
-            is among ``not_confirmed``.
+            is among ``not_confirmed``, or above ``UNUSABLE_SHARE``.
         not_assessed: number of intervals as long as a pause that touch an unusable stretch: beats may be missing there.
         ends: stretches without a beat at the start or the end of the recording, usable for as long as a pause. They are
             not between two beats, so no pauses by the rule.
@@ -235,7 +242,8 @@ def pauses(beats: Beats, rules: EventRules) -> Pauses:
     measured = np.flatnonzero(beats.measured)
     longest = _interval(rr, time, int(measured[rr[measured].argmax()])) if len(measured) else None
     not_confirmed = _not_confirmed(without_doubted(beats), rules, longest)
-    if longest is not None and any(interval.value > longest.value for interval in not_confirmed):
+    longer = longest is not None and any(interval.value > longest.value for interval in not_confirmed)
+    if longest is not None and (longer or beats.unusable_share > UNUSABLE_SHARE):
         longest = replace(longest, confirmed=False)
     return Pauses(intervals, longest, int((long & ~beats.known).sum()), _ends(beats, rules.pause_s), not_confirmed)
 

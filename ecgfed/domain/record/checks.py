@@ -117,7 +117,7 @@ def sentinels_to_nan(numbers: NDArray[np.float64], leads: Iterable[str]) -> tupl
 
 
 def may_hold_sentinels(values_mv: NDArray[np.float64], numbers: NDArray[np.float64]) -> bool:
-    """Say whether a lead with these extremes may hold what ``sentinels_to_nan`` replaces.
+    """Return whether a lead with these extremes may hold what ``sentinels_to_nan`` replaces.
 
     Args:
         values_mv: increasing: among them the two lowest and the two highest different values of the lead.

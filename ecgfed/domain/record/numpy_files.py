@@ -337,10 +337,11 @@ class _Numbers:
         return numbers
 
 
-def _plausible(block: _Numbers, samples: int, leads: int) -> bool:
-    """Say whether ``check_size`` and ``sentinels_to_nan`` would leave every lead as it is, by a look at each block."""
+def _plausible(block: _Numbers) -> bool:
+    """Return whether ``check_size`` and ``sentinels_to_nan`` would leave every lead as it is, block by block."""
+    leads = len(block.rows)
     ends, integers = [], np.ones(leads, np.bool_)
-    for start, stop in spans(samples, _CHECKED):
+    for start, stop in spans(block.npy.samples, _CHECKED):
         signals = block(start, stop, range(leads))
         if np.isinf(signals).any():
             return False
@@ -351,10 +352,10 @@ def _plausible(block: _Numbers, samples: int, leads: int) -> bool:
         next_high = np.max(signals, axis=1, where=is_sample & (signals < high[:, None]), initial=-np.inf)
         ends.append(np.stack([low, high, next_low, next_high], axis=1))
         integers &= ((signals == np.rint(signals)) | ~is_sample).all(axis=1)
-    for of_lead, whole in zip(np.concatenate(ends, axis=1), integers, strict=True):
+    for of_lead, is_integer in zip(np.concatenate(ends, axis=1), integers, strict=True):
         values = np.unique(of_lead[np.isfinite(of_lead)])
         reach = float(values[-1] - values[0]) if len(values) else 0.0
-        if reach > MAX_SPREAD_MV or (whole and reach >= STEPS_MV):
+        if reach > MAX_SPREAD_MV or (is_integer and reach >= STEPS_MV):
             return False
         if may_hold_sentinels(values, np.rint(values / block.scale.mv + block.scale.zero)):
             return False
@@ -387,7 +388,7 @@ def read_numpy(
     block = None if npy is None else _Numbers(path, npy, tuple(selection.rows), selection.scale)
     source: NDArray[np.float64] | LazySignals
     notes: tuple[str, ...] = ()
-    if block is not None and _plausible(block, block.npy.samples, len(names)):
+    if block is not None and _plausible(block):
         source = LazySignals(block.npy.samples, block, rows)
     else:
         stored = contents.signals[selection.rows] if block is None else block.numbers(0, block.npy.samples, rows)

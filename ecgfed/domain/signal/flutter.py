@@ -93,20 +93,20 @@ def _leakages(recording: Recording, step: int, width: int) -> Floats:
 
 
 def _may_be_away(passed_mv: Floats, starts: Ints, width: int) -> Mask:
-    """Say which windows may stand away from their baseline for the share ``AWAY``: a bound, for a tenth of the time.
+    """Return which windows may stand away from their baseline for the share ``AWAY``: a bound, for a tenth of the time.
 
     What is further from a window's mean m than a threshold is further from 0 than that threshold less |m|, and the
     highest distance from m is at least the highest from 0 less |m|.
     """
     step = int(starts[1] - starts[0]) if len(starts) > 1 else width
-    whole = width // step  # parts in a window
-    size = np.abs(passed_mv[starts[0] : starts[-1] + whole * step]).reshape(-1, step)
-    highest = np.lib.stride_tricks.sliding_window_view(size.max(axis=1), whole).max(axis=1)
+    parts = width // step  # steps in a window
+    size = np.abs(passed_mv[starts[0] : starts[-1] + parts * step]).reshape(-1, step)
+    highest = np.lib.stride_tricks.sliding_window_view(size.max(axis=1), parts).max(axis=1)
     sums = np.concatenate([[0.0], np.cumsum(passed_mv)])
     mean = np.abs(sums[starts + width] - sums[starts]) / width
     threshold = (1 - 1e-9) * (AWAY_OF * (highest - mean) - mean) - 1e-9  # sums are rounded
-    away = np.full(len(starts), width - whole * step)
-    for part in range(whole):
+    away = np.full(len(starts), width - parts * step)
+    for part in range(parts):
         away += np.count_nonzero(size[part : part + len(starts)] > threshold[:, None], axis=1)
     return np.asarray(away >= (AWAY - 1e-9) * width)
 

@@ -1,8 +1,9 @@
 """Pacing detected in the signal: which beats follow a pacing spike, in which episodes, and whether a record is paced.
 
 A logistic regression scores each beat in each lead by the features of ``pacing_features``; the leads' log-odds are
-averaged. ``benchmarks/pacing`` trains it and says how good it is; decision 0060 says why it is so. Pacing of the atria
-alone, whose spike lies before the P wave, is not looked for.
+averaged. A beat without a lasting wave behind its spike in any lead is not clearly paced. ``benchmarks/pacing`` trains
+the regression and says how good it is; decision 0060 says why it is so. Pacing of the atria alone, whose spike lies
+before the P wave, is not looked for.
 """
 
 import json
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.reader import ecg_alone
 from ecgfed.domain.record.recording import Recording
-from ecgfed.domain.signal.pacing_features import LEAST_MV, NAMES, margins, resampling_matrix, window_features
+from ecgfed.domain.signal.pacing_features import LEAST_MV, NAMES, captured, margins, resampling_matrix, window_features
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +30,7 @@ FILE = "pacing_weights.json"
 PACED_SCORE, CLEAR_SCORE = 0.5, 0.9
 #: A record is paced when more than this share of its assessed beats is clearly paced, and no fewer were assessed.
 RECORD_SHARE, MIN_ASSESSED = 0.3, 10
-#: In any other record so many consecutive beats have to be clearly paced for an episode.
+#: In any other record so many consecutive beats, and the same share of all, have to be clearly paced for an episode.
 EPISODE_CLEAR = 10
 #: An episode bridges so many beats that are not paced, and in a paced record holds no fewer paced ones.
 EPISODE_BRIDGED, EPISODE_LEAST = 3, 3
@@ -167,8 +168,12 @@ def beat_scores(recording: Recording, r_samples: Ints) -> Floats:
         return score
     resampling = resampling_matrix(recording.fs_hz, band.limit_hz)
     for numbers, windows_mv in _windows(recording, np.asarray(r_samples, np.int64)):
-        odds = np.stack([window_features(lead @ resampling) @ band.weights for lead in windows_mv]) + band.intercept
-        score[numbers] = np.where(rectangular(windows_mv).any(axis=0), 0.0, mean_score(odds))
+        on_grid = [lead @ resampling for lead in windows_mv]
+        odds = np.stack([window_features(lead) @ band.weights for lead in on_grid]) + band.intercept
+        qrs = np.any([captured(lead) for lead in on_grid], axis=0)
+        scored = mean_score(odds)
+        scored = np.where(qrs, scored, np.minimum(scored, CLEAR_SCORE))
+        score[numbers] = np.where(rectangular(windows_mv).any(axis=0), 0.0, scored)
     return score
 
 
@@ -244,7 +249,8 @@ def pacing_of(score: Floats, time_s: Floats) -> Pacing:
     episodes = []
     for first, last in _episodes(np.flatnonzero(high)):
         inside = slice(first, last + 1)
-        if (paced and high[inside].sum() >= EPISODE_LEAST) or _longest(clear[inside]) >= EPISODE_CLEAR:
+        enough = clear[inside].sum() > RECORD_SHARE * (last + 1 - first)
+        if (paced and high[inside].sum() >= EPISODE_LEAST) or (enough and _longest(clear[inside]) >= EPISODE_CLEAR):
             episodes.append(PacingEpisode(float(time_s[first]), float(time_s[last]), int(high[inside].sum())))
             beats = beats | (high & (np.arange(len(score)) >= first) & (np.arange(len(score)) <= last))
     return Pacing(score, np.asarray(beats), tuple(episodes), bool(paced))

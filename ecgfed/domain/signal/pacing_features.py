@@ -29,6 +29,10 @@ _CLEAR = 5
 _EDGE = 5
 #: A QRS is as wide as it deviates by this share of its highest deviation from the level before it.
 _WIDTH_SHARE, _LEVEL_SAMPLES = 0.3, 12
+#: A captured QRS begins so many samples of the grid behind the spike (20 ms), reaches this share of the window's height
+#: and so many times the mean deviation before the spike, and deviates by 30% of its height in so many samples (32 ms)
+#: and until 60 ms behind the spike or the window's end.
+_QRS_FROM, _QRS_SHARE, _QRS_BY_BEFORE, _QRS_SAMPLES, _QRS_UNTIL = 5, 0.15, 6.0, 8, 15
 #: Added to ratios of waves (the window's height is 1) so that they stay finite.
 _LEAST = 1e-3
 
@@ -98,6 +102,33 @@ def window_features(window_mv: Floats) -> Floats:
     return features
 
 
+def captured(window_mv: Floats) -> NDArray[np.bool_]:
+    """Return which windows show a wave behind their transient that lasts as a QRS captured by a pacing spike does.
+
+    A narrow R wave, as of a child, or a piece of QRS between two clipped stretches is as sharp as a spike; behind it is
+    little, or it has ended soon.
+
+    Args:
+        window_mv: (windows, ``GRID_SAMPLES``) float64 millivolt, as of ``window_features``.
+    """
+    wave = window_mv / np.maximum(np.ptp(window_mv, axis=1, keepdims=True), LEAST_MV)
+    at = _transient((wave @ _high_pass()) ** 2)
+    behind = np.arange(GRID_SAMPLES) - at[:, None]
+    deviation = _deviation(wave)
+    height = np.max(deviation, axis=1, where=behind >= _QRS_FROM, initial=0.0)
+    inside = (behind >= _QRS_FROM) & (deviation > _WIDTH_SHARE * height[:, None])
+    last = np.max(behind, axis=1, where=inside, initial=0)
+    high = height >= np.maximum(_QRS_SHARE, _QRS_BY_BEFORE * np.mean(deviation, axis=1, where=behind < -_CLEAR))
+    until = np.minimum(_QRS_UNTIL, behind[:, -1] - 1)
+    return np.asarray(high & (last >= until) & (inside.sum(1) >= _QRS_SAMPLES))
+
+
+def _deviation(wave: Floats) -> Floats:
+    """Return by how much (windows, ``GRID_SAMPLES``) waves deviate from their level at the start."""
+    level = np.sort(wave[:, :_LEVEL_SAMPLES], axis=1)[:, _LEVEL_SAMPLES // 2 - 1 :]  # faster than np.median
+    return np.asarray(np.abs(wave - (level[:, :1] + level[:, 1:2]) / 2))
+
+
 def _features(wave: Floats) -> Floats:
     """Return the features of (windows, ``GRID_SAMPLES``) waves of height 1."""
     slope, curvature = np.abs(np.diff(wave, axis=1)), np.abs(np.diff(wave, 2, axis=1))
@@ -105,8 +136,7 @@ def _features(wave: Floats) -> Floats:
     energy = high**2
     at = _transient(energy)
     own, rest, before = (mask[at] for mask in _masks())
-    level_before = np.sort(wave[:, :_LEVEL_SAMPLES], axis=1)[:, _LEVEL_SAMPLES // 2 - 1 :]  # faster than np.median
-    deviation = np.abs(wave - (level_before[:, :1] + level_before[:, 1:2]) / 2)
+    deviation = _deviation(wave)
     # curvature belongs to the sample in the middle
     sharp, elsewhere = _highest(curvature, own[:, 1:-1]), _highest(curvature, rest[:, 1:-1])
     total, highest, steepest = energy.sum(1), _highest(high, own), slope.max(1)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ecgfed.domain.signal.qrs_flat import FlatLine
 from ecgfed.domain.signal.qrs_segment import Log, Segment
 from ecgfed.domain.signal.qrs_signal import Ints
-from ecgfed.domain.signal.qrs_state import digest_of
 
 #: A peak is reported at the latest when this much signal after it has been seen.
 DELAY_S = 4.7
@@ -48,7 +47,6 @@ class QrsDetector:
         self._waiting = np.empty((leads, 0))  # a run of missing samples that may yet be a gap
         self._segment: Segment | None = None
         self._bridge = round(BRIDGE_S * fs_hz)
-        self._passing = False  # samples are taken without looking for beats
         self._flat = FlatLine(fs_hz, leads)
         self._log: Log | None = None
 
@@ -70,29 +68,6 @@ class QrsDetector:
             peaks += self._take(part)
         return _joined(peaks)
 
-    def skip(self, chunk_mv: NDArray[np.floating]) -> None:
-        """Pass over the next samples: only so much of them is looked at as what comes a minute later depends on.
-
-        A stream that has passed over the beginning of a recording, and been given a minute more, finds from there on
-        what it would have without; unless no beat was in that minute, or too few: ``state`` tells.
-
-        Args:
-            chunk_mv: as of ``push``.
-
-        Raises:
-            ValueError: another number of leads.
-        """
-        self._passing = True
-        try:
-            self._take(self._checked(chunk_mv))
-        finally:
-            self._passing = False
-
-    def state(self) -> bytes:
-        """Return a hash of all that later answers depend on: two streams with the same one go on alike."""
-        segment = self._segment.state() if self._segment else b""
-        return digest_of({**vars(self), "_segment": segment, "_flat": digest_of(vars(self._flat))})
-
     def _checked(self, chunk_mv: NDArray[np.floating]) -> NDArray[np.float64]:
         chunk = np.atleast_2d(np.asarray(chunk_mv, dtype=np.float64))
         if chunk.ndim != 2 or len(chunk) != self.leads:
@@ -109,8 +84,6 @@ class QrsDetector:
     def _close(self) -> list[Ints]:
         """End the segment, if there is one."""
         segment, self._segment = self._segment, None
-        if self._passing:
-            return []
         return [segment.feed(np.empty((self.leads, 0)), ended=True)] if segment else []
 
     def _take(self, part: NDArray[np.float64]) -> list[Ints]:
@@ -147,9 +120,6 @@ class QrsDetector:
             return []
         if self._segment is None:
             self._segment = Segment(self.fs_hz, self.leads, self.lead, start, self._log)
-        if self._passing:
-            self._segment.skip(data)
-            return []
         return [self._segment.feed(data, ended=False)]
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from ecgfed.domain.signal import qrs_features, qrs_net, qrs_resample, qrs_signal
 from ecgfed.domain.signal.qrs_rhythm import BLOCKS_AHEAD, Likely
 from ecgfed.domain.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
-from ecgfed.domain.signal.qrs_state import digest_of
 from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeats, distance, views_of
 
 #: Two beats are at least the first of these apart (428/min), and the second unless the log odds of both reach
@@ -19,8 +18,8 @@ REFRACTORY_S, RELATIVE_REFRACTORY_S, WEAK_SCORE, SAME_PEAK_S = 0.14, 0.185, 0.5,
 #: A beat so long before the end of a decided block is reported with it: waiting longer would exceed ``qrs.DELAY_S``.
 FINAL_S = 0.17
 _LIMIT_MV = 1000.0
-#: What a segment keeps of samples that were passed over, and how many blocks levels look back.
-_KEPT_S, _LEVELS_OF = 8.0, 30
+#: How many blocks levels look back.
+_LEVELS_OF = 30
 
 
 #: (waves,) samples and (waves,) log odds.
@@ -74,42 +73,6 @@ class Segment:
             self._report(peaks)
         self._forget()
         return np.array(peaks, dtype=np.int64) + self.start
-
-    def skip(self, data_mv: NDArray[np.float64]) -> None:
-        """Take samples as ``feed`` does without looking for beats; what is fed then is found to be as if all had been.
-
-        But for levels, candidates and beats of the seconds before, which are forgotten within a minute. Of a stretch
-        that has just begun nothing is passed over.
-        """
-        retained = round(_KEPT_S * self.fs_hz)
-        past = data_mv.shape[1] - retained
-        if past > 1 and np.isfinite(data_mv).all():  # the steps from its first to its last sample add up to one
-            self.raw_start += self.raw.shape[1] + past
-            self._in_steps(data_mv[:, [0, past - 1]])
-            self.raw = self._in_steps(data_mv[:, past:])
-        else:
-            raw = np.concatenate([self.raw, self._in_steps(data_mv)], axis=1)
-            past = max(raw.shape[1] - retained, 0)
-            self.raw, self.raw_start = raw[:, past:].copy(), self.raw_start + past
-        if self.raw_start:
-            self._begin_in_the_middle()
-
-    def _begin_in_the_middle(self) -> None:
-        """Take up the numbering of samples and blocks where the signal that is kept allows it, with made-up levels."""
-        leads = len(self.raw)
-        self.signal_start = math.ceil((self.raw_start + 2) * RATE_HZ / self.fs_hz) + 2
-        self.signal = np.empty((leads, 0), np.int32)
-        self.decided = -(-(self.signal_start + LOOK_BACK) // BLOCK)
-        self.blocks = self.decided + BLOCKS_AHEAD
-        self.active = ActiveBlocks(self.decided, np.ones((leads, BLOCKS_AHEAD), np.bool_))
-        known = self.decided + 1
-        self.statistics_start = max(known - _LEVELS_OF, 0)
-        self.statistics = np.full((2, leads, known - self.statistics_start), 100.0, np.float32)
-
-    def state(self) -> bytes:
-        """Return a hash of all that later answers depend on."""
-        views = b"".join(view.state() for view in self.views)
-        return digest_of({**vars(self), "views": views, "vote": self.vote.state()})
 
     def _in_steps(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return whole microvolts; where a lead misses samples its last value is held, and it goes on from there."""

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ecgfed.domain.signal import qrs_features, qrs_net, qrs_rhythm, qrs_signal
 from ecgfed.domain.signal.qrs_rhythm import MEMORY, Likely
 from ecgfed.domain.signal.qrs_signal import BLOCK, RATE_HZ, Floats, Ints, Traces
-from ecgfed.domain.signal.qrs_state import digest_of
 
 #: Log odds of the first look below which a candidate is dropped, and of the second from which it is a beat; chosen on
 #: DS1 by cross-validation (benchmarks/qrs/train.py).
@@ -87,10 +86,6 @@ class View:
         self.likely: Likely | None = None
         self.at, self.score = np.empty(0, np.int64), np.empty(0, np.float32)  # of all candidates decided on
         self.sizes = np.empty((len(self.rows), 0), np.float32)  # own envelopes of the last beats
-
-    def state(self) -> bytes:
-        """Return a hash of all that later answers depend on."""
-        return digest_of(vars(self))
 
     def take(self, traces: Traces, level: Floats, back: int, stop: int) -> None:
         """Look for candidates in some blocks.
@@ -211,11 +206,6 @@ class LeadVote:
         self.recent = [nothing] * views
         self.added, self.accepted = _NEVER, nothing
 
-    def state(self) -> bytes:
-        """Return a hash of all that later answers depend on."""
-        recent = {str(number): at for number, at in enumerate(self.recent)}
-        return digest_of({**vars(self), "recent": digest_of(recent)})
-
     def take(self, fresh: Sequence[ViewBeats]) -> None:
         """Take what each view has decided on."""
         self.waiting = ViewBeats.joined([self.waiting, *fresh])
@@ -255,7 +245,7 @@ class LeadVote:
         self.accepted = np.concatenate([self.accepted, at])[-USUAL_OF - 1 :]
 
     def _is_due(self, at: int) -> bool:
-        """Say whether a beat is due at a 200 Hz sample."""
+        """Return whether a beat is due at a 200 Hz sample."""
         intervals = np.sort(np.diff(self.accepted))
         if len(intervals) < USUAL_FROM:
             return False
@@ -275,7 +265,7 @@ class ActiveBlocks:
     leads: NDArray[np.bool_]
 
     def on(self, lead: int, at: Ints) -> NDArray[np.bool_]:
-        """Say whether anything was to be seen on a lead around each 200 Hz sample."""
+        """Return whether a lead shows anything around each 200 Hz sample."""
         return np.asarray(self.leads[lead, at // BLOCK - self.first])
 
     def joined(self, start: int, more: NDArray[np.bool_]) -> "ActiveBlocks":

@@ -4,24 +4,26 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import typer
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.options import Option, Options, options_of
 
+OptionsT = TypeVar("OptionsT", bound=Options)
+
 
 def takes_options(
     parameter: str,
-    kind: type[Options],
+    kind: type[OptionsT],
     *,
     without: Collection[str] = (),
     insert: Mapping[str, Sequence[str]] | None = None,
     complete: Mapping[str, Callable[..., list[str]]] | None = None,
     defaults: Mapping[str, object] | None = None,
     before: Callable[[], None] = lambda: None,
-    check: Callable[[Any], None] = lambda options: None,
+    check: Callable[[OptionsT], None] = lambda options: None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator of a command that has one parameter for a dataclass: typer sees an option for each field.
 
@@ -44,7 +46,7 @@ def takes_options(
         """Return the command as typer sees it."""
 
         @functools.wraps(command)
-        def expanded(**values: Any) -> None:
+        def expanded(**values: object) -> None:
             before()
             passed = {one.name: _parsed(one, values.pop(one.name)) for one in described}
             check(options := kind(**{name: value for name, value in passed.items() if value is not None}))
@@ -58,7 +60,7 @@ def takes_options(
                 parameters.append(part)
                 continue
             for one in described:
-                annotation: Any = _annotated(hints[one.name], _typer_option(one, complete.get(one.name)))
+                annotation = _annotated(hints[one.name], _typer_option(one, complete.get(one.name)))
                 default = defaults.get(one.name, False if one.kind is bool and not one.optional else None)
                 parameters.append(
                     inspect.Parameter(one.name, part.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -72,14 +74,14 @@ def takes_options(
     return decorate
 
 
-def _annotated(hint: Any, typed: Any) -> Any:
+def _annotated(hint: type, typed: object) -> object:
     """Return the annotation of an option that may be left out."""
     return Annotated[(str if typing.get_origin(hint) is tuple else hint) | None, typed]
 
 
-def _parsed(one: Option, value: Any) -> Any:
+def _parsed(one: Option, value: object) -> object:
     """Return the names that a text lists, separated by commas, for a field that is a tuple; else the value."""
-    if typing.get_origin(one.kind) is not tuple or value is None:
+    if typing.get_origin(one.kind) is not tuple or not isinstance(value, str):
         return value
     parts = tuple(part.strip() for part in value.split(","))
     if not any(parts):
@@ -96,7 +98,7 @@ def _ordered(options: Sequence[Option]) -> list[Option]:
     return ordered
 
 
-def _typer_option(one: Option, completion: Callable[..., list[str]] | None) -> Any:
+def _typer_option(one: Option, completion: Callable[..., list[str]] | None) -> object:
     """Return the typer option of a field."""
     declared = f"--{one.flag}/--no-{one.flag}" if one.kind is bool and one.optional else f"--{one.flag}"
     return typer.Option(declared, help=one.meaning, metavar=one.metavar or None, autocompletion=completion)

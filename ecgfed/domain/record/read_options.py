@@ -1,9 +1,18 @@
 """How a recording is read, declared once (``ecgfed.base.options``). Needs no numpy, since the command line reads it."""
 
+import math
 from dataclasses import dataclass
 
 from ecgfed.base.errors import OptionError
-from ecgfed.base.options import Options, option
+from ecgfed.base.options import Options, Range, option
+
+
+class _CheckedByReaders(Range):
+    """Any number, NaN too: readers check it, and name the range in the error."""
+
+    def __contains__(self, value: float) -> bool:
+        """Return True."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -15,7 +24,11 @@ class ReadOptions(Options):
     """
 
     fs_hz: float | None = option(
-        None, "Sampling frequency in Hz, where a CSV or NumPy file does not say it.", flag="fs", unit="Hz"
+        None,
+        "Sampling frequency in Hz, where a CSV or NumPy file does not say it.",
+        _CheckedByReaders(-math.inf, math.inf),
+        flag="fs",
+        unit="Hz",
     )
     units: str | None = option(None, "mV, uV, V, or steps and zero as in '200(1024)/mV', where the file does not say.")
     columns: tuple[str, ...] = option(

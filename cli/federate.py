@@ -41,7 +41,14 @@ def _require() -> None:
 
 @app.command("server")
 @takes_options("options", ServerOptions, before=_require, insert={"port": ("name", "prepare")})
-@takes_options("config", FederationConfig, without=("settings",), before=_require, complete={"method": method_names})
+@takes_options(
+    "config",
+    FederationConfig,
+    without=("settings",),
+    before=_require,
+    complete={"method": method_names},
+    defaults={"sites": 2},
+)
 def server_command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The server's folder; made, or gone on with.")],
     *,
@@ -157,6 +164,7 @@ def status_command(
     without=("settings", "passes", "eval_every"),
     before=_require,
     complete={"method": method_names},
+    defaults={"sites": 3, "rounds": 5},
 )
 def try_command(
     cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import typer
 from ecgfed_cli.expand import takes_options
+from ecgfed_cli.federate import try_command
 from ecgfed_cli.main import app
 from typer.testing import CliRunner
 
@@ -92,6 +93,11 @@ def _labels(*command: str) -> set[str]:
 def test_every_field_is_on_the_command_line(command: tuple[str, ...], kind: type) -> None:
     assert {f"--{one.flag}" for one in options_of(kind) if one.name != "settings"} <= _labels(*command)
     assert all(one.meaning for one in options_of(kind))
+
+
+def test_a_trial_of_a_federation_is_short() -> None:
+    parameters = inspect.signature(try_command).parameters
+    assert {name: parameters[name].default for name in ("sites", "rounds")} == {"sites": 3, "rounds": 5}
 
 
 def test_every_field_is_recorded(cohort_path: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ _MOST = Range(1, 1_000_000)
 
 @dataclass(frozen=True)
 class _SitesOptions(Options):
-    sites: int = option(2, "How many sites there are; default 2.", Range(1, 10_000))
+    sites: int = option(2, "How many sites there are.", Range(1, 10_000))
 
 
 @dataclass(frozen=True)

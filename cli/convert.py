@@ -6,26 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.domain.record.read_options import ReadOptions
+
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
-from .reading import (
-    AnonymizeOption,
-    ColumnsOption,
-    FsOption,
-    KeyOption,
-    RecordArgument,
-    RepairOption,
-    UnitsOption,
-    lead_names,
-    names,
-    read_options,
-)
+from .reading import AnonymizeOption, KeyOption, RecordArgument, lead_names, names, takes_reading
 from .reporter import terminal_reporter
 
 if TYPE_CHECKING:
     from ecgfed.tasks.convert import Conversion
 
 
+@takes_reading
 def convert_command(
+    *,
     record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.hea, RECORD.dat and RECORD.atr.")],
     lead: Annotated[
@@ -35,10 +28,7 @@ def convert_command(
         str | None,
         typer.Option(help="Suffix of the annotation file; edf: inside an EDF+ file; default: atr where there is one."),
     ] = None,
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     anonymize: AnonymizeOption = False,
     keep: Annotated[
         str, typer.Option(help="With --anonymize: age, sex or both, separated by a comma, where the header says them.")
@@ -58,7 +48,7 @@ def convert_command(
             out,
             leads=lead_names(lead) if lead else (),
             annotator=annotator,
-            how=read_options(fs, units, columns, repair),
+            how=how,
             anonymize=anonymize,
             keep=names(keep),
             key=key,

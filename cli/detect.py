@@ -7,25 +7,24 @@ from typing import Annotated
 import typer
 
 from ecgfed.base.text import count_of
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds, warn
 from .reading import (
-    ColumnsOption,
     DetectorOption,
-    FsOption,
     LeadsTogetherOption,
     MainsOption,
-    RepairOption,
-    UnitsOption,
     lead_option,
     named_detector,
-    read_options,
     requested_leads,
+    takes_reading,
 )
 from .reporter import terminal_reporter
 
 
+@takes_reading
 def detect_command(
+    *,
     records: Annotated[
         list[Path], typer.Argument(metavar="RECORDS", help="Recordings of any format, or folders of WFDB records.")
     ],
@@ -35,10 +34,7 @@ def detect_command(
     lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
     leads: LeadsTogetherOption = None,
     suffix: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "qrs",
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -55,7 +51,7 @@ def detect_command(
             detector=named_detector(detector),
             mains_hz=mains,
             suffix=suffix,
-            how=read_options(fs, units, columns, repair),
+            how=how,
             overwrite=overwrite,
             progress=progress,
         )

@@ -12,122 +12,67 @@ import typer
 from ecgfed.base.errors import OptionError
 from ecgfed.base.extras import require
 from ecgfed.base.platform import require_fork
+from ecgfed.network.config import FederationConfig, ServerOptions, SiteOptions
 
 from .complete import method_names
+from .expand import takes_options
 from .options import settings_of
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
 from .reporter import terminal_reporter
 from .stop import graceful_stop
-from .train import AggregationOption, ClipOption, NoiseAtOption, NoiseOption
 
 if TYPE_CHECKING:
-    from ecgfed.network.server_folder import FederationConfig
     from ecgfed.tasks.progress import ProgressReporter
 
 app = typer.Typer(
     help="The same training across hospitals, on Flower: recordings stay where they are.", no_args_is_help=True
 )
 
-MethodOption = Annotated[
-    str, typer.Option("--method", help="A name from 'ecgfed methods'.", autocompletion=method_names)
-]
-RoundsOption = Annotated[int | None, typer.Option(help="Communication rounds, in place of passes.")]
-PassesOption = Annotated[float | None, typer.Option(help="Passes over all training beats; default 20.")]
-EpochsOption = Annotated[
-    int | None, typer.Option(help="A patient's passes over its beats in a round, in place of steps.")
-]
-StepsOption = Annotated[int | None, typer.Option(help="A patient's optimizer steps in a round; default 4.")]
-ClientsOption = Annotated[int | None, typer.Option(help="Patients that take part in a round; default all.")]
-BatchOption = Annotated[int | None, typer.Option(help="Beats of a step; default 16.")]
-SeedOption = Annotated[int, typer.Option(help="Decides everything random.")]
-RrOption = Annotated[bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
 ]
-TransportOption = Annotated[
-    str, typer.Option(help="How updates travel up: plain, or smaller as fp16 or int8, which rounds them.")
-]
+
+
+def _require() -> None:
+    require_fork("ecgfed federate")
+    for package in ("flwr", "torch"):
+        require(package, "ecgfed federate")
 
 
 @app.command("server")
+@takes_options("options", ServerOptions, before=_require, insert={"port": ("name", "prepare")})
+@takes_options(
+    "config",
+    FederationConfig,
+    without=("settings",),
+    before=_require,
+    complete={"method": method_names},
+    defaults={"sites": 2},
+)
 def server_command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The server's folder; made, or gone on with.")],
+    *,
     keys: Annotated[
         Path | None, typer.Option(help="Folder with each site's public key (*.pub); nobody else gets in.")
     ] = None,
-    sites: Annotated[int, typer.Option(help="How many sites there are.")] = 2,
-    host: Annotated[
-        str, typer.Option(help="An address of this machine to listen at; 0.0.0.0 is all IPv4 ones, :: all IPv6 ones.")
-    ] = "0.0.0.0",
-    port: Annotated[int, typer.Option(help="Port to listen at; the only one that sites need.")] = 9092,
     name: Annotated[
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
     ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the certificates, and end.")] = False,
-    min_sites: Annotated[
-        int | None, typer.Option(help="Sites that are enough for a round; default all, which are waited for.")
-    ] = None,
-    wait: Annotated[
-        float | None, typer.Option(help="Seconds that a round waits for the other sites; default 300.")
-    ] = None,
-    max_beats: Annotated[
-        int | None,
-        typer.Option("--most-beats", help="Training beats that a site may claim for a patient; default 1,000,000."),
-    ] = None,
-    max_patients: Annotated[
-        int | None, typer.Option("--most-patients", help="Patients that a site may claim; default 10,000.")
-    ] = None,
-    method: MethodOption = "grp-fed",
-    rounds: RoundsOption = None,
-    passes: PassesOption = None,
-    local_epochs: EpochsOption = None,
-    local_steps: StepsOption = None,
-    clients_per_round: ClientsOption = None,
-    batch_size: BatchOption = None,
-    seed: SeedOption = 0,
-    rr: RrOption = None,
+    options: ServerOptions,
+    config: FederationConfig,
     set_: SetOption = None,
-    transport: TransportOption = "plain",
-    eval_every: Annotated[
-        int, typer.Option(help="Have the sites score every n-th round on their validation beats; 0 is never.")
-    ] = 0,
-    aggregation: AggregationOption = None,
-    dp_clip: ClipOption = None,
-    dp_noise: NoiseOption = None,
-    dp_at: NoiseAtOption = None,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a federation's server until its run is over; the same command goes on with one that was stopped."""
-    _require()
     from ecgfed.network.federate import prepare_server, run_server
     from ecgfed.network.listening import Listening
-    from ecgfed.network.policy import MAX_BEATS, MAX_PATIENTS, Policy
-    from ecgfed.network.server_folder import FederationConfig
+    from ecgfed.network.policy import Policy
 
-    config = FederationConfig(
-        sites=sites,
-        settings=settings_of(set_),
-        method=method,
-        rounds=rounds,
-        passes=passes,
-        local_epochs=local_epochs,
-        local_steps=local_steps,
-        clients_per_round=clients_per_round,
-        batch_size=batch_size,
-        seed=seed,
-        rr=rr,
-        transport=transport,
-        eval_every=eval_every,
-    )
-    config = _with_privacy(config, aggregation, dp_clip, dp_noise, dp_at)
-    policy = Policy(
-        min_sites,
-        wait,
-        MAX_BEATS if max_beats is None else max_beats,
-        MAX_PATIENTS if max_patients is None else max_patients,
-    )
-    listening = Listening(host, port, tuple(name or ()))
+    config = replace(config, settings=settings_of(set_))
+    policy = Policy(**options.shared_with(Policy))
+    listening = Listening(options.host, options.port, tuple(name or ()))
     if prepare:
         ca = prepare_server(folder, config, listening)
         if json_output:
@@ -151,38 +96,22 @@ def server_command(
 
 
 @app.command("site")
+@takes_options("options", SiteOptions, before=_require)
 def site_command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The site's folder; made, or gone on with.")],
+    *,
     cohort: Annotated[Path, typer.Option(help="The site's cohort, made by 'ecgfed prepare'.")],
     server: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The server to dial.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The server's ca.crt.")] = None,
     key: Annotated[Path | None, typer.Option(help="A private key (OpenSSH, ECDSA); default FOLDER/key, made.")] = None,
-    numbers: Annotated[
-        str | None,
-        typer.Option(help="shuffled or cohort: the order in which the server numbers the patients; default shuffled."),
-    ] = None,
-    max_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--most-epsilon", help="Refuse runs that would bring what all of them tell of a patient above this epsilon."
-        ),
-    ] = None,
-    max_runs: Annotated[
-        int | None, typer.Option("--most-runs", help="Runs that the site keeps; a further one is refused. Default 20.")
-    ] = None,
-    max_rounds: Annotated[
-        int | None, typer.Option("--most-rounds", help="Rounds of a run that the site takes part in; default 10,000.")
-    ] = None,
+    options: SiteOptions,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the key, and end.")] = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a site: it dials the server, trains on its own patients and answers, until Ctrl-C."""
-    _require()
     from ecgfed.network.federate import prepare_site, run_site
-    from ecgfed.network.limits import SiteOptions
 
-    options = SiteOptions(numbers, max_epsilon, max_runs, max_rounds)
     if prepare:
         _, private = prepare_site(folder, cohort, options, key=key)
         public = private.with_name(private.name + ".pub")
@@ -229,47 +158,28 @@ def status_command(
 
 
 @app.command("try")
+@takes_options(
+    "config",
+    FederationConfig,
+    without=("settings", "passes", "eval_every"),
+    before=_require,
+    complete={"method": method_names},
+    defaults={"sites": 3, "rounds": 5},
+)
 def try_command(
     cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],
+    *,
     out: Annotated[Path, typer.Option("--out", help="The folder to make: server and sites.")] = Path("federation"),
-    sites: Annotated[int, typer.Option(help="How many sites the cohort is divided among.")] = 3,
-    method: MethodOption = "grp-fed",
-    rounds: RoundsOption = 5,
-    local_epochs: EpochsOption = None,
-    local_steps: StepsOption = None,
-    clients_per_round: ClientsOption = None,
-    batch_size: BatchOption = None,
-    seed: SeedOption = 0,
-    rr: RrOption = None,
+    config: FederationConfig,
     set_: SetOption = None,
-    transport: TransportOption = "plain",
-    aggregation: AggregationOption = None,
-    dp_clip: ClipOption = None,
-    dp_noise: NoiseOption = None,
-    dp_at: NoiseAtOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Try a federation on this machine: certificates, keys, sites, a run, scores and a bundle at each site."""
-    _require()
     from ecgfed.network.federate import try_federation
-    from ecgfed.network.server_folder import FederationConfig
 
-    config = FederationConfig(
-        sites=sites,
-        settings=settings_of(set_),
-        method=method,
-        rounds=rounds,
-        local_epochs=local_epochs,
-        local_steps=local_steps,
-        clients_per_round=clients_per_round,
-        batch_size=batch_size,
-        seed=seed,
-        rr=rr,
-        transport=transport,
-    )
-    config = _with_privacy(config, aggregation, dp_clip, dp_noise, dp_at)
+    config = replace(config, settings=settings_of(set_))
     _run(
         lambda progress, stop_requested: try_federation(
             cohort, out, config, overwrite=overwrite, progress=progress, should_stop=stop_requested
@@ -278,25 +188,6 @@ def try_command(
         f"a trial begins anew: pass --overwrite to replace {out}",
         json_output=json_output,
         quiet=quiet,
-    )
-
-
-def _require() -> None:
-    require_fork("ecgfed federate")
-    for package in ("flwr", "torch"):
-        require(package, "ecgfed federate")
-
-
-def _with_privacy(
-    config: "FederationConfig", aggregation: str | None, clip: float | None, noise: float | None, at: str | None
-) -> "FederationConfig":
-    """Return the configuration with these options; an option that is None keeps its default."""
-    return replace(
-        config,
-        aggregation=config.aggregation if aggregation is None else aggregation,
-        dp_clip=config.dp_clip if clip is None else clip,
-        dp_noise=config.dp_noise if noise is None else noise,
-        dp_at=config.dp_at if at is None else at,
     )
 
 

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.domain.record.read_options import ReadOptions
+
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
-    ColumnsOption,
     DetectorOption,
-    FsOption,
     LeadsTogetherOption,
     MainsOption,
     RecordArgument,
-    RepairOption,
-    UnitsOption,
     lead_option,
     named_detector,
-    read_options,
     requested_leads,
+    takes_reading,
 )
 from .reporter import terminal_reporter
 
@@ -30,7 +28,9 @@ if TYPE_CHECKING:
 NAMED = 4
 
 
+@takes_reading
 def inspect_command(
+    *,
     record: RecordArgument,
     lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
     leads: LeadsTogetherOption = None,
@@ -45,10 +45,7 @@ def inspect_command(
     ] = None,
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -64,7 +61,7 @@ def inspect_command(
             annotator=annotator,
             detector=named_detector(detector),
             mains_hz=mains,
-            how=read_options(fs, units, columns, repair),
+            how=how,
             picture=out,
             at=at,
             overwrite=overwrite,

@@ -9,26 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ecgfed.base.text import count_of
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .reading import (
-    ColumnsOption,
     DetectorOption,
     ForceOption,
-    FsOption,
     LeadsTogetherOption,
     MainsOption,
     MarksOption,
     PeaksOption,
     RecordArgument,
-    RepairOption,
     TrustedOption,
-    UnitsOption,
     as_typed,
     lead_option,
     named_detector,
-    read_options,
     requested_leads,
+    takes_reading,
+    typed_reading,
 )
 from .reporter import terminal_reporter
 
@@ -36,7 +34,9 @@ if TYPE_CHECKING:
     from ecgfed.tasks.label import Labelling, Served
 
 
+@takes_reading
 def label_command(
+    *,
     record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the page and the labels.")],
     count: Annotated[int, typer.Option(help="Labels to ask for.")] = 20,
@@ -57,10 +57,7 @@ def label_command(
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
     annotator: MarksOption = "atr",
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     seed: Annotated[int, typer.Option(min=0, help="For the choice among the beats of a long recording.")] = 0,
     trusted: TrustedOption = None,
     force: ForceOption = False,
@@ -84,7 +81,7 @@ def label_command(
             detector=named_detector(detector),
             mains_hz=mains,
             annotator=annotator,
-            how=read_options(fs, units, columns, repair),
+            how=how,
             trusted=trusted or None,
             force=force,
             seed=seed,
@@ -101,9 +98,7 @@ def label_command(
         usual = {"peaks": (peaks, "detected"), "detector": (detector, "ecgfed"), "annotator": (annotator, "atr")}
         changed = {name: value for name, (value, default) in usual.items() if value != default}
         model_options = {"bundle": None if bundle is None else str(bundle), "seed": str(seed) if seed else None}
-        typed = as_typed(
-            **model_options, lead=lead, minutes=minutes, **changed, mains=mains, fs=fs, units=units, columns=columns
-        )
+        typed = as_typed(**model_options, lead=lead, minutes=minutes, **changed, mains=mains, **typed_reading(how))
         _print(labelling, ended, elapsed, record, typed + " --force" * force)
 
 

@@ -15,9 +15,9 @@ from .output import JsonOption, QuietOption, console, print_json, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ecgfed.base.options import Option as Setting
     from ecgfed.core.federation.method_summary import MethodSummary
     from ecgfed.core.methods.communication import CommunicationSpec, Entry
-    from ecgfed.core.methods.settings import Setting
 
 
 def methods_command(

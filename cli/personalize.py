@@ -13,26 +13,24 @@ import typer
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .complete import detector_names
 from .options import MethodOption, MovedCohortOption, PersonalOption, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     AnnotatorOption,
-    ColumnsOption,
     ForceOption,
-    FsOption,
     LeadsTogetherOption,
     MainsOption,
     PeaksOption,
-    RepairOption,
     TrustedOption,
-    UnitsOption,
     as_typed,
     lead_option,
     named_detector,
-    read_options,
     requested_leads,
+    takes_reading,
+    typed_reading,
 )
 from .reporter import terminal_reporter
 from .tables import Cell
@@ -47,7 +45,9 @@ _OF_A_RUN = ("record", "class_mix", "epochs", "cohort_path", "method")
 _OF_A_RECORDING = ("labels", "bundle", "beats", "peaks", "mains", "seed", "trusted", "force")
 
 
+@takes_reading
 def personalize_command(
+    *,
     context: typer.Context,
     source: Annotated[
         Path,
@@ -96,10 +96,7 @@ def personalize_command(
     annotator: AnnotatorOption = "atr",
     seed: Annotated[int, typer.Option(min=0, help="Of a recording: that of 'ecgfed label'.")] = 0,
     cohort_path: MovedCohortOption = None,
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     method: MethodOption = None,
     sign: SignOption = None,
     trusted: TrustedOption = None,
@@ -115,11 +112,11 @@ def personalize_command(
         "patient": patient,
         "leads": requested_leads(lead, leads),
         "annotator": annotator,
-        "how": read_options(fs, units, columns, repair),
+        "how": how,
         "sign": sign,
         "overwrite": overwrite,
     }
-    typed = as_typed(lead=lead, fs=fs, units=units, columns=columns)
+    typed = as_typed(lead=lead, **typed_reading(how))
     if _is_run(source, labels):
         refuse_options_of(context, source, _typed_options(context, _OF_A_RECORDING), "recordings", "a run")
         options |= {"record": record, "class_mix": class_mix, "epochs": epochs, "personal": personal}

@@ -10,25 +10,22 @@ import typer
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
 from .reading import (
     RECORD_HELP,
-    ColumnsOption,
     DetectorOption,
     ForceOption,
-    FsOption,
     LeadsTogetherOption,
     MainsOption,
     MarksOption,
     PeaksOption,
-    RepairOption,
     TrustedOption,
-    UnitsOption,
     lead_option,
     named_detector,
-    read_options,
     requested_leads,
+    takes_reading,
 )
 from .reporter import terminal_reporter
 from .tables import Cell, fits
@@ -38,7 +35,9 @@ if TYPE_CHECKING:
     from ecgfed.tasks.predict_batch import Batch
 
 
+@takes_reading
 def predict_command(
+    *,
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -63,10 +62,7 @@ def predict_command(
     strip_at: Annotated[
         float | None, typer.Option(min=0.0, help="Where the strip begins, in seconds; default: where most happens.")
     ] = None,
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     resume: Annotated[
@@ -91,7 +87,7 @@ def predict_command(
         "detector": named_detector(detector),
         "mains_hz": mains,
         "annotator": annotator,
-        "how": read_options(fs, units, columns, repair),
+        "how": how,
         "trusted": trusted or None,
         "force": force,
     }

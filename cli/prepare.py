@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ecgfed.base.errors import OptionError
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .cohort_report import print_problems, report_cohort
 from .complete import choices
@@ -14,17 +15,13 @@ from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
 from .reading import (
     AnnotatorOption,
     AnonymizeOption,
-    ColumnsOption,
     DetectorOption,
-    FsOption,
     KeyOption,
     MainsOption,
-    RepairOption,
-    UnitsOption,
     lead_names,
     named_detector,
     names,
-    read_options,
+    takes_reading,
 )
 from .reporter import terminal_reporter
 
@@ -116,7 +113,9 @@ def mitbih(
 
 
 @app.command("folder")
+@takes_reading
 def folder(
+    *,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of recordings, sub-folders included.")],
     out: OutOption,
     patients: Annotated[Path | None, typer.Option(help="CSV with columns record and patient.")] = None,
@@ -131,10 +130,7 @@ def folder(
             "default: all of them.",
         ),
     ] = "",
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     annotator: AnnotatorOption = "atr",
     split: SplitOption = "random",
     classes: ClassesOption = "mitbih12",
@@ -170,7 +166,7 @@ def folder(
             patients=patients,
             patient_comment=patient_comment,
             formats=names(formats),
-            how=read_options(fs, units, columns, repair),
+            how=how,
             annotator=annotator,
             split=cast("SplitKind", split),
             classes=classes,

@@ -8,11 +8,12 @@ import typer
 from typer.models import OptionInfo
 
 from ecgfed.base.errors import OptionError
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .complete import choices, detector_names
+from .expand import takes_options
 
 if TYPE_CHECKING:
-    from ecgfed.domain.record.recording import ReadOptions
     from ecgfed.domain.signal.detectors import Detector
 
 RECORD_HELP = (
@@ -29,23 +30,6 @@ MarksOption = Annotated[str, typer.Option("--annotator", help="Suffix of the ann
 TrustedOption = Annotated[
     list[Path] | None,
     typer.Option("--trusted", metavar="KEY", help="Refuse a bundle that this public key (PEM) did not sign."),
-]
-FsOption = Annotated[
-    float | None, typer.Option("--fs", help="Sampling frequency in Hz, where a CSV or NumPy file does not say it.")
-]
-UnitsOption = Annotated[
-    str | None,
-    typer.Option("--units", help="mV, uV, V, or steps and zero as in '200(1024)/mV', where the file does not say."),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option("--columns", help="Names of the columns in order, such as time,MLII,V1; an empty one is passed over."),
-]
-RepairOption = Annotated[
-    bool,
-    typer.Option(
-        "--repair", help="Read what is there of a file cut short or never closed (EDF, BDF, WFDB); say what is missing."
-    ),
 ]
 DetectorOption = Annotated[
     str,
@@ -123,19 +107,23 @@ def named_detector(text: str) -> "Detector":
     return detector_option(text)
 
 
-def read_options(fs: float | None, units: str | None, columns: str | None, repair: bool = False) -> "ReadOptions":
-    """Return the ReadOptions that the shared options say; raises OptionError."""
+def _check_reading(how: ReadOptions) -> None:
+    """Raise OptionError for a frequency or units that no file has, although the file may say its own."""
     from ecgfed.domain.record.checks import check_fs, parse_units
-    from ecgfed.domain.record.recording import ReadOptions
 
-    if fs is not None:
-        check_fs(fs, "--fs", f"{fs:g}", "say how many samples a second the file has")
-    if units is not None:
-        parse_units(units, "--units")
-    names = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
-    if columns is not None and not any(names):
-        raise OptionError("--columns", "is empty", "names in order, separated by commas")
-    return ReadOptions(fs, units, names, repair)
+    if how.fs_hz is not None:
+        check_fs(how.fs_hz, "--fs", f"{how.fs_hz:g}", "say how many samples a second the file has")
+    if how.units is not None:
+        parse_units(how.units, "--units")
+
+
+#: Decorator of a command with a parameter ``how`` for ``ReadOptions``.
+takes_reading = takes_options("how", ReadOptions, check=_check_reading)
+
+
+def typed_reading(how: ReadOptions) -> dict[str, str | float | None]:
+    """Return the options of ``how`` that a next command needs too, for ``as_typed``."""
+    return {"fs": how.fs_hz, "units": how.units, "columns": ",".join(how.columns)}
 
 
 def as_typed(**options: str | float | None) -> str:

@@ -10,25 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ecgfed.base.text import count_of
+from ecgfed.domain.record.read_options import ReadOptions
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, seconds, table
 from .reading import (
     RECORD_HELP,
-    ColumnsOption,
     DetectorOption,
     ForceOption,
-    FsOption,
     LeadsTogetherOption,
     MainsOption,
     MarksOption,
     PeaksOption,
-    RepairOption,
     TrustedOption,
-    UnitsOption,
     lead_option,
     named_detector,
-    read_options,
     requested_leads,
+    takes_reading,
 )
 from .reporter import terminal_reporter
 from .tables import Cell
@@ -45,7 +42,9 @@ _OF_BOTH = ("source", "out", "pdf", "overwrite", "json_output", "quiet")
 _OF_A_RUN = ("cohort",)
 
 
+@takes_reading
 def report_command(
+    *,
     context: typer.Context,
     source: Annotated[
         Path, typer.Argument(metavar="RECORD", help=f"{RECORD_HELP} Or a run: the folder that 'ecgfed train' made.")
@@ -67,10 +66,7 @@ def report_command(
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
     annotator: MarksOption = "atr",
-    fs: FsOption = None,
-    units: UnitsOption = None,
-    columns: ColumnsOption = None,
-    repair: RepairOption = False,
+    how: ReadOptions,
     rule: Annotated[
         list[str] | None,
         typer.Option("--rule", metavar="NAME=VALUE", help="Count by another rule, such as pause_s=2 (docs/report.md)."),
@@ -107,7 +103,7 @@ def report_command(
             detector=named_detector(detector),
             mains_hz=mains,
             annotator=annotator,
-            how=read_options(fs, units, columns, repair),
+            how=how,
             trusted=trusted or None,
             force=force,
             rules=EventRules().changed(tuple(rule or ())),

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ecgfed.base.errors import OptionError
+from ecgfed.core.config import TrainConfig
 
 from .complete import method_names
+from .expand import takes_options
 from .options import settings_of
 from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds, stderr
 from .reporter import terminal_reporter
@@ -18,55 +20,15 @@ from .stop import graceful_stop
 if TYPE_CHECKING:
     from ecgfed.core.runs.run import Run
 
-AggregationOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WORD",
-        help="mean (default); against malicious clients median, trimmed-mean[:0.2] or norm-bound[:NORM].",
-    ),
-]
-ClipOption = Annotated[
-    float | None, typer.Option(metavar="C", help="Differential privacy: the longest update of a patient (L2).")
-]
-NoiseOption = Annotated[
-    float | None, typer.Option(metavar="Z", help="Its noise: standard deviation over C; epsilon is told at the end.")
-]
-NoiseAtOption = Annotated[
-    str | None, typer.Option(help="Who adds the noise: server (default), patient or, between hospitals, site.")
-]
 
-
+@takes_options("options", TrainConfig, insert={"seed": ("seeds", "set_", "config")}, complete={"method": method_names})
 def train_command(
     cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],
+    *,
     out: Annotated[
         Path | None, typer.Option("--out", help="The run folder to make; default runs/COHORT-METHOD-sSEED.")
     ] = None,
-    method: Annotated[
-        str | None, typer.Option(help="A name from 'ecgfed methods'; default grp-fed.", autocompletion=method_names)
-    ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Communication rounds, in place of passes.")] = None,
-    passes: Annotated[
-        float | None, typer.Option(help="Passes over all training beats, on average; default 20, over images 60.")
-    ] = None,
-    local_epochs: Annotated[
-        int | None, typer.Option(help="A client's passes over its beats in a round, in place of steps.")
-    ] = None,
-    local_steps: Annotated[int | None, typer.Option(help="A client's optimizer steps in a round; default 4.")] = None,
-    clients_per_round: Annotated[int | None, typer.Option(help="Participants of a round; default all.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Beats of a step; default 16, of images 64.")] = None,
-    rr: Annotated[
-        bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on for ECG.")
-    ] = None,
-    net: Annotated[
-        str | None, typer.Option(help="ECG: default or reference. Images: resnet30 (default), convnet3 or convnet2.")
-    ] = None,
-    norm: Annotated[str | None, typer.Option(help="group, batch or none; default by net.")] = None,
-    width: Annotated[float | None, typer.Option(help="Scales the net's channels; default 1.")] = None,
-    window_share: Annotated[
-        float | None,
-        typer.Option(help="How much the window counts beside RR features; 0.1 suits patients who take no part."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Decides everything random; default 0.")] = None,
+    options: TrainConfig,
     seeds: Annotated[
         str | None, typer.Option(help="Several seeds, such as 0,1,2: a run each, in OUT/seed-0 and so on.")
     ] = None,
@@ -75,24 +37,6 @@ def train_command(
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with the same names, and a table [set]; the command line wins.")
-    ] = None,
-    leave_out: Annotated[
-        str | None, typer.Option(help="nothing or poor-quality: training beats in bad stretches; default nothing.")
-    ] = None,
-    aggregation: AggregationOption = None,
-    dp_clip: ClipOption = None,
-    dp_noise: NoiseOption = None,
-    dp_at: NoiseAtOption = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; default auto.")] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(help="threads (a client a core) or batched (many at once); default by device and batch."),
-    ] = None,
-    slots: Annotated[
-        int | None, typer.Option(help="Clients in a stack of the batched engine; default 12, on a GPU 64.")
-    ] = None,
-    eval_every: Annotated[
-        int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
     ] = None,
     checkpoint_every: Annotated[
         int | None, typer.Option(min=1, help="Save every n rounds; default: as often as costs 2% of the time.")
@@ -113,31 +57,10 @@ def train_command(
     """
     from ecgfed.tasks.train import train, train_seeds
 
-    options = {
-        "method": method,
-        "rounds": rounds,
-        "passes": passes,
-        "local_epochs": local_epochs,
-        "local_steps": local_steps,
-        "clients_per_round": clients_per_round,
-        "batch_size": batch_size,
-        "seed": seed,
-        "rr": rr,
-        "net": net,
-        "norm": norm,
-        "width": width,
-        "window_share": window_share,
+    arguments = {
+        **options.given_values(),
         "settings": settings_of(set_),
         "config": config,
-        "leave_out": leave_out,
-        "aggregation": aggregation,
-        "dp_clip": dp_clip,
-        "dp_noise": dp_noise,
-        "dp_at": dp_at,
-        "device": device,
-        "engine": engine,
-        "slots": slots,
-        "eval_every": eval_every,
         "checkpoint_every": checkpoint_every,
         "tensorboard": tensorboard,
         "resume": resume,
@@ -148,9 +71,9 @@ def train_command(
     started = time.perf_counter()
     with graceful_stop(quiet=quiet) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
         if several is None or out is None:
-            runs = [train(cohort, out, progress=progress, should_stop=stop.requested, **options)]  # type: ignore[arg-type]
+            runs = [train(cohort, out, progress=progress, should_stop=stop.requested, **arguments)]
         else:
-            runs = train_seeds(cohort, several, out, progress=progress, should_stop=stop.requested, **options)
+            runs = train_seeds(cohort, several, out, progress=progress, should_stop=stop.requested, **arguments)
     if stop.code is not None:
         _exit_if_interrupted(runs, several, cohort, out, stop.code)
     _report(runs, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)

@@ -53,8 +53,9 @@ def federation(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         from grid import GridHere
 
         from ecgfed.network import client_app
+        from ecgfed.network.config import FederationConfig
         from ecgfed.network.limits import SiteOptions
-        from ecgfed.network.server_folder import FederationConfig, make_server
+        from ecgfed.network.server_folder import make_server
         from ecgfed.network.site_folder import make_site
         from ecgfed.network.site_results import EndScores
 

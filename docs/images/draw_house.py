@@ -23,6 +23,7 @@ WHAT = {
     "privacy": "robust means, clipping and noise, epsilon",
     "methods": "one federated algorithm a file",
     "nets": "functions on parameters",
+    "config": "options of training: type, range, unit and help, each declared once",
     "cohort": "many patients, on disk",
     "device": "a bundle's answers, streams",
     "labels": "which beats to ask for",

@@ -8,11 +8,11 @@ from equations import with_equations
 from repository import DOCS, ROOT
 from tables import table
 
+from ecgfed.base.options import Option as Setting
 from ecgfed.core.federation.method_summary import MethodSummary, summarize_method
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import ALWAYS_SENT, Entry
 from ecgfed.core.methods.registry import methods
-from ecgfed.core.methods.settings import Setting
 
 _WHOSE = {"everybody": "everybody, the same", "addressee": "made for this client", "another": "as that client sent it"}
 _KNOWN = {"never": "no", "as it is": "yes, it goes up as it is", "in effect": "yes, it can work it out"}

@@ -21,13 +21,14 @@ from torch import Tensor
 
 from ecgfed.base.errors import StorageError, param
 from ecgfed.base.files import read_json, write_json
+from ecgfed.core.config import PATIENT, SERVER, SITE
 from ecgfed.core.federation.client_round import ClientResult
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten, stack, unflatten
 from ecgfed.core.federation.updates import updates_of
 from ecgfed.core.methods.base import Method
 from ecgfed.core.privacy.accountant import DELTA, epsilon_of_mu
-from ecgfed.core.privacy.noise import PATIENT, SERVER, SITE, gaussian
+from ecgfed.core.privacy.noise import gaussian
 from ecgfed.network.errors import SiteError
 
 #: File in the site's folder with the charges so far: run -> sum of (m^2 + 1) / z^2 over its replies.
@@ -81,7 +82,7 @@ def check_noise(max_epsilon: float | None, plan: TrainPlan) -> None:
         max_epsilon: as in ``charge``; None accepts any run.
         plan: the run's training plan.
     """
-    if max_epsilon is not None and (plan.dp_at == SERVER or not plan.privacy.on or not plan.dp_noise):
+    if max_epsilon is not None and (plan.dp_at == SERVER or not plan.clips or not plan.dp_noise):
         raise _refusal("adds no noise before an update leaves", max_epsilon)
 
 

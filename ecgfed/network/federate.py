@@ -22,6 +22,7 @@ from ecgfed.network.certificates import (
     make_site_key,
     read_site_key,
 )
+from ecgfed.network.config import FederationConfig, SiteOptions
 from ecgfed.network.control import Control
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import (
@@ -37,14 +38,14 @@ from ecgfed.network.launch import (
     stopping,
     wait_listening,
 )
-from ecgfed.network.limits import DEFAULT_OPTIONS, SiteOptions
+from ecgfed.network.limits import DEFAULT_OPTIONS
 from ecgfed.network.listening import Listening
 from ecgfed.network.partition import blocks, partition_cohort
 from ecgfed.network.policy import ALL_SITES, Policy, write_policy
 from ecgfed.network.private import write_private
 from ecgfed.network.roster import FILE_NAME as ROSTER
 from ecgfed.network.server_app import ENDED, MESSAGES, NODES
-from ecgfed.network.server_folder import RESULT, FederationConfig, make_server
+from ecgfed.network.server_folder import RESULT, make_server
 from ecgfed.network.site_folder import Site, make_site
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 

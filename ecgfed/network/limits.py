@@ -7,31 +7,11 @@ disk.
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.base.errors import OptionError
+from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
 
 #: Runs that a site stores, and rounds of one run: more than a federation needs in months.
 MAX_RUNS, MAX_ROUNDS = 20, 10_000
-_UPPER_BOUND = 1_000_000
-
-
-@dataclass(frozen=True)
-class SiteOptions:
-    """The operator's options for a site; None keeps the value in the site's folder.
-
-    Attributes:
-        numbers: ``shuffled`` hides a patient's position in the cohort, ``cohort`` keeps the order; default in a new
-            folder ``shuffled``.
-        max_epsilon: bound on the epsilon of all runs together for one patient (``ecgfed.network.budget``); default in a
-            new folder unbounded.
-        max_runs: number of runs the site stores, as in ``Limits``.
-        max_rounds: rounds of one run, as in ``Limits``.
-    """
-
-    numbers: str | None = None
-    max_epsilon: float | None = None
-    max_runs: int | None = None
-    max_rounds: int | None = None
 
 
 #: Keeps every value in the site's folder.
@@ -56,9 +36,7 @@ class Limits:
         return Limits(self.runs if runs is None else runs, self.rounds if rounds is None else rounds)
 
     def __post_init__(self) -> None:
-        for option, value in (("max_runs", self.runs), ("max_rounds", self.rounds)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUND:
-                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUND:,}")
+        SiteOptions(max_runs=self.runs, max_rounds=self.rounds)  # checks them
 
     def check_room(self, runs: Path, folder: Path) -> None:
         """Refuse a run that would exceed the number of runs; raises SiteError.

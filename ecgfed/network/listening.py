@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.network.config import ListeningOptions
 from ecgfed.network.launch import Address
 
 #: Wildcard address -> the loopback address at which local programs reach the server.
@@ -14,7 +15,7 @@ _NAME = re.compile(r"(\*\.)?[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
 
 
 @dataclass(frozen=True)
-class Listening:
+class Listening(ListeningOptions):
     """The address a server listens at, and the names by which sites reach it.
 
     Attributes:
@@ -23,11 +24,10 @@ class Listening:
         names: host names and addresses for the certificate.
     """
 
-    host: str = "0.0.0.0"
-    port: int = 9092
     names: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """Raise OptionError for a host or a name at which no site could reach the server."""
         try:
             valid = "%" not in self.host and not ip_address(self.host).is_multicast
         except ValueError:

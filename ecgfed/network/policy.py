@@ -15,20 +15,16 @@ from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.files import read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.base import Requirements
+from ecgfed.network.config import MAX_BEATS, MAX_PATIENTS, PolicyOptions
 from ecgfed.network.errors import NetworkError
 
 FILE_NAME = "policy.json"
-#: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
-#: patients of a site, which take memory at the server.
-MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
-_UPPER_BOUNDS = {"max_beats": 1 << 40, "max_patients": 1 << 20}
 #: Default of ``--wait`` with ``--min-sites``, s.
 WAIT_S = 300.0
-_MAX_WAIT_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(PolicyOptions):
     """How many sites a round needs, and how long it waits for the others.
 
     Attributes:
@@ -38,28 +34,6 @@ class Policy:
         max_beats: largest number of training beats a site may report for one patient.
         max_patients: largest number of patients a site may report.
     """
-
-    min_sites: int | None = None
-    wait_s: float | None = None
-    max_beats: int = MAX_BEATS
-    max_patients: int = MAX_PATIENTS
-
-    def __post_init__(self) -> None:
-        for option, value in (("max_beats", self.max_beats), ("max_patients", self.max_patients)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUNDS[option]:
-                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUNDS[option]:,}")
-        if self.min_sites is not None and self.min_sites < 1:
-            raise OptionError("min_sites", f"{self.min_sites}", "1 or more")
-        if self.wait_s is not None and not 0 <= self.wait_s <= _MAX_WAIT_S:
-            raise OptionError("wait_s", f"{self.wait_s!r}", f"0 to {_MAX_WAIT_S:.0f} seconds")
-        if self.wait_s is not None and self.min_sites is None:
-            raise OptionError(
-                "wait_s",
-                f"was given without {param('min_sites')}",
-                "both options",
-                f"add {param('min_sites')}",
-                code="missing",
-            )
 
     def check(self, sites: int, needs: Requirements) -> None:
         """Check the policy against the federation and the method; raises OptionError.

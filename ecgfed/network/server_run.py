@@ -21,6 +21,7 @@ from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
 from ecgfed.network import messages
+from ecgfed.network.config import FederationConfig
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.leaves import END_UP, Leaf, final_leaves, leaves_of_end
@@ -29,16 +30,7 @@ from ecgfed.network.messenger import GridLike, Replies, SiteMessenger
 from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import Roster, build_roster, read_roster, write_roster
 from ecgfed.network.run_spec import RunSpec
-from ecgfed.network.server_folder import (
-    LEAVES,
-    RESULT,
-    SCORES,
-    FederationConfig,
-    check_run,
-    read_config,
-    record_refusal,
-    server_run,
-)
+from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, check_run, read_config, record_refusal, server_run
 from ecgfed.network.site_results import EndScores, scores_in_words
 
 #: Seconds to wait for the folder's lock: a killed server may release it late.

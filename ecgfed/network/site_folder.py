@@ -24,8 +24,9 @@ from ecgfed.base.files import create_folder, read_json, write_json
 from ecgfed.base.text import count_of
 from ecgfed.core.federation.data import TrainingData, training_data
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
+from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
-from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits, SiteOptions
+from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits
 
 FILE_NAME = "site.json"
 SCHEMA_VERSION = 1

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.files import append_line, create_folder, read_json, write_json, write_text
+from ecgfed.core.config import SERVER
 from ecgfed.core.federation.client_round import ClientResult, ClientWork
 from ecgfed.core.federation.plan import available_cores, check_requirements
 from ecgfed.core.federation.single_thread import single_torch_thread
@@ -26,7 +27,6 @@ from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.trees import flatten, stack, unflatten
 from ecgfed.core.federation.updates import NoisedEngine, check_combining
 from ecgfed.core.methods.base import ClientInfo, Tree
-from ecgfed.core.privacy.noise import SERVER
 from ecgfed.core.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.core.runs.document import HELD_OUT
 from ecgfed.core.runs.history import HISTORY, read_lines

@@ -15,21 +15,14 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
 from ecgfed.core.federation.trees import flatten, unflatten
 from ecgfed.core.methods.base import Tree
+from ecgfed.network.config import FP16, INT8
+from ecgfed.network.config import PLAIN as PLAIN
+from ecgfed.network.config import TRANSPORTS as TRANSPORTS
 
-PLAIN = "plain"
-_STEPS: Mapping[str, tuple[torch.dtype, float]] = {"fp16": (torch.float16, 1.0), "int8": (torch.int8, 127.0)}
-TRANSPORTS = (PLAIN, *_STEPS)
+_STEPS: Mapping[str, tuple[torch.dtype, float]] = {FP16: (torch.float16, 1.0), INT8: (torch.int8, 127.0)}
 Leaves = dict[str, Tensor]
-
-
-def check_transport(name: str) -> str:
-    """Return the name; raises OptionError if it is unknown."""
-    if name not in TRANSPORTS:
-        raise OptionError("transport", f"{name!r:.40}", f"one of {', '.join(TRANSPORTS)}", code="unknown-choice")
-    return name
 
 
 def packed(dtype: torch.dtype, shape: Sequence[int], transport: str) -> torch.dtype:

@@ -12,15 +12,14 @@ from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
+from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of, shortened
-from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.labels.choose import next_group
 from ecgfed.domain.labels.page import LabelPage, labels_name, page_data
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import SYMBOLS, UserLabel, label_table
-from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
-from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
@@ -163,6 +162,7 @@ class Labelling:
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(RecordingOptions)
 def label(
     recording: Recording | Path | str,
     out: Path | str | None = None,
@@ -170,11 +170,6 @@ def label(
     bundle: Bundle | Path | str | None = None,
     count: int = DEFAULT_COUNT,
     minutes: float | None = None,
-    leads: str | Sequence[str] | None = None,
-    peaks: str = "detected",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    annotator: str = "atr",
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
@@ -182,6 +177,7 @@ def label(
     page_file: bool = True,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> Labelling:
     """Choose the most informative beats of a recording and make the page for labelling them.
 
@@ -191,18 +187,14 @@ def label(
         bundle: the bundle whose global model is used for choosing; default the model in the package.
         count: number of labels to query.
         minutes: choose among the beats of the first minutes only.
-        leads: lead names in order of preference; default the bundle's.
-        peaks: ``detected`` or ``annotated`` R peaks.
-        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: mains frequency at the place of recording, 50 or 60 Hz; None means 60.
-        annotator: suffix of the annotation file, for annotated peaks.
-        how: options for reading CSV and NumPy files, which lack this metadata.
+        how: how the recording is read: ``ReadOptions``, or all options of the last lines.
         trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
         force: apply a model trained on synthetic patients to other recordings.
         seed: seed for choosing among the beats of a long recording.
         page_file: write the page to a file; if False, the folder is only used by ``serve``.
         overwrite: replace an existing page; labels are never replaced here.
         progress: receives progress, notes and warnings.
+        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an invalid argument or input; the message is a single line.
@@ -215,15 +207,15 @@ def label(
     if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
         raise OptionError("count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
-    preferred = opened.leads if leads is None else lead_list(leads)
-    options = BeatOptions(preferred, peaks, detector, annotator, read_options(how), mains_hz)
-    recording = open_for_model(recording, opened.leads, leads, how=options.how)
+    asked = RecordingOptions.merged(how, options, "label")
+    beat_options = asked.beat_options(opened.leads)
+    recording = open_for_model(recording, opened.leads, asked.leads, how=beat_options.how)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
-    grouped = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, progress=progress)
+    grouped = grouped_beats(recording, beat_options, opened, minutes=minutes, seed=seed, progress=progress)
     if grouped.all_beats.end_noise:  # beats without signal are already mentioned on the page
         report_exclusions([grouped.excluded], progress)
     warnings = model_warnings(opened, grouped.all_beats, grouped.all_predictions, None)

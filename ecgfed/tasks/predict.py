@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from ecgfed.base.deprecation import renamed_fields, renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import check_free, sha256, write_together
+from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
-from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options, spans
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, RecordingOptions, cut_beats, require_marks
+from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
-from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing
 from ecgfed.domain.signal.quality import Reason
@@ -218,21 +217,18 @@ def describe_model(patient: str | None) -> str:
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(RecordingOptions)
 def predict(
     *args: PredictInput,
     bundle: Bundle | Path | str | None = None,
     recording: Recording | Path | str | None = None,
     patient: str | None = None,
     int8: bool = False,
-    leads: str | Sequence[str] | None = None,
-    peaks: str = "detected",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    annotator: str = "atr",
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> RecordingPredictions:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis.
 
@@ -242,15 +238,11 @@ def predict(
         recording: a recording, or its file.
         patient: use this patient's personal model; default the global one.
         int8: use the quantized model, if the bundle has one.
-        leads: lead names in order of preference; default the bundle's.
-        peaks: ``detected`` or ``annotated`` R peaks.
-        detector: for detected peaks: a registered name, or a ``Detector``.
-        mains_hz: mains frequency where the recording was made, 50 or 60 Hz; used by some detectors; default 60.
-        annotator: suffix of the annotation file, for annotated peaks.
-        how: sampling frequency, units and columns of CSV and NumPy files.
+        how: how the recording is read: ``ReadOptions``, or all options of the last lines.
         trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
         force: allow a model of synthetic patients for real recordings.
         progress: receives progress, notes and warnings.
+        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an input cannot be used.
@@ -263,20 +255,15 @@ def predict(
     bundle, recording = bundle_and_recording(args, bundle, recording)
     opened = opened_bundle(bundle, trusted)
     classifier = opened.classifier(patient, int8=int8)
-    options = BeatOptions(
-        opened.leads if leads is None else lead_list(leads),
-        peaks,
-        detector,
-        annotator,
-        read_options(how),
-        mains_hz,
-        opened.rr_version or 1,
-    )
+    asked = RecordingOptions.merged(how, options, "predict")
+    beat_options = asked.beat_options(opened.leads, opened.rr_version or 1)
     if not isinstance(recording, Recording):
-        recording = open_for_model(recording, opened.leads, leads, every_lead=options.every_lead, how=options.how)
+        recording = open_for_model(
+            recording, opened.leads, asked.leads, every_lead=beat_options.every_lead, how=beat_options.how
+        )
     refuse_synthetic(opened, recording, force=force)
-    beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
-    require_marks(beats, options)
+    beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))
+    require_marks(beats, beat_options)
     predictions = classifier.classify_blocks(_reported_blocks(beats, progress))
     predictions = _with_paced(
         replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing
@@ -298,7 +285,7 @@ def predict(
         warnings=warnings,
         cut=beats,
         metadata={
-            **_metadata(opened, beats, options, patient, int8=int8),
+            **_metadata(opened, beats, beat_options, patient, int8=int8),
             "excluded": excluded_as_json(excluded),
             "warnings": [warning.as_json() for warning in warnings],
         },

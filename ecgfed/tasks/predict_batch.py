@@ -11,13 +11,12 @@ from ecgfed.base.deprecation import renamed_fields, renamed_parameters
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
+from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of, listed
-from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.cohort.folder import doubled, recordings_below
-from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.reader import record_path
-from ecgfed.domain.record.recording import ReadOptions, read_options
-from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
@@ -163,6 +162,7 @@ class _RecordingReporter(ProgressReporter):
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(RecordingOptions)
 def predict_batch(
     records: Path | str | Sequence[Path | str],
     out: Path | str,
@@ -170,11 +170,6 @@ def predict_batch(
     bundle: Bundle | Path | str | None = None,
     patient: str | None = None,
     int8: bool = False,
-    leads: str | Sequence[str] | None = None,
-    peaks: str = "detected",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    annotator: str = "atr",
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
@@ -183,6 +178,7 @@ def predict_batch(
     resume: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> Batch:
     """Classify the beats of many recordings, one after the other. Research use only, not for diagnosis.
 
@@ -196,12 +192,7 @@ def predict_batch(
         bundle: as in ``predict``; so are all arguments up to ``force``.
         patient: see there.
         int8: see there.
-        leads: see there.
-        peaks: see there.
-        detector: see there.
-        mains_hz: see there.
-        annotator: see there.
-        how: see there.
+        how: how the recording is read: ``ReadOptions``, or all options of the last lines.
         trusted: see there.
         force: see there.
         strip: also draw 10 s of each on ECG paper.
@@ -210,6 +201,7 @@ def predict_batch(
             files has changed.
         overwrite: replace files of these names, but never a recording.
         progress: receives progress, notes and warnings.
+        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an unusable bundle, patient or option; a folder without recordings, existing files, a batch of
@@ -225,11 +217,11 @@ def predict_batch(
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
-    selection = None if leads is None else lead_list(leads)
-    options = BeatOptions(selection or (), peaks, detector, annotator, read_options(how), mains_hz)
+    asked = RecordingOptions.merged(how, options, "predict_batch")
+    beat_options = asked.beat_options()
     strip = strip or strip_at_s is not None
-    call = call_of(opened, options, patient=patient, int8=int8, force=force, strip=strip, strip_at_s=strip_at_s)
-    requests = _requests([records] if isinstance(records, Path | str) else records, out, annotator)
+    call = call_of(opened, beat_options, patient=patient, int8=int8, force=force, strip=strip, strip_at_s=strip_at_s)
+    requests = _requests([records] if isinstance(records, Path | str) else records, out, asked.annotator)
 
     def predict_request(request: _BatchRequest) -> RecordingPredictions:
         return predict(
@@ -237,12 +229,7 @@ def predict_batch(
             recording=request.path,
             patient=patient,
             int8=int8,
-            leads=selection,
-            peaks=peaks,
-            detector=detector,
-            mains_hz=mains_hz,
-            annotator=annotator,
-            how=how,
+            how=asked,
             force=force,
             progress=_RecordingReporter(progress, request.name),
         )

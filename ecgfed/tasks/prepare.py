@@ -1,15 +1,17 @@
 """``prepare``: cohorts from recordings; ``prepare_images`` makes those from images."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import CohortError, OptionError, param, spelled
 from ecgfed.base.extras import require
 from ecgfed.base.files import check_new_folder, replacing_folder
+from ecgfed.base.options import flat_options, option
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.labels import LabelMap, load_label_map
-from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.beats.rr import RR_LATEST
 from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
@@ -17,55 +19,51 @@ from ecgfed.domain.cohort.problems import Problems
 from ecgfed.domain.cohort.split import SplitKind
 from ecgfed.domain.cohort.summary import exclusions
 from ecgfed.domain.record.key_table import writing_key
-from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.recording import ReadOptions, read_options
-from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.tasks.anonymous import named
 from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter, minutes_reporter, report_exclusions
 
 
-def _options(
-    leads: str | Sequence[str],
-    classes: str | LabelMap,
-    split: SplitKind,
-    holdout: Sequence[str],
-    seed: int,
-    *,
-    peaks: str = "annotated",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    rr_version: int = RR_LATEST,
-    annotator: str = "atr",
-    how: ReadOptions | None = None,
-) -> PrepareOptions:
-    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz, rr_version)
-    labels = load_label_map(classes) if isinstance(classes, str) else classes
-    return PrepareOptions(beats, labels, split, (holdout,) if isinstance(holdout, str) else tuple(holdout), seed)
+@dataclass(frozen=True)
+class PrepareConfig(RecordingOptions):
+    """How a cohort is made of recordings, and how they are read."""
+
+    leads: str | Sequence[str] | None = option(None, "Lead names in order of preference; default MLII, then II.")
+    peaks: str = option("annotated", "``annotated`` or ``detected`` R peaks.")
+    split: SplitKind = option(  # noqa: RUF009
+        "random", "``random``, stratified by class, or ``chronological``."
+    )
+    classes: str | LabelMap = option(  # noqa: RUF009
+        "mitbih12", "A label map, its name, or a JSON or TOML file."
+    )
+    rr_version: int = option(RR_LATEST, "RR features: 2 (know gaps and the patient) or 1 (one beat late).")
+    holdout: Sequence[str] = option((), "Clients to exclude from training, by id.")
+    seed: int = option(0, "Seed of the split.")
+    anonymize: bool = option(False, "Omit names, dates and free text; patients and records get new ids, p0001, ...")
+
+    def prepare_options(self) -> PrepareOptions:
+        """Return the options for building the cohort; raises OptionError."""
+        labels = load_label_map(self.classes) if isinstance(self.classes, str) else self.classes
+        holdout = (self.holdout,) if isinstance(self.holdout, str) else tuple(self.holdout)
+        return PrepareOptions(self.beat_options(rr_version=self.rr_version), labels, self.split, holdout, self.seed)
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(PrepareConfig)
 def prepare_mitbih(
     source: Path | str,
     out: Path | str,
     *,
     download: bool = False,
     url: str | None = None,
-    split: SplitKind = "random",
     by: str = "patient",
-    classes: str | LabelMap = "mitbih12",
-    peaks: str = "annotated",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    rr_version: int = RR_LATEST,
-    holdout: Sequence[str] = (),
-    leads: str | Sequence[str] = ("MLII",),
-    seed: int = 0,
+    how: ReadOptions | None = None,
     pack: Path | str | None = None,
-    anonymize: bool = False,
     key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> Cohort:
     """Create a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
 
@@ -74,22 +72,14 @@ def prepare_mitbih(
         out: the cohort folder to create.
         download: fetch the records from PhysioNet first, verified.
         url: a mirror to download from.
-        split: ``random`` (stratified by class) or ``chronological``.
         by: ``patient`` (201 and 202 are one person: 45 clients) or ``record`` (46, as in the GRP-FED paper).
-        classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
-        peaks: ``annotated`` or ``detected`` R peaks.
-        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: mains frequency where the recordings were made, 50 or 60, for detectors that use it; None is 60.
-        rr_version: version of the RR features: 2 respects gaps and patients, 1 lags by one beat.
-        holdout: client ids to exclude from training.
-        leads: lead names in order of preference.
-        seed: seed of the random split.
+        how: a ``PrepareConfig``, or ``ReadOptions``.
         pack: also pack the cohort into this file.
-        anonymize: new ids for patients and records, and no names of their files (docs/privacy.md).
         key: file for the table of new and original ids, readable by its owner only.
         overwrite: replace an existing ``out``.
         workers: processes; default one per core. The result does not depend on it.
         progress: receives progress, notes and warnings.
+        options: the fields of ``PrepareConfig``.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -98,17 +88,16 @@ def prepare_mitbih(
     from ecgfed.domain.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
 
     source, out = Path(source), Path(out)
-    options = _options(
-        leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz, rr_version=rr_version
-    )
+    config = PrepareConfig.merged(how, options, "prepare_mitbih", leads="MLII")
+    prepare, anonymize = config.prepare_options(), config.anonymize
     if download:
         require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, on_progress=count_reporter(progress, "download"))
-    sources, without = mitbih_sources(source, options, by)
-    _warn_of_split_patients({client.id for client in sources}, options.holdout, progress)
-    check = count_check(sources, options)
+    sources, without = mitbih_sources(source, prepare, by)
+    _warn_of_split_patients({client.id for client in sources}, prepare.holdout, progress)
+    check = count_check(sources, prepare)
     key = None if key is None else Path(key)
-    plan = named(sources, options, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
+    plan = named(sources, prepare, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,
@@ -146,6 +135,7 @@ def _warn_of_split_patients(clients: set[str], holdout: Sequence[str], progress:
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(PrepareConfig)
 def prepare_folder(
     directory: Path | str,
     out: Path | str,
@@ -154,23 +144,13 @@ def prepare_folder(
     patient_comment: str | None = None,
     formats: Sequence[str] = (),
     how: ReadOptions | None = None,
-    annotator: str = "atr",
-    split: SplitKind = "random",
-    classes: str | LabelMap = "mitbih12",
-    peaks: str = "annotated",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    rr_version: int = RR_LATEST,
-    holdout: Sequence[str] = (),
-    leads: str | Sequence[str] = ("MLII", "II"),
-    seed: int = 0,
     pack: Path | str | None = None,
-    anonymize: bool = False,
     key: Path | str | None = None,
     skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> Cohort:
     """Create a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or hospital formats.
 
@@ -184,24 +164,14 @@ def prepare_folder(
             identifies the patient and is not stored: the clients are called ``p0001``, ``p0002``, ...
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which recordings
             to take; default all of them.
-        how: options for CSV and NumPy files, which lack them.
-        annotator: suffix of the annotation files.
-        split: as in ``prepare_mitbih``; so are all arguments from here on.
-        classes: see there.
-        peaks: see there.
-        detector: see there.
-        mains_hz: see there.
-        rr_version: see there.
-        holdout: see there.
-        leads: see there.
-        seed: see there.
-        pack: see there.
-        anonymize: see there.
-        key: see there.
+        how: a ``PrepareConfig``, or ``ReadOptions``.
+        pack: as in ``prepare_mitbih``.
+        key: as in ``prepare_mitbih``.
         skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
-        overwrite: see there.
-        workers: see there.
-        progress: see there.
+        overwrite: as in ``prepare_mitbih``.
+        workers: as in ``prepare_mitbih``.
+        progress: receives progress, notes and warnings.
+        options: the fields of ``PrepareConfig``.
 
     Raises:
         EcgfedError: an input cannot be used; for several recordings an ``UnusableError`` with its ``problems``.
@@ -214,19 +184,8 @@ def prepare_folder(
     from ecgfed.domain.cohort.folder import folder_sources
 
     out, problems = Path(out), Problems(Path(directory))
-    options = _options(
-        leads,
-        classes,
-        split,
-        holdout,
-        seed,
-        peaks=peaks,
-        detector=detector,
-        mains_hz=mains_hz,
-        rr_version=rr_version,
-        annotator=annotator,
-        how=how,
-    )
+    config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
+    prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
         raise OptionError(
             f"{param('patients')} and {param('patient_comment')}", "both given", "one of them", code="conflict"
@@ -237,15 +196,15 @@ def prepare_folder(
         patients=None if patients is None else Path(patients),
         comment=patient_comment,
         formats=tuple(formats),
-        annotator=annotator,
+        annotator=config.annotator,
         ids=not (anonymize or patient_comment),
         problems=problems,
     )
-    sources = _without_unusable(sources, options, problems, skip=skip_unusable, progress=progress)
+    sources = _without_unusable(sources, prepare, problems, skip=skip_unusable, progress=progress)
     key, on_progress = None if key is None else Path(key), count_reporter(progress, "records")
     plan = named(
         sources,
-        options,
+        prepare,
         anonymize=anonymize,
         ids_from_headers=bool(patient_comment),
         key=key,
@@ -340,7 +299,7 @@ def prepare_demo(
     cohort_folder, records_folder = out.resolve(), folder.resolve()
     if cohort_folder.is_relative_to(records_folder) or records_folder.is_relative_to(cohort_folder):
         raise OptionError("records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
-    options = _options(("MLII",), "mitbih12", split, holdout, seed)
+    options = PrepareConfig(leads=("MLII",), split=split, holdout=holdout, seed=seed).prepare_options()
     # Both folders or neither: the records get their final name once the cohort is complete.
     with replacing_folder(folder, overwrite=overwrite, option="records", markers=OWN_RECORDS) as partial:
         sources = write_demo_records(

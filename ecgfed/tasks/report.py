@@ -8,11 +8,12 @@ from pathlib import Path
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import check_free
+from ecgfed.base.options import flat_options
+from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import open_every_lead
-from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
+from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
-from ecgfed.domain.signal.detectors import OURS, Detector
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.recording_report import RecordingReport, parts_of
@@ -33,6 +34,7 @@ _AT_A_TIME = 2
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(RecordingOptions)
 def report(
     recording: Recording | Path | str,
     bundle: Bundle | Path | str | None = None,
@@ -40,11 +42,6 @@ def report(
     out: Path | str | None = None,
     patient: str | None = None,
     labels: Path | str | None = None,
-    leads: str | Sequence[str] | None = None,
-    peaks: str = "detected",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    annotator: str = "atr",
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
@@ -52,6 +49,7 @@ def report(
     pdf: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> RecordingReport:
     """Make a report page of a recording. Research use only, not for diagnosis.
 
@@ -62,18 +60,14 @@ def report(
         out: the page to write, ``.html``; None writes nothing.
         patient: use this patient's personal model, and show where the global one disagrees.
         labels: a WFDB annotation or a table of labels, in place of a model's.
-        leads: lead names in order of preference; default the bundle's; with labels alone MLII, II or the first.
-        peaks: ``detected`` or ``annotated`` R peaks for the model.
-        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: mains frequency where the recording was made, 50 or 60, for detectors that use it; None is 60.
-        annotator: suffix of the annotation file, for annotated peaks.
-        how: options for CSV and NumPy files, which lack them.
+        how: how the recording is read: ``ReadOptions``, or all options of the last lines.
         trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
         force: allow a model of synthetic patients for other recordings.
         rules: how events are counted.
         pdf: also print the page to a PDF beside it, with Chromium.
         overwrite: replace an existing page, but never the recording itself.
         progress: receives progress, notes and warnings.
+        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -86,7 +80,8 @@ def report(
     targets = page_targets(out, pdf=pdf, overwrite=overwrite)
     browser = find_browser() if pdf else None
     opened = _opened(bundle, labels, patient, trusted)
-    recording = _open(recording, opened, leads, read_options(how))
+    asked = RecordingOptions.merged(how, options, "report")
+    recording = _open(recording, opened, asked.leads, asked.read_options)
     check_free(targets, recording.files, overwrite=overwrite)
     if opened is not None:
         refuse_synthetic(opened, recording, force=force)
@@ -101,18 +96,7 @@ def report(
             marks = None
             assert opened is not None
             read = partial(
-                predict,
-                opened,
-                recording,
-                patient=patient,
-                leads=leads,
-                peaks=peaks,
-                detector=detector,
-                mains_hz=mains_hz,
-                annotator=annotator,
-                how=how,
-                force=force,
-                progress=OnThePage(progress),
+                predict, opened, recording, patient=patient, how=asked, force=force, progress=OnThePage(progress)
             )
             labelled, lead_quality, second = read_by_model(read, opened, recording, patient)
         assessed = {recording.lead: lead_quality, **{name: task.result() for name, task in pending.items()}}

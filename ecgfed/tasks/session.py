@@ -1,7 +1,8 @@
 """A training session: from the last checkpoint to the end, or until it is asked to stop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ecgfed.base.errors import RunError, param, spelled
 from ecgfed.base.text import count_of
@@ -22,7 +23,6 @@ from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.tasks.progress import ProgressReporter, report_exclusions
-from ecgfed.tasks.train_options import TrainOptions
 
 #: The remaining time is reported after this number of rounds in a session and this time in seconds.
 TIMED_ROUNDS, TIMED_S = 3, 5.0
@@ -31,7 +31,7 @@ TIMED_ROUNDS, TIMED_S = 3, 5.0
 def run_session(
     run: Run,
     cohort: Cohort,
-    options: TrainOptions,
+    options: Mapping[str, Any],
     *,
     workers: int | None,
     checkpoint_every: int | None,
@@ -77,7 +77,7 @@ def run_session(
         device=str(compute["device"] or "cpu"),
         engine=str(compute["engine"] or "auto"),
         workers=threads,
-        slots=compute["slots"],  # type: ignore[arg-type]  # an int or None, as checked for run.json and the options
+        slots=compute["slots"],
     ) as engine:
         every = int(run.meta.get("eval_every", 0))
         callbacks: list[Callback] = [

@@ -6,17 +6,12 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RunError, param
+from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of
+from ecgfed.core.config import SITE, TrainConfig
 from ecgfed.core.federation.data import excluded_beats, training_data
 from ecgfed.core.federation.engine_choice import choose_engine
-from ecgfed.core.federation.plan import TrainPlan, check_passes, check_requirements, participants
-from ecgfed.core.federation.updates import check_combining
-from ecgfed.core.methods.base import Method
-from ecgfed.core.methods.registry import method_by_name
 from ecgfed.core.methods.settings import Settings, make_settings
-from ecgfed.core.nets.build import make_net
-from ecgfed.core.nets.net import net_spec
-from ecgfed.core.privacy.noise import SITE
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.core.runs.seeds import seed_folder
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
@@ -24,38 +19,17 @@ from ecgfed.tasks.opening import warn_if_unpinned
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
-from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, TrainOptions, default_out, resolve_options
+from ecgfed.tasks.train_options import SettingValue, build_method_and_plan, default_out, resolve_options
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(TrainConfig)
 def train(
     cohort: Cohort | Path | str,
     out: Path | str | None = None,
     *,
-    method: str | None = None,
-    rounds: int | None = None,
-    passes: float | None = None,
-    local_epochs: int | None = None,
-    local_steps: int | None = None,
-    clients_per_round: int | None = None,
-    batch_size: int | None = None,
-    rr: bool | None = None,
-    net: str | None = None,
-    norm: str | None = None,
-    width: float | None = None,
-    window_share: float | None = None,
-    seed: int | None = None,
+    config: TrainConfig | Path | str | None = None,
     settings: Mapping[str, SettingValue] | None = None,
-    config: Path | str | None = None,
-    leave_out: str | None = None,
-    aggregation: str | None = None,
-    dp_clip: float | None = None,
-    dp_noise: float | None = None,
-    dp_at: str | None = None,
-    device: str | None = None,
-    engine: str | None = None,
-    slots: int | None = None,
-    eval_every: int | None = None,
     checkpoint_every: int | None = None,
     tensorboard: Path | str | None = None,
     resume: bool = False,
@@ -63,40 +37,17 @@ def train(
     workers: int | None = None,
     progress: ProgressReporter = SILENT,
     should_stop: Callable[[], bool] = lambda: False,
+    **options: object,
 ) -> Run:
     """Train a method on a cohort; by default, GRP-FED with its published recipe.
 
-    None means the value in ``config``, or the default.
+    Options are passed as a ``TrainConfig``, by name, or both; None means the value in ``config``, or the default.
 
     Args:
         cohort: an opened cohort, or its folder.
         out: the run folder to make; default ``runs/COHORT-METHOD-sSEED``.
-        method: a name from ``ecgfed methods``, or a custom method as ``FILE.py:CLASS``; default ``grp-fed``.
-        rounds: communication rounds, instead of ``passes``.
-        passes: passes over all training beats, on average; default 20, over images 60.
-        local_epochs: a client's passes over its beats per round, instead of ``local_steps``.
-        local_steps: a client's optimizer steps per round; default 4.
-        clients_per_round: participants per round; default all.
-        batch_size: beats per step; default 16, for images 64.
-        rr: feed RR intervals to the net; default on for ECG.
-        net: name of the net; default by modality.
-        norm: ``group``, ``batch`` or ``none``; default by net.
-        width: factor for the net's channels; default 1.
-        window_share: weight of the window relative to RR features of version 2; default 1. 0.1 is better for
-            patients outside the training data.
-        seed: random seed; default 0.
+        config: a ``TrainConfig``, or a TOML file with its fields and a table ``[set]``; arguments take precedence.
         settings: settings of the method, by name.
-        config: TOML file with these names and a table ``[set]``; arguments take precedence.
-        leave_out: training beats to exclude: ``nothing`` or ``poor-quality``.
-        aggregation: ``mean``, or robust against a few malicious clients: ``median``, ``trimmed-mean[:SHARE]`` or
-            ``norm-bound[:NORM]``; default ``mean``.
-        dp_clip: differential privacy per patient: maximum L2 norm of an update; default 0, off.
-        dp_noise: standard deviation of the noise divided by ``dp_clip``.
-        dp_at: where noise is added: ``server`` or ``patient``; default ``server``.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        engine: ``auto``, ``threads`` or ``batched``.
-        slots: clients per stack in the batched engine.
-        eval_every: score the validation split every n rounds, 0 for never; default twenty times.
         checkpoint_every: save every n rounds; default as often as takes 2% of the time.
         tensorboard: folder for TensorBoard scalars.
         resume: continue the run in ``out``.
@@ -104,6 +55,7 @@ def train(
         workers: number of threads; default one per core.
         progress: receives progress, notes and warnings.
         should_stop: called after every round; if it returns True, the session is saved and ends.
+        options: the fields of ``TrainConfig``.
 
     Returns:
         The run; unfinished only if ``should_stop`` returned True.
@@ -116,31 +68,7 @@ def train(
         >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
         Run('a-run': fedavg, 2 of 2 rounds)
     """
-    arguments: TrainOptions = {
-        "method": method,
-        "rounds": rounds,
-        "passes": passes,
-        "local_epochs": local_epochs,
-        "local_steps": local_steps,
-        "clients_per_round": clients_per_round,
-        "batch_size": batch_size,
-        "seed": seed,
-        "rr": rr,
-        "net": net,
-        "norm": norm,
-        "width": width,
-        "window_share": window_share,
-        "device": device,
-        "engine": engine,
-        "slots": slots,
-        "eval_every": eval_every,
-        "leave_out": leave_out,
-        "aggregation": aggregation,
-        "dp_clip": dp_clip,
-        "dp_noise": dp_noise,
-        "dp_at": dp_at,
-    }
-    options, method_settings = resolve_options(arguments, settings or {}, None if config is None else Path(config))
+    resolved, method_settings = resolve_options(config, options, settings)
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     if tensorboard is not None:
@@ -148,16 +76,16 @@ def train(
 
         require_tensorboard()
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
-    folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **options})
+    folder = Path(out) if out is not None else default_out(opened, resolved)
     with run_folder(folder, resume=resume, overwrite=overwrite) as target:
         if resume:
-            run, opened = _resume(folder, opened, options, method_settings, progress)
+            run, opened = _resume(folder, opened, resolved, method_settings, progress)
         else:
-            run = _create(target, opened, {**DEFAULTS, **options}, method_settings)
+            run = _create(target, opened, resolved, method_settings)
         run_session(
             run,
             opened,
-            options,
+            resolved.given_values(),
             workers=workers,
             checkpoint_every=checkpoint_every,
             tensorboard=None if tensorboard is None else Path(tensorboard),
@@ -205,7 +133,7 @@ def train_seeds(
         progress.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
         resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
         arguments = {**options, "resume": resume, "seed": seed, "progress": progress, "should_stop": should_stop}
-        runs.append(train(opened, folder, **arguments))  # type: ignore[arg-type]  # train's own options, checked there
+        runs.append(train(opened, folder, **arguments))  # type: ignore[arg-type]
         if should_stop():
             break
     return runs
@@ -233,81 +161,39 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
             )
 
 
-def _create(target: RunFolder, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue]) -> Run:
+def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
     """Check the options, then create the run's folder."""
-    kind = method_by_name(options["method"] or "")
-    method_settings: object = make_settings(kind.settings_type, dict(settings))
-    spec = net_spec(
-        len(cohort.classes),
-        cohort.modality,
-        architecture=options["net"],
-        norm=options["norm"],
-        rr=options["rr"],
-        width=1.0 if options["width"] is None else options["width"],
-        rr_version=cohort.rr_version if cohort.modality == "ecg" else 1,
-        window_share=1.0 if options["window_share"] is None else options["window_share"],
+    if config.dp_at == SITE:
+        raise OptionError(
+            "dp_at", "site, of which a simulation has none", "server or patient", "ecgfed federate", code="conflict"
+        )
+    shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
+    method, plan = build_method_and_plan(
+        config, settings, shape, lambda rr: training_data(cohort, rr=rr, leave_out=config.leave_out)
     )
-    method = kind(make_net(spec), method_settings)
-    plan = _plan(options, cohort, method)
-    requested = options["device"] or "auto", options["engine"] or "auto", options["slots"]
-    device, engine = choose_engine(*requested, plan.batch_size, plan.clients_per_round or len(cohort.federation))
-    every = options["eval_every"]
+    clients = plan.clients_per_round or len(cohort.federation)
+    device, engine = choose_engine(config.device, config.engine, config.slots, plan.batch_size, clients)
     metadata = {
         "device": device,
         "engine": engine,
-        "slots": options["slots"],
-        "eval_every": max(1, plan.rounds // 20) if every is None else every,
+        "slots": config.slots,
+        "eval_every": max(1, plan.rounds // 20) if config.eval_every is None else config.eval_every,
         "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
     }
     return target.create(lambda path: create_run(path, cohort, method, plan, metadata))
 
 
-def _plan(options: TrainOptions, cohort: Cohort, method: Method) -> TrainPlan:
-    """Return the plan for options on a cohort, checked before anything is written."""
-    epochs, steps, recipe = options["local_epochs"], options["local_steps"], RECIPES[cohort.modality]
-    if epochs is None and steps is None:
-        steps = 1 if method.requirements.single_step else recipe["local_steps"]
-    plan = TrainPlan(
-        rounds=1 if options["rounds"] is None else options["rounds"],
-        local_epochs=epochs,
-        local_steps=steps,
-        clients_per_round=options["clients_per_round"],
-        batch_size=recipe["batch_size"] if options["batch_size"] is None else options["batch_size"],
-        seed=options["seed"] or 0,
-        leave_out=options["leave_out"] or "nothing",
-        aggregation=options["aggregation"] or "mean",
-        dp_clip=options["dp_clip"] or 0.0,
-        dp_noise=options["dp_noise"] or 0.0,
-        dp_at=options["dp_at"] or "server",
-    )
-    data = training_data(cohort, rr=method.net.spec.rr, leave_out=plan.leave_out)
-    participants(plan, data.clients, 1)  # refuses more clients a round than there are
-    if options["rounds"] is None:
-        passes = recipe["passes"] if options["passes"] is None else options["passes"]
-        plan = plan.with_passes(check_passes(passes), data.train_examples, method.requirements.batches_per_step)
-    check_requirements(method.requirements, plan, len(data.clients))
-    check_combining(method, plan)
-    if plan.dp_at == SITE:
-        raise OptionError(
-            "dp_at", "site, of which a simulation has none", "server or patient", "ecgfed federate", code="conflict"
-        )
-    return plan
-
-
 def _resume(
-    out: Path, cohort: Cohort, options: TrainOptions, settings: Mapping[str, SettingValue], progress: ProgressReporter
+    out: Path, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue], progress: ProgressReporter
 ) -> tuple[Run, Cohort]:
     """Open a run to continue; refuse options that differ from those it was started with."""
+    options = config.given_values()
     run = warn_if_unpinned(open_run(out, options.get("method")), progress)
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
-    choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])  # type: ignore[arg-type]
+    choose_engine(str(compute["device"] or "cpu"), str(compute["engine"] or "auto"), compute["slots"])
     stored: dict[str, object] = {
         **asdict(run.plan),
-        "norm": run.net.spec.norm,
-        "rr": run.net.spec.rr,
-        "width": run.net.spec.width,
-        "window_share": run.net.spec.window_share,
-        "net": run.net.spec.architecture,
+        **{"net" if name == "architecture" else name: value for name, value in asdict(run.net.spec).items()},
         "eval_every": run.meta.get("eval_every", 0),
     }
     for name, value in options.items():
@@ -335,7 +221,7 @@ def _resume(
     passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
-        plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.requirements.batches_per_step)
+        plan = plan.with_passes(passes, data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort

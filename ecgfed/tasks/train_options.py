@@ -1,43 +1,25 @@
-"""Options of ``train``: defaults, overridden by a TOML file, overridden by arguments."""
+"""Options of ``train``: defaults, overridden by a TOML file or a ``TrainConfig``, overridden by arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.base.options import merged, options_of
 from ecgfed.base.plugins import names_code
 from ecgfed.base.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
+from ecgfed.core.config import EITHER_OR, ModelConfig, TrainConfig
+from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.plan import TrainPlan, check_requirements, participants
+from ecgfed.core.federation.updates import check_combining
+from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
+from ecgfed.core.nets.build import make_net
+from ecgfed.core.nets.net import net_spec
 from ecgfed.domain.cohort.cohort import Cohort
 
 SettingValue = str | int | float | bool | None
-
-
-class TrainOptions(TypedDict, total=False):
-    """Options of ``ecgfed.tasks.train.train``; options that are not set are absent or None."""
-
-    method: str | None
-    rounds: int | None
-    passes: float | None
-    local_epochs: int | None
-    local_steps: int | None
-    clients_per_round: int | None
-    batch_size: int | None
-    seed: int | None
-    rr: bool | None
-    net: str | None
-    norm: str | None
-    width: float | None
-    window_share: float | None
-    device: str | None
-    engine: str | None
-    slots: int | None
-    eval_every: int | None
-    leave_out: str | None
-    aggregation: str | None
-    dp_clip: float | None
-    dp_noise: float | None
-    dp_at: str | None
 
 
 class Recipe(TypedDict):
@@ -53,75 +35,27 @@ RECIPES: dict[str, Recipe] = {
     "ecg": {"local_steps": 4, "passes": 20.0, "batch_size": 16},
     "image": {"local_steps": 4, "passes": 60.0, "batch_size": 64},
 }
-DEFAULTS: TrainOptions = {
-    "method": "grp-fed",
-    "rounds": None,
-    "passes": None,
-    "local_epochs": None,
-    "local_steps": None,
-    "clients_per_round": None,
-    "batch_size": None,
-    "seed": 0,
-    "rr": None,
-    "net": None,
-    "norm": None,
-    "width": 1.0,
-    "window_share": 1.0,
-    "device": "auto",
-    "engine": "auto",
-    "slots": None,
-    "eval_every": None,
-    "leave_out": "nothing",
-    "aggregation": None,
-    "dp_clip": None,
-    "dp_noise": None,
-    "dp_at": None,
-}
-#: name -> the type of its value in a file
-_TYPES: dict[str, type] = {
-    "method": str,
-    "rounds": int,
-    "passes": float,
-    "local_epochs": int,
-    "local_steps": int,
-    "clients_per_round": int,
-    "batch_size": int,
-    "seed": int,
-    "rr": bool,
-    "net": str,
-    "norm": str,
-    "width": float,
-    "window_share": float,
-    "device": str,
-    "engine": str,
-    "slots": int,
-    "eval_every": int,
-    "leave_out": str,
-    "aggregation": str,
-    "dp_clip": float,
-    "dp_noise": float,
-    "dp_at": str,
-}
-#: Pairs of alternatives: an argument for one overrides the other in the file.
-EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
 
 def resolve_options(
-    arguments: TrainOptions, settings: Mapping[str, SettingValue], config: Path | None
-) -> tuple[TrainOptions, dict[str, SettingValue]]:
-    """Combine arguments and a file; return the options that are set and the method's settings.
+    config: TrainConfig | Path | str | None,
+    arguments: Mapping[str, object],
+    settings: Mapping[str, SettingValue] | None,
+) -> tuple[TrainConfig, dict[str, SettingValue]]:
+    """Combine a file or a ``TrainConfig`` with arguments; return the options and the method's settings.
 
     Raises:
         OptionError: the file cannot be read, has an invalid name or value, or both of two alternatives are set.
     """
-    if not isinstance(settings, Mapping):
+    if settings is not None and not isinstance(settings, Mapping):
         raise OptionError("settings", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
-    options = {name: value for name, value in arguments.items() if value is not None}
-    method_settings = dict(settings)
-    if config is not None:
-        in_file, settings_in_file = _read_config(config)
-        named = in_file.get("method")
-        if isinstance(named, str) and names_code(named) and "method" not in options:
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    if not isinstance(config, Path | str):
+        values, method_settings = {} if config is None else config.given_values(), dict[str, SettingValue]()
+    else:
+        values, method_settings = _read_config(Path(config))
+        named = values.get("method")
+        if isinstance(named, str) and names_code(named) and "method" not in arguments:
             raise OptionError(
                 f"{param('config')} {config}",
                 f"its method {named!r:.200} is somebody's own code, which is not run from a file",
@@ -129,17 +63,13 @@ def resolve_options(
                 f"read it, then pass it with {param('method=FILE.py:CLASS')}",
                 code="code-not-loaded",
             )
-        for pair in EITHER_OR:
-            if any(name in options for name in pair):
-                in_file = {name: value for name, value in in_file.items() if name not in pair}
-        options, method_settings = {**in_file, **options}, {**settings_in_file, **method_settings}
-    for first, second in EITHER_OR:
-        if first in options and second in options:
-            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
-    return cast(TrainOptions, options), method_settings
+    for pair in EITHER_OR:
+        if any(name in arguments for name in pair):
+            values = {name: value for name, value in values.items() if name not in pair}
+    return merged(TrainConfig, None, {**values, **arguments}, "train"), {**method_settings, **(settings or {})}
 
 
-def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]]:
+def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, SettingValue]]:
     try:
         values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"{param('config')} {path}"))
     except ValueError as problem:
@@ -147,30 +77,75 @@ def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]
     settings = values.pop("set", {})
     if not isinstance(settings, dict):
         raise OptionError(f"{param('config')} {path}", "set is no table", "[set] with the method's settings")
-    checked = {}
+    known, checked = {option.name: option for option in options_of(TrainConfig)}, {}
     for written, value in values.items():
         name = written.replace("-", "_")
-        if name not in _TYPES:
+        if name not in known:
             raise OptionError(
                 f"{param('config')} {path}",
                 f"unknown name {name!r:.100}",
-                f"one of {', '.join(_TYPES)}, [set]",
+                f"one of {', '.join(known)}, [set]",
                 code="unknown-choice",
             )
-        kind = _TYPES[name]
-        fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
-        if not fits or (isinstance(value, bool) and kind is not bool):
-            raise OptionError(
-                f"{param('config')} {path}", f"{name} = {value!r:.100}", f"a value of type {kind.__name__}"
-            )
         try:
-            checked[name] = kind(value)
-        except OverflowError as problem:  # an int that is too large for a float
-            raise OptionError(f"{param('config')} {path}", f"{name} = {value!r:.100}", "a smaller number") from problem
+            known[name].check(value)
+        except OptionError as problem:
+            raise OptionError(
+                f"{param('config')} {path}", f"{name} = {value!r:.100}", problem.expected, code=problem.code
+            ) from problem
+        checked[name] = known[name].kind(value)
     return checked, settings
 
 
-def default_out(cohort: Cohort, options: TrainOptions) -> Path:
+def build_method_and_plan(
+    config: ModelConfig,
+    settings: Mapping[str, SettingValue],
+    cohort: tuple[int, str, int],
+    data_of: Callable[[bool], TrainingData],
+) -> tuple[Method, TrainPlan]:
+    """Return the method and the plan for options, checked before anything is written.
+
+    Args:
+        config: the options.
+        settings: the method's settings, by name.
+        cohort: its number of classes, its modality, and the version of its RR features.
+        data_of: returns its training beats, with RR features or without.
+
+    Raises:
+        OptionError: the plan is not valid for the method or the number of clients.
+    """
+    kind, (classes, modality, rr_version) = method_by_name(config.method), cohort
+    method_settings: object = make_settings(kind.settings_type, dict(settings))
+    spec = net_spec(
+        classes,
+        modality,
+        architecture=config.net,
+        norm=config.norm,
+        rr=config.rr,
+        width=config.width,
+        rr_version=rr_version,
+        window_share=config.window_share,
+    )
+    method, recipe = kind(make_net(spec), method_settings), RECIPES[modality]
+    local_steps = config.local_steps
+    if config.local_epochs is None and local_steps is None:
+        local_steps = 1 if method.requirements.single_step else recipe["local_steps"]
+    resolved = {
+        "rounds": config.rounds or 1,
+        "local_steps": local_steps,
+        "batch_size": config.batch_size or recipe["batch_size"],
+    }
+    plan = TrainPlan(**{**config.shared_with(TrainPlan), **resolved})
+    data = data_of(spec.rr)
+    participants(plan, data.clients, 1)  # refuses more clients a round than there are
+    if config.rounds is None:
+        passes = recipe["passes"] if config.passes is None else config.passes
+        plan = plan.with_passes(passes, data.train_examples, method.requirements.batches_per_step)
+    check_requirements(method.requirements, plan, len(data.clients))
+    check_combining(method, plan)
+    return method, plan
+
+
+def default_out(cohort: Cohort, config: TrainConfig) -> Path:
     """Return the default run folder, ``runs/COHORT-METHOD-sSEED``."""
-    method = method_by_name(options["method"] or "").name
-    return Path("runs") / f"{cohort.path.resolve().name}-{method}-s{options['seed']}"
+    return Path("runs") / f"{cohort.path.resolve().name}-{method_by_name(config.method).name}-s{config.seed}"

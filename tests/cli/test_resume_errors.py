@@ -37,7 +37,7 @@ def _server_file(run: Path) -> Path:
         (("--width", 2), ("begun with width 1.0, not 2.0",)),
         (("--net", "reference"), ("begun with net default, not reference",)),
         (("--set", "lr=0.5"), ("begun with lr=0.02, not 0.5", "leave --set lr out")),
-        (("--set", "lr=fast"), ("--set lr", "'fast'", "type float")),
+        (("--set", "lr=fast"), ("--set lr", "'fast'", "a number")),
         (("--set", "power=2"), ("--set power", "no setting of this method")),
         (("--rounds", 1), ("2 finished rounds", "--rounds 2 or more")),
         (("--rounds", 0), ("--rounds", "1 or more")),

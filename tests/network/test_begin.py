@@ -12,7 +12,8 @@ flower()
 from test_same_numbers import same
 
 from ecgfed.base.errors import OptionError
-from ecgfed.network.server_folder import FederationConfig, make_server, read_config
+from ecgfed.network.config import FederationConfig
+from ecgfed.network.server_folder import make_server, read_config
 from ecgfed.network.status import status_of
 
 

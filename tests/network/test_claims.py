@@ -158,4 +158,4 @@ def test_the_server_counts_as_a_site_does(
 def test_bounds_that_cannot_be(option: str, value: Any) -> None:
     with pytest.raises(OptionError) as caught:
         Policy(**{option: value})
-    assert caught.value.line.startswith(f"{option}: {value!r}; expected a whole number")
+    assert (caught.value.parameter, caught.value.code) == (option, "invalid-value")

@@ -143,8 +143,8 @@ def test_real_processes_at_one_address(
 ) -> None:
     """A SuperLink, two SuperNodes, TLS and keys; at the address where nobody else than it listens."""
     from ecgfed.network import federate
+    from ecgfed.network.config import FederationConfig
     from ecgfed.network.launch import free_port, site_flower, start_supernode, stopping
-    from ecgfed.network.server_folder import FederationConfig
 
     host = own_address() if host == "own" else host
     if not host or host.startswith("127."):

@@ -16,7 +16,7 @@ from ecgfed.core.methods.registry import methods
 from ecgfed.core.runs.document import FILE_NAME
 from ecgfed.core.runs.run import open_run
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.network.server_folder import FederationConfig
+from ecgfed.network.config import FederationConfig
 
 #: What some methods have to be asked for.
 ASKED: dict[str, dict[str, Any]] = {

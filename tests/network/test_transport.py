@@ -14,7 +14,7 @@ from test_same_numbers import same
 
 from ecgfed.base.errors import OptionError
 from ecgfed.core.federation.trees import flatten
-from ecgfed.network.server_folder import FederationConfig
+from ecgfed.network.config import FederationConfig
 from ecgfed.network.transport import pack, packed, unpack
 
 CAME = [{"model": {"w": torch.tensor([1.0, 2.0, -3.0])}}, {"model": {"w": torch.tensor([0.0, 0.0, 0.0])}}]

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from ecgfed.base.errors import OptionError
-from ecgfed.core.privacy.noise import Privacy, clipped, gaussian
+from ecgfed.core.config import PrivacyConfig
+from ecgfed.core.privacy.noise import clipped, gaussian
 
 SECRET = b"s" * 32
 
@@ -46,16 +47,16 @@ def test_the_same_secret_and_words_draw_the_same_and_others_do_not() -> None:
 @pytest.mark.parametrize(
     ("how", "option"),
     [
-        ({"noise": 1.0}, "dp_noise"),
-        ({"at": "site"}, "dp_at"),
-        ({"clip": -1.0}, "dp_clip"),
-        ({"clip": math.nan}, "dp_clip"),
-        ({"clip": math.inf}, "dp_clip"),
-        ({"clip": 1.0, "noise": "2"}, "dp_noise"),
-        ({"clip": True}, "dp_clip"),
-        ({"clip": 1.0, "at": "client"}, "dp_at"),
+        ({"dp_noise": 1.0}, "dp_noise"),
+        ({"dp_at": "site"}, "dp_at"),
+        ({"dp_clip": -1.0}, "dp_clip"),
+        ({"dp_clip": math.nan}, "dp_clip"),
+        ({"dp_clip": math.inf}, "dp_clip"),
+        ({"dp_clip": 1.0, "dp_noise": "2"}, "dp_noise"),
+        ({"dp_clip": True}, "dp_clip"),
+        ({"dp_clip": 1.0, "dp_at": "client"}, "dp_at"),
     ],
 )
 def test_what_cannot_be_is_refused(how: dict[str, object], option: str) -> None:
     with pytest.raises(OptionError, match=f"^{option}: "):
-        Privacy(**how)  # type: ignore[arg-type]
+        PrivacyConfig(**how)  # type: ignore[arg-type]

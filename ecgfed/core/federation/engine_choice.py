@@ -3,6 +3,7 @@
 import torch
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.core.config import ComputeOptions
 from ecgfed.core.federation.batched import BatchedEngine
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.plan import TrainPlan, available_cores
@@ -10,17 +11,14 @@ from ecgfed.core.federation.threads import ThreadEngine
 
 #: For smaller batches and at least this many clients, call overhead in a thread equals the arithmetic.
 LARGE_BATCH, MANY_CLIENTS = 32, 8
-DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 
 
 def choose_device(device: str) -> str:
     """Return ``cpu`` or ``cuda``; ``auto`` takes a GPU if there is one.
 
     Raises:
-        OptionError: an unknown name, or ``cuda`` without a GPU.
+        OptionError: ``cuda`` without a GPU.
     """
-    if device not in DEVICES:
-        raise OptionError("device", f"{device!r}", "auto, cpu or cuda", code="unknown-choice")
     has_gpu = torch.cuda.is_available()
     if device == "cuda" and not has_gpu:
         raise OptionError("device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")
@@ -42,9 +40,8 @@ def choose_engine(
     Raises:
         OptionError: an unknown name, or options that exclude each other.
     """
+    ComputeOptions(device, engine, slots)  # checks them
     chosen = choose_device(device)
-    if engine not in ENGINES:
-        raise OptionError("engine", f"{engine!r}", f"one of {', '.join(ENGINES)}", code="unknown-choice")
     if engine == "threads" and chosen == "cuda":
         raise OptionError("engine", "threads with a GPU", "batched", f"or {param('device')} cpu", code="conflict")
     small = engine == "auto" and batch_size < LARGE_BATCH and clients >= MANY_CLIENTS
@@ -57,8 +54,6 @@ def choose_engine(
             f"leave {param('slots')} out",
             code="conflict",
         )
-    if slots is not None and slots < 1:
-        raise OptionError("slots", f"{slots}", "1 or more")
     return chosen, kind
 
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass
 from typing import Any
 
+from ecgfed.base.options import Choice, Range
+from ecgfed.base.options import Option as Setting
 from ecgfed.core.federation.cost import CLASSES, Cost, cost_of
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import ALWAYS_SENT, CommunicationSpec, Entry
 from ecgfed.core.methods.registry import name_of
-from ecgfed.core.methods.settings import Choice, Range, Setting, make_settings, settings_of
+from ecgfed.core.methods.settings import make_settings, settings_of
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 

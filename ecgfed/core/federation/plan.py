@@ -9,49 +9,25 @@ from numpy.typing import NDArray
 from ecgfed.base import platform
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import count_of
+from ecgfed.core.config import SERVER, DataOptions, PrivacyConfig, WorkOptions
 from ecgfed.core.methods.base import Requirements
-from ecgfed.core.privacy.noise import SERVER, Privacy
 from ecgfed.core.privacy.robust import MEAN, Aggregation
-from ecgfed.domain.cohort.cohort import LEAVE_OUT
-
-#: Upper limit for passes over the training beats.
-MAX_PASSES = 1e6
-#: Upper limit for rounds, steps and beats, against typing errors.
-MOST_COUNT = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class TrainPlan:
-    """Rounds, local work and participants of a training run.
+class TrainPlan(PrivacyConfig, DataOptions, WorkOptions):
+    """Rounds, local work and participants of a training run: the options that ``run.json`` records under ``plan``.
 
-    Attributes:
-        rounds: communication rounds T.
-        local_epochs: passes over a client's training beats in a round (R), or None when steps are counted.
-        local_steps: optimizer steps of a client in a round, or None when epochs are counted.
-        clients_per_round: participants m, or None for all clients.
-        batch_size: beats per step; a client with fewer uses all of them.
-        seed: of the initial parameters, the order of beats and the choice of participants.
-        leave_out: training beats to exclude: ``nothing`` or ``poor-quality`` (``LEAVE_OUT``).
-        aggregation: robust replacement of the weighted mean (``ecgfed.core.privacy.robust.Aggregation``).
-        dp_clip: maximum L2 norm of a patient's update; 0: no differential privacy
-            (``ecgfed.core.privacy.noise.Privacy``).
-        dp_noise: the noise's standard deviation over ``dp_clip``.
-        dp_at: where it is added: ``server``, ``patient`` or ``site``.
+    Either ``local_epochs`` or ``local_steps`` is None; the others are as in ``TrainConfig``.
     """
 
     rounds: int = 20
     local_epochs: int | None = 1
-    local_steps: int | None = None
-    clients_per_round: int | None = None
     batch_size: int = 64
-    seed: int = 0
-    leave_out: str = "nothing"
-    aggregation: str = MEAN
-    dp_clip: float = 0.0
-    dp_noise: float = 0.0
-    dp_at: str = SERVER
 
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """Raise OptionError unless either epochs or steps are set, and the rest fits together."""
+        super().check_together()
         if (self.local_epochs is None) == (self.local_steps is None):
             raise OptionError(
                 f"{param('local_epochs')} and {param('local_steps')}",
@@ -59,32 +35,7 @@ class TrainPlan:
                 "one of them",
                 code="conflict",
             )
-        for option, value in (
-            ("rounds", self.rounds),
-            ("local_epochs", self.local_epochs),
-            ("local_steps", self.local_steps),
-            ("clients_per_round", self.clients_per_round),
-            ("batch_size", self.batch_size),
-        ):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-                raise OptionError(option, f"{value!r}", "a whole number")
-            if value is not None and value < 1:
-                raise OptionError(option, f"{value}", "1 or more")
-            if value is not None and value > MOST_COUNT:
-                raise OptionError(option, f"{value}", f"at most {MOST_COUNT:,}")
-        if self.leave_out not in LEAVE_OUT:
-            raise OptionError(
-                "leave_out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}", code="unknown-choice"
-            )
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
-            raise OptionError("seed", f"{self.seed!r}", "a whole number, 0 or more")
         Aggregation.parse(self.aggregation)
-        Privacy(self.dp_clip, self.dp_noise, self.dp_at)
-
-    @property
-    def privacy(self) -> Privacy:
-        """The privacy settings of ``dp_clip``, ``dp_noise`` and ``dp_at``; raises OptionError if they are invalid."""
-        return Privacy(self.dp_clip, self.dp_noise, self.dp_at)
 
     @property
     def without_privacy(self) -> "TrainPlan":
@@ -119,13 +70,6 @@ class TrainPlan:
     def with_passes(self, passes: float, train_examples: NDArray[np.int64], per_step: int = 1) -> "TrainPlan":
         """Return the plan with ``rounds_for_passes`` rounds."""
         return replace(self, rounds=self.rounds_for_passes(passes, train_examples, per_step))
-
-
-def check_passes(passes: float) -> float:
-    """Return the passes; raises OptionError unless they are above 0 and below ``MAX_PASSES``."""
-    if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 < passes < MAX_PASSES:
-        raise OptionError("passes", f"{passes!r}", f"above 0 and below {MAX_PASSES:g}")
-    return passes
 
 
 def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ecgfed.core.config import SITE
 from ecgfed.core.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.meta_set import with_meta_set
@@ -19,7 +20,6 @@ from ecgfed.core.federation.trees import stack
 from ecgfed.core.federation.updates import check_combining, combined, spent
 from ecgfed.core.methods.base import ClientInfo, Method, Returned, Tree
 from ecgfed.core.nets.layers import Params
-from ecgfed.core.privacy.noise import SITE
 
 
 @dataclass
@@ -129,7 +129,7 @@ class _Session:
         self.total = sum(self.train_examples.values())
         #: number of rounds each client was selected for, which epsilon depends on
         self.charged: Counter[int] = Counter()
-        for number in range(1, finished + 1 if plan.privacy.on else 1):
+        for number in range(1, finished + 1 if plan.clips else 1):
             self._charge(number)
 
     def _charge(self, number: int) -> None:
@@ -167,7 +167,7 @@ class _Session:
 
         Every selected client is charged, even if its update arrived too late to be used: it may have been observed.
         """
-        if not self.plan.privacy.on:
+        if not self.plan.clips:
             return {}
         self._charge(number)
         # a site takes part when one of its patients does

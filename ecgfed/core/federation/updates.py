@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.core.config import PATIENT, SERVER, SITE
 from ecgfed.core.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten, stack, unflatten
 from ecgfed.core.methods.base import Method, Tree
 from ecgfed.core.privacy.accountant import DELTA, epsilon_of
-from ecgfed.core.privacy.noise import PATIENT, SERVER, SITE, clipped, gaussian
+from ecgfed.core.privacy.noise import clipped, gaussian
 from ecgfed.core.privacy.robust import BOUND, MEAN, Aggregation, same_for_all
 
 #: Forms of card entries that are weights (``number`` and ``numbers`` are not).
@@ -82,7 +83,7 @@ def check_combining(method: Method, plan: TrainPlan) -> None:
     Raises:
         OptionError: naming the conflict.
     """
-    robust, private = plan.aggregation != MEAN, plan.privacy.on
+    robust, private = plan.aggregation != MEAN, plan.clips
     if not robust and not private:
         return
     option, requested = ("aggregation", plan.aggregation) if robust else ("dp_clip", f"{plan.dp_clip:g}")
@@ -114,8 +115,8 @@ def combined(method: Method, plan: TrainPlan, sent: Sequence[Tree], tree: Tree, 
         number: the round.
         secret: seed of the noise.
     """
-    robust, private = Aggregation.parse(plan.aggregation), plan.privacy
-    noised = private.on and private.at == SERVER
+    robust = Aggregation.parse(plan.aggregation)
+    noised = plan.clips and plan.dp_at == SERVER
     if robust.kind == MEAN and not noised:
         return tree
     updates = updates_of(method, sent, tree)
@@ -132,11 +133,10 @@ def noised_mean(change: dict[str, Tensor], plan: TrainPlan, number: int, secret:
 
     McMahan et al., "Learning Differentially Private Recurrent Language Models", ICLR 2018, with equal weights.
     """
-    private = plan.privacy
-    mean = {path: value.mean(0) for path, value in clipped(change, private.clip).items()}
+    mean = {path: value.mean(0) for path, value in clipped(change, plan.dp_clip).items()}
     m = len(next(iter(change.values())))
-    if private.noise:
-        drawn = gaussian(mean, private.noise * private.clip / m, secret, number, SERVER)
+    if plan.dp_noise:
+        drawn = gaussian(mean, plan.dp_noise * plan.dp_clip / m, secret, number, SERVER)
         mean = {path: value + drawn[path] for path, value in mean.items()}
     return {path: same_for_all(value, m) for path, value in mean.items()}
 
@@ -155,23 +155,22 @@ def noised_results(
         results: their results before noise.
         secret: seed of the noise, never shared; a new one per request if requests come from outside.
     """
-    private = plan.privacy
-    if not private.on or private.at == SERVER or not results:
+    if not plan.clips or plan.dp_at == SERVER or not results:
         return list(results)
     tree = stack([result.returned for result in results])
     updates = updates_of(method, [task.shared for task in work], tree)
-    deviation, number, change = private.noise * private.clip, work[0].info.round, updates.change
-    if private.at == SITE:
-        total = clipped({path: value.double().sum(0, keepdim=True) for path, value in change.items()}, private.clip)
+    deviation, number, change = plan.dp_noise * plan.dp_clip, work[0].info.round, updates.change
+    if plan.dp_at == SITE:
+        total = clipped({path: value.double().sum(0, keepdim=True) for path, value in change.items()}, plan.dp_clip)
         who: list[object] = [SITE]
     else:
-        total, who = clipped(change, private.clip), [task.info.index for task in work]
-    if private.noise:
+        total, who = clipped(change, plan.dp_clip), [task.info.index for task in work]
+    if plan.dp_noise:
         leaves = {path: value[0] for path, value in total.items()}
         each = [gaussian(leaves, deviation, secret, number, PATIENT, name) for name in who]
         drawn = {path: torch.stack([noise[path] for noise in each]) for path in leaves}
         total = {path: value + drawn[path] for path, value in total.items()}
-    if private.at == SITE:
+    if plan.dp_at == SITE:
         total = {path: same_for_all(value[0] / len(results), len(results)) for path, value in total.items()}
     moved = flatten(updates.apply_to(tree, total))
     return [
@@ -203,16 +202,16 @@ class NoisedEngine:
 
 def describe_aggregation(plan: TrainPlan) -> list[str]:
     """Return sentences about a plan's robust aggregation and privacy; none for the plain mean."""
-    lines, private = [], plan.privacy
+    lines = []
     robust = Aggregation.parse(plan.aggregation)
     weights = "the method's weights stay" if robust.kind == BOUND else "every client counts the same"
     if robust.kind != MEAN:
         lines.append(f"Aggregation by {plan.aggregation} in place of the weighted mean: {weights}.")
-    if private.on:
-        noised_value = {SERVER: "the sum", PATIENT: "each patient's update", SITE: "each site's sum"}[private.at]
-        same = "; every client counts the same" if private.at == SERVER else ""
+    if plan.clips:
+        noised_value = {SERVER: "the sum", PATIENT: "each patient's update", SITE: "each site's sum"}[plan.dp_at]
+        same = "; every client counts the same" if plan.dp_at == SERVER else ""
         lines.append(
-            f"Differential privacy: updates at most {private.clip:g} long, noise of {private.noise:g} times that on "
+            f"Differential privacy: updates at most {plan.dp_clip:g} long, noise of {plan.dp_noise:g} times that on "
             f"{noised_value}{same}. It covers the weights that travel; not the losses, the counts of beats, who takes "
             "part in which round, nor what stays with a patient."
         )
@@ -221,7 +220,7 @@ def describe_aggregation(plan: TrainPlan) -> list[str]:
 
 def describe_privacy_spent(plan: TrainPlan, epsilon: object) -> list[str]:
     """Return sentences about the privacy spent, from epsilon in the history's last line."""
-    if not plan.privacy.on:
+    if not plan.clips:
         return []
     if not isinstance(epsilon, float):
         return ["Differential privacy: none, for updates were clipped and no noise was added."]
@@ -238,6 +237,6 @@ def spent(plan: TrainPlan, rounds: int) -> float | None:
         plan: of the run.
         rounds: maximum number of rounds that one patient, or one site, took part in.
     """
-    if not plan.privacy.on:
+    if not plan.clips:
         return None
     return epsilon_of(plan.dp_noise, rounds, DELTA)

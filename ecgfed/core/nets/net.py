@@ -10,16 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.base.errors import OptionError, param
+from ecgfed.core.config import NETS, NetOptions
 from ecgfed.core.nets.layers import GROUPS, Initialiser, Params, linear
 from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_logits, prototype_distance
 
 #: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
 MAX_CLASSES = 10_000
-NORMS = ("group", "batch", "none")
 #: version of the RR features (``ecgfed.domain.beats.rr``, which a net does not know) -> how many there are
 RR_COUNT = {1: 4, 2: 16}
-#: modality of a cohort -> architectures of its nets, the default first
-NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
 #: architecture -> default normalisation, if not ``group``; the papers' ConvNets have none
 DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
 
@@ -48,26 +46,16 @@ class NetSpec:
     window_share: float = 1.0
 
     def __post_init__(self) -> None:
-        architectures = [architecture for of_modality in NETS.values() for architecture in of_modality]
-        if self.architecture not in architectures:
-            raise OptionError(
-                "net", f"{self.architecture!r}", f"one of {', '.join(architectures)}", code="unknown-choice"
-            )
-        if self.norm not in NORMS:
-            raise OptionError("norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}", code="unknown-choice")
-        if isinstance(self.width, bool) or not isinstance(self.width, int | float) or not 0.1 <= self.width <= 16:
-            raise OptionError("width", f"{self.width!r:.40}", "0.1 to 16")
+        if None in (self.rr, self.norm, self.architecture):
+            raise OptionError("net", "rr, norm or architecture is missing", "a value of each", code="missing")
+        NetOptions(self.rr, self.architecture, self.norm, self.width, self.window_share)  # checks them
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
             raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
-        if not isinstance(self.rr, bool):
-            raise OptionError("rr", f"{self.rr!r:.40}", "true or false")
         if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
             raise OptionError(
                 "rr_version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)), code="unknown-choice"
             )
         share = self.window_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-            raise OptionError("window_share", f"{share!r:.40}", "above 0, at most 1")
         if share != 1 and not (self.rr and self.rr_version == 2):
             value = f"{share:g} for a net without RR features of version 2"
             raise OptionError(

@@ -10,53 +10,12 @@ Noise must not be derived from the run's seed, which is public: it could be repr
 import hashlib
 import hmac
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError, param
 from ecgfed.core.privacy.robust import lengths, scaled
-
-#: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
-#: it is sent.
-SERVER, PATIENT, SITE = PLACES = ("server", "patient", "site")
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """Privacy settings of ``--dp-clip``, ``--dp-noise`` and ``--dp-at``.
-
-    Attributes:
-        clip: C, maximum L2 norm of the update of one patient (``site``: of one site); 0: off.
-        noise: z; the noise's standard deviation is z C on every weight of the sum (``server``) or of the update.
-        at: ``server``, ``patient`` or ``site``.
-    """
-
-    clip: float = 0.0
-    noise: float = 0.0
-    at: str = SERVER
-
-    def __post_init__(self) -> None:
-        for option, value in (("dp_clip", self.clip), ("dp_noise", self.noise)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
-                raise OptionError(option, f"{value!r:.100}", "a number, 0 or more and below 1,000,000")
-        if self.at not in PLACES:
-            raise OptionError("dp_at", f"{self.at!r:.100}", f"one of {', '.join(PLACES)}", code="unknown-choice")
-        if not self.clip and (self.noise or self.at != SERVER):
-            option = "dp_noise" if self.noise else "dp_at"
-            raise OptionError(
-                option,
-                f"given without {param('dp_clip')}",
-                f"the longest update, such as {param('dp_clip')} 0.5",
-                code="missing",
-            )
-
-    @property
-    def on(self) -> bool:
-        """Whether updates are clipped."""
-        return self.clip > 0
 
 
 def clipped(changes: dict[str, Tensor], clip: float) -> dict[str, Tensor]:

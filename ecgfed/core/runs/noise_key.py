@@ -29,7 +29,7 @@ def noise_key(folder: Path, plan: TrainPlan) -> bytes:
         StorageError: the file cannot be written.
     """
     path = folder / FILE_NAME
-    if not plan.privacy.on or not plan.privacy.noise:
+    if not plan.clips or not plan.dp_noise:
         return b""
     if not path.is_file():
         _write(path, secrets.token_hex(BYTES))

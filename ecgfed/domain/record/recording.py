@@ -10,43 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields, renamed_imports
-from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.record.read_options import ReadOptions as ReadOptions
+from ecgfed.domain.record.read_options import read_options as read_options
 
 _Block = TypeVar("_Block")
 #: How the comments of a recording begin that nobody's heart made (``prepare demo``).
 MADE_UP = "synthetic, made by ecgfed"
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
 BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What a CSV or NumPy file may leave open; a file that says it itself is believed.
-
-    Attributes:
-        fs_hz: sampling frequency in Hz.
-        units: ``mV``, ``uV``, ``V``, ``nV``, or steps as WFDB writes them: ``200(1024)/mV``.
-        columns: names of the columns in order, in place of a header's; an empty name is a column to pass over.
-        repair: read what is there of a file that was cut short or never closed (EDF, BDF, WFDB signal files), and say
-            what is missing; without it such a file is refused.
-    """
-
-    fs_hz: float | None = None
-    units: str | None = None
-    columns: tuple[str, ...] = ()
-    repair: bool = False
-
-
-def read_options(how: ReadOptions | None) -> ReadOptions:
-    """Return what a person said a file leaves open, nothing for None; raises OptionError for any other type."""
-    if how is None:
-        return ReadOptions()
-    if not isinstance(how, ReadOptions):
-        raise OptionError("how", f"{how!r:.100}", "ReadOptions, such as ReadOptions(fs_hz=360, units='mV')")
-    if isinstance(how.fs_hz, str | bool):
-        raise OptionError("fs_hz", f"{how.fs_hz!r:.100}", "a number in Hz")
-    return how
 
 
 class ReadBlock(Protocol):

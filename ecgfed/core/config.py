@@ -1,0 +1,148 @@
+"""Options of training, declared once: each field has type, default, range and help.
+
+``TrainConfig`` is what ``ecgfed train`` and ``ecgfed.train`` take, ``TrainPlan`` what ``run.json`` records of it, and
+``FederationConfig`` what a federation's server does. They share the groups of fields below: a new field of a group is
+an option of all three. The command line lists the fields in this order.
+
+Needs no torch, since the command line reads it at its start.
+"""
+
+from dataclasses import dataclass
+
+from ecgfed.base.errors import OptionError, param
+from ecgfed.base.options import Options, Range, option
+
+#: Upper limit for rounds, steps and beats, against typing errors.
+MOST_COUNT = 1_000_000_000
+#: Upper limit for passes over the training beats.
+MAX_PASSES = 1e6
+NORMS = ("group", "batch", "none")
+#: modality of a cohort -> architectures of its nets, the default first
+NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
+DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
+#: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
+#: it is sent.
+SERVER, PATIENT, SITE = PLACES = ("server", "patient", "site")
+_COUNT = Range(1, MOST_COUNT)
+#: Pairs of alternatives: an argument for one overrides the other in a file.
+EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
+
+
+@dataclass(frozen=True)
+class MethodOptions(Options):
+    """The method, and how long it trains."""
+
+    method: str = option("grp-fed", "A name from 'ecgfed methods'; default grp-fed.")
+    passes: float | None = option(
+        None,
+        "Passes over all training beats, on average; default 20, over images 60.",
+        Range(0, MAX_PASSES, above=True, below=True),
+        after="rounds",
+    )
+
+
+@dataclass(frozen=True)
+class WorkOptions(Options):
+    """Rounds, and the clients' work in one."""
+
+    rounds: int | None = option(None, "Communication rounds, in place of passes.", _COUNT)
+    local_epochs: int | None = option(None, "A client's passes over its beats in a round, in place of steps.", _COUNT)
+    local_steps: int | None = option(None, "A client's optimizer steps in a round; default 4.", _COUNT)
+    clients_per_round: int | None = option(None, "Participants of a round; default all.", _COUNT)
+    batch_size: int | None = option(None, "Beats of a step; default 16, of images 64.", _COUNT)
+
+
+@dataclass(frozen=True)
+class NetOptions(Options):
+    """The net."""
+
+    rr: bool | None = option(None, "Feed RR intervals to the net; default on for ECG.")
+    net: str | None = option(
+        None,
+        "ECG: default or reference. Images: resnet30 (default), convnet3 or convnet2.",
+        [name for names in NETS.values() for name in names],
+    )
+    norm: str | None = option(None, "group, batch or none; default by net.", NORMS)
+    width: float = option(1.0, "Scales the net's channels; default 1.", Range(0.1, 16))
+    window_share: float = option(
+        1.0,
+        "How much the window counts beside RR features; 0.1 suits patients who take no part.",
+        Range(0, 1, above=True),
+    )
+
+
+@dataclass(frozen=True)
+class DataOptions(Options):
+    """Seed, and which beats are trained on."""
+
+    seed: int = option(0, "Decides everything random; default 0.", Range(0, 2**63 - 1))
+    leave_out: str = option(
+        "nothing",
+        "nothing or poor-quality: training beats in bad stretches; default nothing.",
+        ("nothing", "poor-quality"),  # as ecgfed.domain.cohort.cohort.LEAVE_OUT
+    )
+
+
+@dataclass(frozen=True)
+class PrivacyConfig(Options):
+    """Robust aggregation and differential privacy."""
+
+    aggregation: str = option(
+        "mean",
+        "mean (default); against malicious clients median, trimmed-mean[:0.2] or norm-bound[:NORM].",
+        metavar="WORD",
+    )
+    dp_clip: float = option(
+        0.0, "Differential privacy: the longest update of a patient (L2).", Range(0, 1e6, below=True), metavar="C"
+    )
+    dp_noise: float = option(
+        0.0, "Its noise: standard deviation over C; epsilon is told at the end.", Range(0, 1e6, below=True), metavar="Z"
+    )
+    dp_at: str = option(SERVER, "Who adds the noise: server (default), patient or, between hospitals, site.", PLACES)
+
+    def check_together(self) -> None:
+        """Raise OptionError for noise without a clip."""
+        super().check_together()
+        if not self.dp_clip and (self.dp_noise or self.dp_at != SERVER):
+            raise OptionError(
+                "dp_noise" if self.dp_noise else "dp_at",
+                f"given without {param('dp_clip')}",
+                f"the longest update, such as {param('dp_clip')} 0.5",
+                code="missing",
+            )
+
+    @property
+    def clips(self) -> bool:
+        """Whether updates are clipped."""
+        return self.dp_clip > 0
+
+
+@dataclass(frozen=True)
+class ModelConfig(PrivacyConfig, DataOptions, NetOptions, WorkOptions, MethodOptions):
+    """What determines the trained model; None, where a field has it, depends on the cohort or the method."""
+
+    def check_together(self) -> None:
+        """Raise OptionError if both of two alternatives are set."""
+        super().check_together()
+        for pair in EITHER_OR:
+            if all(getattr(self, name) is not None for name in pair):
+                raise OptionError(" and ".join(map(param, pair)), "both given", "one of them", code="conflict")
+
+
+@dataclass(frozen=True)
+class ComputeOptions(Options):
+    """Where and how the run is computed."""
+
+    device: str = option("auto", "auto, cpu or cuda; default auto.", DEVICES)
+    engine: str = option(
+        "auto", "threads (a client a core) or batched (many at once); default by device and batch.", ENGINES
+    )
+    slots: int | None = option(None, "Clients in a stack of the batched engine; default 12, on a GPU 64.", _COUNT)
+    eval_every: int | None = option(
+        None, "Score the validation split every n rounds (0 never); default rounds/20.", Range(0, MOST_COUNT)
+    )
+
+
+@dataclass(frozen=True)
+class TrainConfig(ComputeOptions, ModelConfig):
+    """Options of training a run."""

@@ -1,0 +1,128 @@
+"""Options of federations, declared once (``ecgfed.base.options``). Needs no torch, since the command line reads it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ecgfed.base.errors import OptionError, param
+from ecgfed.base.options import Options, Range, option
+from ecgfed.base.plugins import names_code
+from ecgfed.core.config import MOST_COUNT, ModelConfig
+
+#: Encodings of the updates (``ecgfed.network.transport``), the default first.
+PLAIN, FP16, INT8 = TRANSPORTS = ("plain", "fp16", "int8")
+#: Largest accepted counts: training beats of a patient (ten days), which weight the patient in the aggregate, and
+#: patients of a site, which take memory at the server.
+MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
+_MOST = Range(1, 1_000_000)
+
+
+@dataclass(frozen=True)
+class _SitesOptions(Options):
+    sites: int = option(2, "How many sites there are.", Range(1, 10_000))
+
+
+@dataclass(frozen=True)
+class FederationConfig(ModelConfig, _SitesOptions):
+    """A federation's configuration: the options of ``ecgfed train`` that determine the model, and those of sites.
+
+    Attributes:
+        settings: the method's settings, by name.
+    """
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    transport: str = option(
+        PLAIN, "How updates travel up: plain (default), or smaller as fp16 or int8, which rounds them.", TRANSPORTS
+    )
+    eval_every: int = option(
+        0, "Have the sites score every n-th round on their validation beats; default 0, never.", Range(0, MOST_COUNT)
+    )
+
+    def check_together(self) -> None:
+        """Raise OptionError for a method or settings that a federation cannot train."""
+        from ecgfed.core.methods.registry import method_by_name
+        from ecgfed.core.methods.settings import make_settings
+        from ecgfed.core.privacy.robust import Aggregation
+
+        super().check_together()
+        if names_code(self.method):
+            reason = f"{self.method!s:.100}: a site runs only code that is installed there"
+            raise OptionError("method", reason, "a registered name", "install it at every site as a package")
+        settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
+        if getattr(settings, "risk", "") == "meta-bsm":
+            raise OptionError(
+                f"{param('settings')} risk", "meta-bsm, for which beats would leave their site", "another risk"
+            )
+        Aggregation.parse(self.aggregation)
+
+    def options(self) -> dict[str, str]:
+        """Return the ``ecgfed.network.run_spec.OPTIONS`` that differ from their defaults."""
+        return {} if self.transport == PLAIN else {"transport": self.transport}
+
+
+@dataclass(frozen=True)
+class ListeningOptions(Options):
+    """The address a server listens at."""
+
+    host: str = option(
+        "0.0.0.0", "An address of this machine to listen at; 0.0.0.0 (default) is all IPv4 ones, :: all IPv6 ones."
+    )
+    port: int = option(9092, "Port to listen at (default 9092); the only one that sites need.")
+
+
+@dataclass(frozen=True)
+class PolicyOptions(Options):
+    """How many sites a round needs, and how long it waits for the others."""
+
+    min_sites: int | None = option(
+        None, "Sites that are enough for a round; default all, which are waited for.", Range(1, MOST_COUNT)
+    )
+    wait_s: float | None = option(
+        None,
+        "Seconds that a round waits for the other sites; default 300.",
+        Range(0, 7 * 86_400),
+        flag="wait",
+        unit="s",
+    )
+    max_beats: int = option(
+        MAX_BEATS,
+        "Training beats that a site may claim for a patient; default 1,000,000.",
+        Range(1, 1 << 40),
+        flag="most-beats",
+    )
+    max_patients: int = option(
+        MAX_PATIENTS, "Patients that a site may claim; default 10,000.", Range(1, 1 << 20), flag="most-patients"
+    )
+
+    def check_together(self) -> None:
+        """Raise OptionError for a time to wait if every site is required."""
+        if self.wait_s is not None and self.min_sites is None:
+            raise OptionError(
+                "wait_s",
+                f"was given without {param('min_sites')}",
+                "both options",
+                f"add {param('min_sites')}",
+                code="missing",
+            )
+
+
+@dataclass(frozen=True)
+class ServerOptions(PolicyOptions, ListeningOptions):
+    """Options of the server's process."""
+
+
+@dataclass(frozen=True)
+class SiteOptions(Options):
+    """The operator's options for a site; None keeps the value in the site's folder."""
+
+    numbers: str | None = option(
+        None, "shuffled or cohort: the order in which the server numbers the patients; default shuffled."
+    )
+    max_epsilon: float | None = option(
+        None, "Refuse runs that would bring what all of them tell of a patient above this epsilon.", flag="most-epsilon"
+    )
+    max_runs: int | None = option(
+        None, "Runs that the site keeps; a further one is refused. Default 20.", _MOST, flag="most-runs"
+    )
+    max_rounds: int | None = option(
+        None, "Rounds of a run that the site takes part in; default 10,000.", _MOST, flag="most-rounds"
+    )

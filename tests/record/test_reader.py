@@ -161,12 +161,6 @@ def test_an_annotation_table_that_will_not_do(tmp_path: Path, text: str) -> None
     assert says(path, how=how) == ("invalid-record", None)
 
 
-@pytest.mark.parametrize("annotator", ["", "..", "../other", "a/b"])
-def test_an_annotator_that_is_no_suffix(tmp_path: Path, annotator: str) -> None:
-    path, how = csv_recording(tmp_path)
-    assert says(path, annotator, how=how) == ("invalid-value", "annotator")
-
-
 @pytest.mark.parametrize(("interval", "rate"), [(40, "750"), (2400, "12.5")])
 def test_beats_at_a_rate_no_heart_has_mean_a_wrong_sampling_frequency(tmp_path: Path, interval: int, rate: str) -> None:
     path = tmp_path / "r.npy"

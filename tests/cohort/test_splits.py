@@ -43,16 +43,6 @@ def test_chronological_keeps_the_order_of_time() -> None:
     np.testing.assert_array_equal(split, split_beats(np.arange(10) % 3, "chronological", 99))
 
 
-def test_a_class_of_one_beat_goes_to_train_whatever_the_seed() -> None:
-    label = np.zeros(50, int)
-    label[17] = 1
-    label[[3, 40]] = 2
-    for seed in range(20):
-        split = split_beats(label, "random", seed)
-        assert split[17] == TRAIN
-        assert split[[3, 40]].tolist() == [TRAIN, TRAIN]
-
-
 def test_the_seed_decides_and_nothing_else() -> None:
     label = np.random.default_rng(0).integers(0, 3, 300)
     first = split_beats(label, "random", 7)

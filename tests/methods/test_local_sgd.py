@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from ecgfed.base.errors import OptionError
 from ecgfed.core.methods.base import Batch, cross_entropy, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.layers import mapped_over_clients
 from ecgfed.core.nets.net import Inputs
 
@@ -89,22 +87,3 @@ def test_weighted_mean_by_hand() -> None:
     stacked = {"w": torch.tensor([[1.0, 2.0], [3.0, 6.0]])}
     mean = weighted_mean(stacked, torch.tensor([0.25, 0.75], dtype=torch.float64))
     assert mean["w"].tolist() == [2.5, 5.0]
-
-
-@pytest.mark.parametrize(
-    ("values", "line"),
-    [
-        ({"speed": "1"}, "is no setting"),
-        ({"lr": "fast"}, "type float"),
-        ({"lr": "-1"}, "0 to 100"),
-        ({"lr": "nan"}, "0 to 100"),
-        ({"momentum": "1.0"}, "0.9999"),
-    ],
-)
-def test_settings_name_what_is_wrong(values: dict[str, str], line: str) -> None:
-    with pytest.raises(OptionError, match=line):
-        make_settings(SgdSettings, values)
-
-
-def test_settings_read_text_and_toml_types() -> None:
-    assert make_settings(SgdSettings, {"lr": "0.1", "momentum": 0}) == SgdSettings(0.1, 0.0)

@@ -201,17 +201,10 @@ def test_an_implausible_sampling_frequency(tmp_path: Path, fs: float) -> None:
 @pytest.mark.parametrize(
     ("line", "to", "missing"),
     [
-        (7, "0.02,abc,1", slice(0)),
-        (7, "0.02,1_000,1", slice(0)),
-        (7, "0.02,0x1F,1", slice(0)),
-        (7, "0.02,1", slice(0)),
-        (7, "0.02,1,2,3", slice(0)),
-        (7, "soon,1,2", slice(0)),
-        (7, ",1,2", slice(0)),
+        *((7, f"0.02,{cells}", slice(0)) for cells in ("abc,1", "1_000,1", "0x1F,1", "1", "1,2,3", "inf,2")),
+        *((7, row, slice(0)) for row in ("soon,1,2", ",1,2", "0.02,1,2\x000")),
         (7, "0.024,1,2", slice(6, 26)),
         (300, "0.02,1,2", slice(0)),
-        (7, "0.02,inf,2", slice(0)),
-        (7, "0.02,1,2\x000", slice(0)),
     ],
 )
 def test_a_row_that_will_not_do_is_named(tmp_path: Path, line: int, to: str, missing: slice) -> None:
@@ -254,11 +247,7 @@ def without(*lines: int) -> str:
         (bytes(range(256)) * 4, PLAIN, ("invalid-record", None)),
         ("MLII\n1\n2\n\n3\n", PLAIN, ("invalid-record", None)),
         ('MLII (mV),"V1 (mV)"\n1,2\n1,"2\n', ReadOptions(250), ("invalid-record", None)),  # a quote is not closed
-        (
-            'Name,"Mr X"\nRecorded Date,2020\nDevice,"Watch4,4"\n\n-60.1\n',
-            ReadOptions(),
-            ("invalid-record", None),
-        ),
+        ('Name,"Mr X"\nRecorded Date,2020\nDevice,"Watch4,4"\n\n-60.1\n', ReadOptions(), ("invalid-record", None)),
         ("MLII\n" + "\n".join(f"{v * 1000:.1f}" for v in MLII), ReadOptions(250, "V"), ("invalid-record", "units")),
     ],
 )

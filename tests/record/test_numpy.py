@@ -30,7 +30,7 @@ def save(folder: Path, array: np.ndarray, **how: object) -> Path:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4", "<f2", ">i2"])
 def test_the_longer_axis_is_time(tmp_path: Path, dtype: str, order: str) -> None:
     for array in (MV, MV.T):
         path = save(tmp_path, np.asarray(array.astype(dtype), order=order))  # type: ignore[call-overload]
@@ -87,6 +87,7 @@ def test_whole_numbers_without_units(tmp_path: Path) -> None:
         *(np.zeros(shape) for shape in ((2, 3, 500), (), (500, 500), (70, 500), (0,), (3, 0))),
         *(MV.astype(complex), MV.astype(str), MV > 0, np.zeros(5, dtype=[("a", "f8")]), np.zeros(5, dtype="M8[s]")),
         np.full((3, 500), np.inf),
+        *(np.zeros(500, dtype) for dtype in ("m8[s]", "S4", "V8", "longdouble")),
     ],
 )
 def test_arrays_that_are_no_recording(tmp_path: Path, array: np.ndarray) -> None:

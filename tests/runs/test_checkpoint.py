@@ -51,7 +51,9 @@ def save_round(run: Path, clients: dict[int, dict[str, torch.Tensor]], identity:
     """Save the only round of a run, in which these clients took part."""
     saver, state = SaveCheckpoint(CheckpointStore(run, identity)), state_of(0, {})
     saver.on_start(state)
-    state.round, state.client_states, state.beats_used = 1, clients, dict.fromkeys(clients, 1)
+    state.round, state.beats_used = 1, dict.fromkeys(clients, 1)
+    for client, kept in clients.items():
+        state.client_states[client] = kept
     saver.on_round(outcome(state, list(clients), last=True))
     saver.on_end(state)
 

@@ -29,6 +29,14 @@ def two_leads(beats: int = 60, seed: int = 0) -> tuple[NDArray[np.float64], NDAr
     return lead, other
 
 
+def with_pause(seconds: float, noise_uv: float) -> list[NDArray[np.float64]]:
+    """Two leads whose heart stops for so long after its 31st beat."""
+    leads = two_leads()
+    at, rng = detect_qrs(leads[0], FS)[30] + round(0.5 * FS), np.random.default_rng(1)
+    calm = [noise_uv / 1000 * rng.standard_normal(round(seconds * FS)) + one[at] for one in leads]
+    return [np.concatenate([one[:at], quiet, one[at:]]) for one, quiet in zip(leads, calm, strict=True)]
+
+
 def test_a_clean_rhythm_is_confirmed() -> None:
     lead, other = two_leads()
     both = recording(lead, other)
@@ -109,11 +117,7 @@ def test_a_dead_second_lead_takes_nothing_away(other: float) -> None:
 @pytest.mark.parametrize("seconds", [5.0, 15.0, 30.0, 60.0])
 @pytest.mark.parametrize("noise_uv", [2.0, 10.0])
 def test_a_long_asystole_is_a_pause(seconds: float, noise_uv: float) -> None:
-    lead, other = two_leads()
-    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
-    rng = np.random.default_rng(1)
-    calm = [noise_uv / 1000 * rng.standard_normal(round(seconds * FS)) + one[at] for one in (lead, other)]
-    both = recording(*(np.concatenate([one[:at], c, one[at:]]) for one, c in zip((lead, other), calm, strict=True)))
+    both = recording(*with_pause(seconds, noise_uv))
     peaks = detect_qrs(both.signals_mv, FS)
     pause = int(np.diff(peaks).argmax())
     assert np.diff(peaks)[pause] > seconds * FS
@@ -121,13 +125,9 @@ def test_a_long_asystole_is_a_pause(seconds: float, noise_uv: float) -> None:
 
 
 def test_muscle_noise_in_another_lead_does_not_undo_a_pause() -> None:
-    lead, other = two_leads()
-    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
-    rng = np.random.default_rng(1)
-    calm = [0.005 * rng.standard_normal(round(4 * FS)) + one[at] for one in (lead, other)]
-    leads = [np.concatenate([one[:at], c, one[at:]]) for one, c in zip((lead, other), calm, strict=True)]
+    leads = with_pause(4, 5)
     peaks = detect_qrs(leads[0], FS)
-    leads[1][round(15 * FS) : round(40 * FS)] += 0.4 * rng.standard_normal(round(25 * FS))
+    leads[1][round(15 * FS) : round(40 * FS)] += 0.4 * np.random.default_rng(2).standard_normal(round(25 * FS))
     assert second_look(recording(*leads), peaks).confirmed[int(np.diff(peaks).argmax())]
 
 

@@ -3,8 +3,10 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import wfdb
 
 #: Annotation codes of annot(5).
 CODES = {"N": 1, "L": 2, "R": 3, "a": 4, "V": 5, "F": 6, "A": 8, "E": 10, "j": 11, "/": 12, "~": 14, "+": 28}
@@ -42,6 +44,19 @@ def write_212(
         lines.append(f"{name}.dat {fmt} {gain} 12 1024 {channel[0]} {sum(channel) % 65536} 0 {lead}")
     lines += [f"# {comment}" for comment in comments]
     (folder / f"{name}.hea").write_bytes(("\n".join(lines) + "\n").encode(encoding))
+    return folder / name
+
+
+def write_signals(
+    folder: Path, name: str, signals_mv: np.ndarray, *, fs_hz: float, leads: Sequence[str] = ("MLII",), **how: Any
+) -> Path:
+    """Write leads (leads, samples) in mV through the wfdb package: format 16, 1000 steps a mV; return the record."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = len(leads)
+    given = {"fmt": "16", "adc_gain": 1000.0, "baseline": 0} | how
+    each = {key: [value] * count for key, value in given.items() if key != "comments"}
+    about = {"units": ["mV"] * count, "sig_name": list(leads), "comments": given.get("comments", [])}
+    wfdb.wrsamp(name, fs=fs_hz, p_signal=np.atleast_2d(signals_mv).T, write_dir=str(folder), **about, **each)
     return folder / name
 
 

@@ -16,8 +16,6 @@ BESIDE = ("patients", "answers", "summary", "person")
 
 def loaded(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"newcomers_{file.stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

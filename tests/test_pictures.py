@@ -63,7 +63,6 @@ def test_the_page_describes_the_picture_and_says_what_to_look_at(name: str) -> N
     """Every number of the alternative text stands in the picture; a sentence follows it."""
     page = (ROOT / "docs" / SHOWN_ON[name]).read_text("utf-8")
     found = re.search(rf"!\[([^\]]+)\]\(images/{name}/{name}\.(?:svg|png)\)\n\n([^\n]+)", page)
-    assert found is not None
     alt, below = found.groups()
     assert len(alt) > 80
     assert below.endswith((".", ")"))

@@ -36,25 +36,8 @@ def test_names_that_can_be_a_files(name: str) -> None:
     "name",
     [
         *("", " ", ".", "..", "../x", "a/b", "a\\b", "/etc/passwd", "C:x", "x\0y", "x\ny", "\x1b[31m", "x\u202ey"),
-        *(
-            ".hidden",
-            "x.",
-            "x ",
-            " x",
-            "nul",
-            "CON",
-            "com1.txt",
-            "LPT².x",
-            "conin$",
-            "nul .x",
-            "p" * 201,
-            "é" * 101,
-            "\ud800",
-            "a*b",
-            7,
-            None,
-            ["x"],
-        ),
+        *(".hidden", "x.", "x ", " x", "nul", "CON", "com1.txt", "LPT².x", "conin$", "nul .x", "p" * 201, "é" * 101),
+        *("\ud800", "a*b", 7, None, ["x"]),
     ],
 )
 def test_names_that_cannot(name: object, tmp_path: Path) -> None:

@@ -79,14 +79,9 @@ def test_the_word_that_was_meant(word: str, meant: list[str]) -> None:
 @pytest.mark.parametrize(
     ("many", "one", "written"),
     [
-        (0, "beat", "0 beats"),
-        (1, "beat", "1 beat"),
-        (2, "beat", "2 beats"),
+        *((0, "beat", "0 beats"), (1, "beat", "1 beat"), (2, "beat", "2 beats"), (1, "class", "1 class")),
+        *((12, "class", "12 classes"), (2.5, "minute", "2.5 minutes"), (1.0, "minute", "1 minute")),
         (1234, "finished round", "1,234 finished rounds"),
-        (1, "class", "1 class"),
-        (12, "class", "12 classes"),
-        (2.5, "minute", "2.5 minutes"),
-        (1.0, "minute", "1 minute"),
     ],
 )
 def test_a_number_of_things(many: float, one: str, written: str) -> None:

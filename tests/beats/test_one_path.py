@@ -14,6 +14,7 @@ import pytest
 import wfdb
 from conftest import SHAPES, synthetic_signal
 from numpy.typing import NDArray
+from record_files import write_signals
 from support import exported
 
 import ecgfed
@@ -50,22 +51,11 @@ def record(folder: Path, name: str, kind: Kind, seed: int) -> None:
     signal, r = signal[first:last], r - first
     noise = np.random.default_rng(seed).standard_normal(len(signal))
     columns = [signal if lead == "MLII" else 0.7 * signal + 0.01 * noise for lead in kind.leads]
-    signals = np.stack(columns, axis=1)
+    signals = np.stack(columns)
     if kind.gap_s:
         start, stop = (int(edge * kind.fs_hz) for edge in kind.gap_s)
-        signals[start:stop, kind.leads.index("MLII")] = np.nan
-    leads = len(kind.leads)
-    wfdb.wrsamp(
-        name,
-        fs=kind.fs_hz,
-        units=["mV"] * leads,
-        sig_name=list(kind.leads),
-        p_signal=signals,
-        fmt=["16"] * leads,
-        adc_gain=[1000.0] * leads,
-        baseline=[0] * leads,
-        write_dir=str(folder),
-    )
+        signals[kind.leads.index("MLII"), start:stop] = np.nan
+    write_signals(folder, name, signals, fs_hz=kind.fs_hz, leads=kind.leads)
     marks, symbols = [0, *r.tolist()], ["+", *BEATS]
     wfdb.wrann(name, "atr", np.array(marks), symbols, aux_note=["(N", *[""] * len(r)], write_dir=str(folder))
 
@@ -141,7 +131,6 @@ def test_what_is_predicted_is_cut_as_what_was_trained_on(
     stored, given = rows_of(cohort, name), predicted(folder / name, peaks)
     place = {sample: i for i, sample in enumerate(given.predictions.sample.tolist())}
     rows = [place[sample] for sample in stored["sample"].tolist()]
-    assert given.rr is not None
     assert_same_bits(given.window[rows], stored["beats"])
     assert_same_bits(given.rr[rows], stored["rr"])
     assert_same_bits(given.predictions.flags[rows], stored["flags"])

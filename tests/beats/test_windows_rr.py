@@ -8,7 +8,7 @@ import pytest
 import wfdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_files import r_waves
+from record_files import r_waves, write_signals
 
 from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
@@ -104,17 +104,6 @@ def test_rr_of_one_and_of_two_beats() -> None:
     np.testing.assert_allclose(rr_features(np.array([5.0, 5.75])), [[0.75, 0.75, 0.75, 1.0]] * 2)
 
 
-def test_the_median_of_twelve_beats_forgets_the_oldest_interval() -> None:
-    """Intervals 2.0, then 0.1 ... 1.0. At the 11th beat ten are known; at the 12th the first, 2.0, is the eleventh."""
-    intervals = [2.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
-    features = rr_features(np.concatenate([[0.0], np.cumsum(intervals)]))
-    assert len(features) == 12
-    assert features[10, 2] == pytest.approx(0.55)  # 0.1 ... 0.9 and 2.0: between 0.5 and 0.6
-    assert features[11, 2] == pytest.approx(0.55)  # 0.1 ... 1.0: between 0.5 and 0.6
-    assert features[9, 2] == pytest.approx(0.5)  # 0.1 ... 0.8 and 2.0: nine values
-    assert features[11, 3] == pytest.approx(1.0 / 0.55)
-
-
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(0.2, 3.0), min_size=1, max_size=40))
 def test_rr_matches_plain_loops(intervals: list[float]) -> None:
@@ -151,17 +140,7 @@ def test_one_heart_recorded_at_two_rates_gives_the_same_windows(tmp_path: Path, 
     """R peaks at whole tenths of a second fall on a sample at every rate; 1 step is 5 microvolt."""
     r_s = [0.7, 1.5, 2.4, 3.1, 4.0, 4.9, 5.6, 6.2, 7.1, 8.0]
     for name, rate in (("own", fs_hz), ("mit", 360.0)):
-        wfdb.wrsamp(
-            name,
-            fs=rate,
-            units=["mV"],
-            sig_name=["MLII"],
-            p_signal=r_waves(rate, r_s, 9.0)[:, None],
-            fmt=["212"],
-            adc_gain=[200.0],
-            baseline=[0],
-            write_dir=str(tmp_path),
-        )
+        write_signals(tmp_path, name, r_waves(rate, r_s, 9.0), fs_hz=rate, fmt="212", adc_gain=200.0)
         wfdb.wrann(name, "atr", np.rint(np.array(r_s) * rate).astype(int), ["N"] * 10, write_dir=str(tmp_path))
     options = BeatOptions(("MLII",), "annotated", rr_version=1)
     own, mit = (read_beats(tmp_path / name, options).windows for name in ("own", "mit"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from demo_records import CLASSES, FS_HZ, NAMES, Record
+from demo_records import FS_HZ, NAMES, Record
 from refusals import refuses
 from scipy import signal as dsp
 
@@ -17,18 +17,8 @@ from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 
 #: Millivolt in both leads, three samples after the R wave of beat 100.
 FROZEN_MV = [
-    (0.73, -0.34),
-    (1.395, -1.045),
-    (0.765, -0.51),
-    (0.915, -0.155),
-    (0.985, -0.535),
-    (-2.065, -1.16),
-    (-1.605, 0.61),
-    (0.89, -1.0),
-    (1.535, -1.025),
-    (0.995, -0.465),
-    (0.545, -0.505),
-    (0.91, -0.35),
+    *((0.73, -0.34), (1.395, -1.045), (0.765, -0.51), (0.915, -0.155), (0.985, -0.535), (-2.065, -1.16)),
+    *((-1.605, 0.61), (0.89, -1.0), (1.535, -1.025), (0.995, -0.465), (0.545, -0.505), (0.91, -0.35)),
 ]
 
 
@@ -57,12 +47,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Pa
     assert all(kept["other"][name] != data for name, data in kept["one"].items())
 
 
-def test_what_is_returned_names_the_clients(sources: list[Source]) -> None:
-    assert [source.id for source in sources] == NAMES
-    assert all(source.patient == source.id and len(source.records) == 1 for source in sources)
-    assert all(source.records[0].with_suffix(".hea").is_file() for source in sources)
-
-
 def test_it_is_frozen(demo: dict[str, Record]) -> None:
     """Seed 0 as it was when the generator was frozen; whoever changes it counts up GENERATOR and says so."""
     counts = {name: dict(Counter(record.symbol.tolist())) for name, record in demo.items()}
@@ -82,18 +66,6 @@ def test_it_is_frozen(demo: dict[str, Record]) -> None:
     }
     mv = [record.mv[record.sample[100] + 3].round(3).tolist() for record in demo.values()]
     assert mv == pytest.approx(np.array(FROZEN_MV), abs=0.006)  # a step of the recorder, where another machine rounds
-
-
-def test_every_patient_has_its_own_mixture_of_classes(demo: dict[str, Record]) -> None:
-    for record, (basic, premature) in zip(demo.values(), CLASSES, strict=True):
-        counts = Counter(record.symbol.tolist())
-        assert set(counts) == {basic, *premature}
-        assert record.basic == basic
-        assert min(counts.values()) >= 8
-    total = Counter(symbol for record in demo.values() for symbol in record.symbol.tolist())
-    assert 4_800 < sum(total.values()) < 6_000
-    assert min(total.values()) > 150
-    assert sum(len(set(record.symbol.tolist())) == 1 for record in demo.values()) == 1
 
 
 def test_the_thirteenth_has_the_first_ones_mixture_and_a_heart_of_its_own(tmp_path: Path) -> None:
@@ -161,14 +133,8 @@ def test_a_cohort_made_of_them_holds_every_annotated_beat(
 @pytest.mark.parametrize(
     "options",
     [
-        {"patients": 0},
-        {"patients": -3},
-        {"patients": 1001},
-        {"minutes": 0.0},
-        {"minutes": -1.0},
-        {"minutes": float("nan")},
-        {"minutes": float("inf")},
-        {"seed": -1},
+        *({"patients": 0}, {"patients": -3}, {"patients": 1001}, {"seed": -1}),
+        *({"minutes": minutes} for minutes in (0.0, -1.0, float("nan"), float("inf"))),
     ],
 )
 def test_numbers_that_will_not_do(tmp_path: Path, options: dict[str, float]) -> None:

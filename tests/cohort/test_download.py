@@ -102,23 +102,13 @@ def test_files_that_are_right_are_left_alone_and_wrong_ones_replaced(server: Ser
     assert download.download_mitbih(tmp_path, base_url=server.url) == 0
 
 
-def test_a_part_is_continued_where_it_stopped(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"][:123_456])
+@pytest.mark.parametrize(("size", "ranges"), [(123_456, True), (123_456, False), (300_000, True)])
+def test_a_part_is_continued_where_it_stopped(server: Server, tmp_path: Path, size: int, ranges: bool) -> None:
+    """A server without Range sends it all again; what is whole already is only verified."""
+    server.ranges = ranges
+    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"][:size])
     download.download_mitbih(tmp_path, base_url=server.url)
-    assert ("100.dat", "bytes=123456-") in server.asked
-    assert held(tmp_path) == FILES
-
-
-def test_a_server_without_range_sends_it_all_again(server: Server, tmp_path: Path) -> None:
-    server.ranges = False
-    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"][:123_456])
-    download.download_mitbih(tmp_path, base_url=server.url)
-    assert held(tmp_path) == FILES
-
-
-def test_a_part_that_is_whole_already_is_only_verified(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"])
-    download.download_mitbih(tmp_path, base_url=server.url)
+    assert ("100.dat", f"bytes={size}-") in server.asked
     assert held(tmp_path) == FILES
 
 
@@ -143,17 +133,12 @@ def test_a_connection_that_breaks_off_keeps_what_came_and_the_next_run_goes_on(s
 
 
 def test_a_file_that_is_not_the_published_one_is_not_kept(server: Server, tmp_path: Path) -> None:
+    """One that was there before, wrong too, stays until the right one has come."""
+    (tmp_path / "100.dat").write_bytes(b"mine")
     server.files["100.dat"] = b"x" + FILES["100.dat"][1:]
     assert fails(server, tmp_path) == ("storage", None)
-    assert held(tmp_path) == {"100.atr": FILES["100.atr"]}
+    assert held(tmp_path) == {"100.atr": FILES["100.atr"], "100.dat": b"mine"}
     assert [name for name, _ in server.asked].count("100.dat") == 1
-
-
-def test_a_wrong_file_that_was_there_stays_until_the_right_one_has_come(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "100.dat").write_bytes(b"mine")
-    server.files["100.dat"] = b"not the published one"
-    assert fails(server, tmp_path)[0] == "storage"
-    assert (tmp_path / "100.dat").read_bytes() == b"mine"
 
 
 def test_a_missing_file_on_the_server(server: Server, tmp_path: Path) -> None:

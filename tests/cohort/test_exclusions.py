@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import Said, synthetic_signal, write_record
+from record_files import write_signals
 
 import ecgfed as front
 from ecgfed.base.errors import CohortError
@@ -26,18 +27,7 @@ def adds_up(counted: dict[str, dict[str, object]]) -> None:
 
 
 def write(folder: Path, name: str, signal: np.ndarray, r: np.ndarray, symbols: str) -> None:
-    folder.mkdir(exist_ok=True)
-    wfdb.wrsamp(
-        name,
-        fs=FS,
-        units=["mV"],
-        sig_name=["MLII"],
-        p_signal=signal[:, None],
-        fmt=["16"],
-        adc_gain=[1000.0],
-        baseline=[0],
-        write_dir=str(folder),
-    )
+    write_signals(folder, name, signal, fs_hz=FS)
     wfdb.wrann(name, "atr", r, list(symbols), write_dir=str(folder))
 
 

@@ -23,18 +23,8 @@ from ecgfed.tasks.prepare import prepare_mitbih
 
 #: Beats of each class on the 46 records with MLII.
 PUBLISHED = {
-    "N": 74790,
-    "L": 8075,
-    "R": 7259,
-    "V": 7124,
-    "/": 3620,
-    "A": 2546,
-    "F": 803,
-    "f": 260,
-    "j": 229,
-    "a": 150,
-    "E": 106,
-    "J": 83,
+    **{"N": 74790, "L": 8075, "R": 7259, "V": 7124, "/": 3620, "A": 2546, "F": 803, "f": 260, "j": 229, "a": 150},
+    **{"E": 106, "J": 83},
 }
 NAMES = (
     *(str(n) for n in range(100, 125) if n not in (110, 120)),

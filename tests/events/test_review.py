@@ -187,7 +187,6 @@ def test_a_count_of_low_confidence_is_withheld() -> None:
     )
     assert (eight.ventricular, list(eight.withheld), eight.to_review[kind].total) == (None, [kind], 10)
     assert "10" in eight.withheld[kind]
-    assert seven.ventricular is not None
     assert (seven.ventricular.total, seven.ventricular.uncertain, dict(seven.withheld)) == (10, 7, {})
     assert four.ventricular is not None
     assert find_events(beats_of("NVNvN" + "NvN" * 7 + "NV"), EventRules(withheld_percent=80)).ventricular is not None

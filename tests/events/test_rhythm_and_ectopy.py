@@ -60,8 +60,6 @@ def test_rates() -> None:
     found = heart_rates(beats_of("N" * 21, [1.0] * 10 + [0.5] * 10), RULES)
     assert found.mean == pytest.approx(60 * 20 / 15)
     assert found.intervals == 20
-    assert found.lowest is not None
-    assert found.highest is not None
     assert (found.lowest.value, found.lowest.start_s, found.lowest.stop_s) == (pytest.approx(60.0), 1.0, 9.0)
     assert (found.highest.value, found.highest.start_s, found.highest.stop_s) == (pytest.approx(120.0), 11.0, 15.0)
     assert found.slowest_minute is None  # 15 s are fewer than 30
@@ -72,8 +70,6 @@ def test_rates() -> None:
 def test_the_slowest_and_the_fastest_minute() -> None:
     """From 1 s on 59 intervals of 1 s, to 60 s; then 120 of 0.5 s, to 120 s; then 20 of 1 s, to 140 s."""
     found = heart_rates(beats_of("N" * 200, [1.0] * 59 + [0.5] * 120 + [1.0] * 20), RULES)
-    assert found.slowest_minute is not None
-    assert found.fastest_minute is not None
     # the interval that ends at 60.0 s belongs to the second minute, that at 120.0 to the third, which lasts 20.5 s
     assert (found.slowest_minute.start_s, found.slowest_minute.stop_s) == (0.0, 60.0)
     assert found.slowest_minute.value == pytest.approx(60.0)
@@ -103,12 +99,10 @@ def test_no_rate_goes_across_an_unusable_stretch() -> None:
 def test_pauses() -> None:
     found = pauses(beats_of("NNNNN", [1.0, 3.0, 2.99, 4.0]), RULES)
     assert [(one.value, one.start_s, one.stop_s) for one in found.intervals] == [(3.0, 2.0, 5.0), (4.0, 7.99, 11.99)]
-    assert found.longest is not None
     assert found.longest.value == 4.0
     assert found.not_assessed == 0
     lost = pauses(beats_of("NNNNN", [1.0, 3.0, 2.99, 4.0], unusable=((900, 1000),)), RULES)
     assert len(lost.intervals) == 1
-    assert lost.longest is not None
     assert lost.longest.value == 3.0
     assert lost.not_assessed == 1
     short = pauses(beats_of("NNN", 2.0), EventRules(pause_s=2.0))
@@ -138,7 +132,6 @@ def test_variability_by_hand() -> None:
 
 def ventricular(labels: str, rr_s: list[float] | float = 1.0, **more: tuple[tuple[int, int], ...]) -> dict[str, object]:
     found = ectopy(beats_of(labels, rr_s, **more), Kind.VENTRICULAR, RULES)
-    assert found is not None
     return {
         "total": found.total,
         "singles": found.singles,
@@ -176,7 +169,6 @@ def test_ectopy_by_hand(labels: str, found: dict[str, object]) -> None:
     assert ventricular(labels) == found
     swapped = labels.translate(str.maketrans("VA", "AV"))
     other = ectopy(beats_of(swapped), Kind.SUPRA, RULES)
-    assert other is not None
     assert (other.total, other.singles, len(other.couplets)) == (found["total"], found["singles"], found["couplets"])
 
 
@@ -190,16 +182,12 @@ def test_an_unusable_stretch_parts_a_run_and_hides_its_beats() -> None:
 
 def test_runs_have_a_rate_and_a_place() -> None:
     found = ectopy(beats_of("NVVVNVVVVN", [1.0, 0.5, 0.5, 1.0, 1.0, 0.6, 0.6, 0.9, 1.0]), Kind.VENTRICULAR, RULES)
-    assert found is not None
-    assert found.longest is not None
-    assert found.fastest is not None
     assert (found.longest.beats, found.longest.start_s, found.longest.stop_s) == (4, 5.0, pytest.approx(7.1))
     assert found.longest.per_min == pytest.approx(60 * 3 / 2.1)
     assert (found.fastest.first, found.fastest.last, found.fastest.per_min) == (1, 3, pytest.approx(120.0))
     assert found.fast == 1
     assert found.percent == pytest.approx(70.0)
     four = ectopy(beats_of("NVVVNVVVVN"), Kind.VENTRICULAR, EventRules(run_beats=4))
-    assert four is not None
     assert ([one.beats for one in four.short], [one.beats for one in four.runs]) == ([3], [4])
 
 
@@ -285,11 +273,9 @@ def test_ends_without_a_beat() -> None:
 def test_a_run_that_an_unusable_stretch_cuts_may_be_longer() -> None:
     """Six V, the stretch between the fourth and the fifth: a run of four, at least, and a couplet, cut too."""
     found = ectopy(beats_of("NVVVVVVN", unusable=((540, 560),)), Kind.VENTRICULAR, RULES)
-    assert found is not None
     assert [(one.beats, one.cut) for one in found.runs] == [(4, True)]
     assert [(one.beats, one.cut) for one in found.couplets] == [(2, True)]
     whole = ectopy(beats_of("NVVVVVVN"), Kind.VENTRICULAR, RULES)
-    assert whole is not None
     assert [(one.beats, one.cut) for one in whole.runs] == [(6, False)]
 
 
@@ -298,8 +284,6 @@ def test_uncertain_beats_of_series() -> None:
     plain = beats_of("NVVVNVNVN")
     doubtful = dataclasses.replace(plain, uncertain=np.isin(np.arange(9), [2, 7]))
     found, unsaid = (ectopy(one, Kind.VENTRICULAR, RULES) for one in (doubtful, plain))
-    assert found is not None
-    assert unsaid is not None
     assert (found.uncertain, [one.uncertain for one in found.runs]) == (2, [1])
     assert (unsaid.uncertain, [one.uncertain for one in unsaid.runs]) == (None, [None])
 
@@ -316,11 +300,9 @@ def test_an_unconfirmed_interval_is_in_no_pause_and_no_rate() -> None:
     assert [one.value for one in pauses(unconfirmed(rr_s), RULES).intervals] == [5.0]
     found = pauses(unconfirmed(rr_s, 10), RULES)
     assert (found.intervals, found.not_assessed) == ((), 0)
-    assert found.longest is not None
     assert found.longest.value == pytest.approx(1.0)
     assert [(one.value, one.start_s, one.stop_s) for one in found.not_confirmed] == [(5.0, 11.0, 16.0)]
     rates = heart_rates(unconfirmed(rr_s, 10), RULES)
-    assert rates.lowest is not None
     assert (rates.mean, rates.lowest.value, rates.intervals) == (pytest.approx(60.0), pytest.approx(60.0), 20)
     assert heart_rates(unconfirmed(rr_s), RULES).mean == pytest.approx(60 * 21 / 25)
 
@@ -329,7 +311,6 @@ def test_a_short_unconfirmed_interval_is_in_no_highest_rate() -> None:
     """An interval of 0.25 s, 240/min, among ones of 1 s, and too few others on one side of it for a rate."""
     rr_s = [1.0] * 9 + [0.25] + [1.0] * 3
     highest = heart_rates(unconfirmed(rr_s, 9), RULES).highest
-    assert highest is not None
     assert highest.value == pytest.approx(60.0)
     assert pauses(unconfirmed(rr_s, 9), RULES).not_confirmed == ()  # neither a pause nor the longest
 
@@ -349,13 +330,10 @@ def test_a_lowest_rate_that_unconfirmed_intervals_would_lower_is_not_confirmed()
     """Forty intervals of 1 s; one of 3 s among them would make 8 of them last 10 s: 48/min, 20% lower than 60."""
     rr_s = [1.0] * 20 + [3.0] + [1.0] * 20
     rates = heart_rates(unconfirmed(rr_s, 20), RULES)
-    assert rates.lowest is not None
-    assert rates.highest is not None
     assert (rates.lowest.value, rates.lowest.confirmed) == (pytest.approx(60.0), False)
     assert (rates.highest.value, rates.highest.confirmed) == (pytest.approx(60.0), True)
     rr_s[20] = 1.6  # 8 in 8.6 s: 55.8/min, 7% lower
     lowest = heart_rates(unconfirmed(rr_s, 20), RULES).lowest
-    assert lowest is not None
     assert lowest.confirmed
     assert heart_rates(beats_of("N" * 42, rr_s), RULES).lowest == dataclasses.replace(lowest, **found_at(rr_s))
 
@@ -375,8 +353,6 @@ def found_at(rr_s: list[float]) -> dict[str, float]:
 def test_a_highest_rate_that_unconfirmed_intervals_would_raise_is_not_confirmed() -> None:
     """Two unconfirmed intervals of 0.5 s in place of one of 1 s: 8 of them in 7 s are 68.6/min, 14% more than 60."""
     rates = heart_rates(unconfirmed([1.0] * 20 + [0.5, 0.5] + [1.0] * 20, 20, 21), RULES)
-    assert rates.lowest is not None
-    assert rates.highest is not None
     assert (rates.highest.value, rates.highest.confirmed) == (pytest.approx(60.0), False)
     assert rates.lowest.confirmed
 
@@ -387,21 +363,17 @@ def test_a_rate_above_220_is_never_confirmed() -> None:
     looked_at = dataclasses.replace(marks, confirmed=np.ones(20, np.bool_))
     for beats, confirmed in ((marks, True), (looked_at, False)):
         highest = heart_rates(beats, RULES).highest
-        assert highest is not None
         assert (highest.value, highest.confirmed) == (pytest.approx(240.0), confirmed)
     slower = dataclasses.replace(beats_of("N" * 21, 0.3), confirmed=np.ones(20, np.bool_))  # 200/min
     highest = heart_rates(slower, RULES).highest
-    assert highest is not None
     assert highest.confirmed
 
 
 def test_a_longest_interval_with_a_longer_unconfirmed_one_is_not_confirmed() -> None:
     found = pauses(unconfirmed([1.0, 2.5, 2.0, 1.0], 1), RULES)
-    assert found.longest is not None
     assert (found.longest.value, found.longest.confirmed) == (2.0, False)
     assert [(one.value, one.confirmed) for one in found.not_confirmed] == [(2.5, False)]
     found = pauses(unconfirmed([2.8, 2.5, 2.0, 1.0], 1), RULES)
-    assert found.longest is not None
     assert (found.longest.value, found.longest.confirmed) == (pytest.approx(2.8), True)
 
 
@@ -412,7 +384,6 @@ def test_extremes_of_a_recording_that_is_much_unusable_are_not_confirmed(unusabl
     assert beats.samples == 100 * FS
     rates, longest = heart_rates(beats, RULES), pauses(beats, RULES).longest
     for at in (rates.lowest, rates.highest, rates.slowest_minute, rates.fastest_minute, longest):
-        assert at is not None
         assert at.confirmed == confirmed
     assert (rates.mean, rates.lowest_possible, rates.highest_possible) == (pytest.approx(60.0), None, None)
 
@@ -424,8 +395,6 @@ def test_beats_that_a_second_analysis_takes_for_none() -> None:
     beats = dataclasses.replace(beats, doubted=doubted)
     found, rates = pauses(beats, RULES), heart_rates(beats, RULES)
     assert [(one.value, one.start_s, one.stop_s) for one in found.not_confirmed] == [(3.0, 21.0, 24.0)]
-    assert found.longest is not None
-    assert rates.lowest is not None
     assert (found.intervals, found.longest.confirmed, rates.lowest.confirmed) == ((), False, False)
     assert rates.lowest.value == pytest.approx(60.0)
     across = dataclasses.replace(beats, unusable=merged([(2250, 2260)]))  # nothing is measured across it
@@ -436,7 +405,6 @@ def test_withheld_counts() -> None:
     """A kind that is withheld has its reason in place of its counts; the other is counted."""
     found = find_events(beats_of("NVVVNAN"), withheld={Kind.VENTRICULAR: "The rhythm is paced."})
     assert (found.ventricular, found.withheld) == (None, {Kind.VENTRICULAR: "The rhythm is paced."})
-    assert found.supra is not None
     assert found.supra.total == 1
     assert find_events(beats_of("NVVVNAN")).withheld == {}
 

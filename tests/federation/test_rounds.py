@@ -140,15 +140,6 @@ def same(a: State, b: State) -> bool:
 
 
 @pytest.mark.parametrize("method", [FedAvg, Local])
-def test_the_same_bits_whatever_the_number_of_workers(cohort_path: Path, method: type) -> None:
-    plan = TrainPlan(rounds=2, local_epochs=1, batch_size=16)
-    one = trained(cohort_path, method, 1, plan)
-    assert same(one, trained(cohort_path, method, 2, plan))
-    assert same(one, trained(cohort_path, method, 5, plan))
-    assert not same(one, trained(cohort_path, method, 1, TrainPlan(rounds=2, local_epochs=1, batch_size=16, seed=1)))
-
-
-@pytest.mark.parametrize("method", [FedAvg, Local])
 @pytest.mark.parametrize("clients", [None, 2])
 def test_a_stopped_run_goes_on_to_the_same_end(
     cohort_path: Path, tmp_path: Path, method: type, clients: int | None

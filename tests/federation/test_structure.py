@@ -55,21 +55,13 @@ def test_every_leaf_of_a_trained_state_is_needed(name: str, values: dict[str, An
                 assert client_mismatch(structures, unflatten(without)) is not None, path
             for spoiled in (leaf.half(), leaf.reshape(1, *leaf.shape)):
                 wrong = client_mismatch(structures, unflatten({**leaves, path: spoiled}))
-                assert wrong is not None
                 assert wrong.leaf == path
         wrong = client_mismatch(structures, unflatten({**leaves, "extra": torch.zeros(3)}))
-        assert wrong is not None
         assert wrong.leaf == "extra"
         assert client_mismatch(structures, unflatten({**leaves, "extra": torch.zeros(3)}), more=True) is None
-
-
-@pytest.mark.parametrize(("name", "values"), ROWS, ids=str)
-def test_every_leaf_of_a_trained_server_is_compared(name: str, values: dict[str, Any]) -> None:
-    state, structures = trained(name, values)
     leaves = flatten(state.server)
     for path, leaf in leaves.items():
         wrong = server_mismatch(structures, unflatten({**leaves, path: leaf.reshape(1, *leaf.shape)}), state.beats_used)
-        assert wrong is not None
         assert wrong.leaf == path
         without = unflatten({other: value for other, value in leaves.items() if other != path})
         comes_later = path in ("affinity", "lambda", "personal", "relation", "round", "seed")
@@ -93,5 +85,4 @@ def test_what_is_of_each_client_is_of_the_clients_that_took_part(
     state, structures = trained(name, values)
     assert path in state.server
     wrong = server_mismatch(structures, {**state.server, path: value}, state.beats_used)
-    assert wrong is not None
     assert wrong.leaf == path

@@ -47,7 +47,6 @@ def made(name: str, norm: str = "group", net: type[ResNet1d] = DoubleNet, **sett
 
 def beats() -> TrainingData:
     data = mixed_federation(rr=True)
-    assert data.rr is not None
     return replace(data, examples=data.examples.astype(np.float64), rr=data.rr.astype(np.float64))  # type: ignore[arg-type]
 
 

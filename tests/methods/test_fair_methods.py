@@ -9,7 +9,6 @@ import torch
 
 from ecgfed.base.errors import OptionError
 from ecgfed.core.methods.afl import Afl, AflFedAvg, onto_simplex
-from ecgfed.core.methods.fedavg import FedAvgUniform
 from ecgfed.core.methods.q_ffl import QFfl
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
@@ -31,11 +30,6 @@ def test_q_fedavg_by_hand_as_printed(q: float) -> None:
         h = sum(q * f ** (q - 1) * gi @ gi + lipschitz * f**q for f, gi in zip(losses, g, strict=True))
         w = w - delta / h
     assert tiny.pair(tiny.run(QFfl, q=q).server["model"]) == pytest.approx(w, abs=1e-11)
-
-
-def test_q_zero_is_the_unweighted_mean() -> None:
-    a, b = tiny.run(QFfl, q=0.0), tiny.run(FedAvgUniform)
-    assert tiny.pair(a.server["model"]) == pytest.approx(tiny.pair(b.server["model"]), abs=1e-12)
 
 
 def test_momentum_shortens_the_step_it_lengthened() -> None:

@@ -1,7 +1,6 @@
 """FedAvg and Local against plain gradient descent written out with autograd."""
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -14,7 +13,6 @@ from ecgfed.core.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.core.methods.local import Local
 from ecgfed.core.methods.local_sgd import SgdSettings
 from ecgfed.core.methods.models import Ensemble, Pipeline
-from ecgfed.core.methods.registry import methods
 from ecgfed.core.methods.server_sgd import FederatedSgdSettings
 from ecgfed.core.nets.net import Inputs, NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
@@ -107,51 +105,3 @@ def test_answers() -> None:
     fedavg = FedAvg(NET, FederatedSgdSettings())
     server = fedavg.server_start(NET.initial(0))
     assert fedavg.personal_model(server, {}).stages == fedavg.global_model(server, (), "ensemble").stages  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(("norm", "progress"), [("batch", 0.9), ("group", 0.0)])
-@pytest.mark.parametrize("name", sorted(methods()))
-def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress: float) -> None:
-    """The same begin, step and finish under torch.func.vmap: what a GPU engine will do with every method."""
-    from ecgfed.core.federation.trees import flatten, stack
-    from ecgfed.core.methods.base import Batch, ClientInfo
-    from ecgfed.core.methods.settings import make_settings
-    from ecgfed.core.nets.layers import mapped_over_clients
-
-    kind = methods()[name]
-    net = ResNet1d(NetSpec(3, width=0.35, norm=norm))
-    method = kind(net, make_settings(kind.settings_type, {"lr": 0.05}))
-    initial = net.initial(0)
-    shared = method.server_message(method.server_start(initial), 0)
-    torch.manual_seed(0)
-    steps, each = 1 if method.requirements.single_step else 3, method.requirements.batches_per_step
-    windows, labels = torch.randn(2, steps, each, 8, 1, 256), torch.randint(0, 3, (2, steps, each, 8))
-    infos = [
-        ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), steps, progress, {"loss": f64(1.0 + i)})
-        for i in range(2)
-    ]
-    begun = [method.init_round(shared, method.client_start(initial), info) for info in infos]
-
-    alone = []
-    for i, state in enumerate(begun):
-        for t in range(steps):
-            batches = [Batch(Inputs(windows[i, t, j]), labels[i, t, j], infos[i].class_counts) for j in range(each)]
-            state, _ = method.step(state, batches, t)
-        alone.append(method.finish_round(state, infos[i]))
-    together = stack(begun)
-    with mapped_over_clients():
-        for t in range(steps):
-
-            def step(state, window, label, counts, t=t):  # type: ignore[no-untyped-def]
-                return method.step(state, [Batch(Inputs(window[j]), label[j], counts) for j in range(each)], t)
-
-            counts = torch.stack([info.class_counts for info in infos])
-            together, losses = torch.func.vmap(step)(together, windows[:, t], labels[:, t], counts)
-    assert losses["loss"].shape == (2,)
-    for i in range(2):
-        mine = torch.utils._pytree.tree_map(lambda leaf, i=i: leaf[i], together)
-        for a, b in zip(alone[i], method.finish_round(mine, infos[i]), strict=True):
-            a, b = flatten(a), flatten(b)
-            assert a.keys() == b.keys()
-            for key in a:
-                torch.testing.assert_close(a[key], b[key], atol=2e-5, rtol=1e-4)

@@ -60,14 +60,6 @@ def test_gamma_zero_is_cross_entropy(name: str) -> None:
     )
 
 
-def test_even_classes_need_no_balance() -> None:
-    logits, label = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
-    batch = Batch(Inputs(torch.zeros(5, 1, 4)), label, torch.tensor([7, 7, 7]))
-    plain = float(F.cross_entropy(logits, label))
-    for name in ("ir", "cdt", "bsm"):
-        assert float(batch_loss(logits, batch, LossSettings(risk=name))) == pytest.approx(plain)
-
-
 @pytest.mark.parametrize("name", ["ce", "ir", "ldam", "cdt", "bsm"])
 def test_rows_that_only_fill_up_change_neither_value_nor_gradient(name: str) -> None:
     """Such a row has class 0, which this client may not have: its balanced risk is infinite."""

@@ -7,12 +7,10 @@ import pytest
 import tiny
 import torch
 
-from ecgfed.core.methods.ditto import Ditto, DittoSettings
-from ecgfed.core.methods.fedavg import FedAvg
+from ecgfed.core.methods.ditto import Ditto
 from ecgfed.core.methods.fedper import FedPer
 from ecgfed.core.methods.fedrep import FedRep, FedRepSettings
 from ecgfed.core.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
-from ecgfed.core.methods.local import Local
 from ecgfed.core.methods.local_sgd import SgdSettings
 from ecgfed.core.methods.models import Ensemble, Pipeline
 from ecgfed.core.methods.per_fedavg import PerFedAvg
@@ -40,19 +38,6 @@ def test_ditto_by_hand() -> None:
     assert tiny.pair(state.server["model"]) == pytest.approx(w, abs=1e-12)
     for i in (0, 1):
         assert tiny.pair(state.client_states[i]["model"]) == pytest.approx(v[i], abs=1e-12)
-
-
-def test_ditto_without_lambda_is_local_and_its_global_model_fedavg() -> None:
-    ditto, local, fedavg = tiny.run(Ditto, lam=0.0, personal_lr=ETA), tiny.run(Local), tiny.run(FedAvg)
-    for i in (0, 1):
-        assert tiny.pair(ditto.client_states[i]["model"]) == pytest.approx(
-            tiny.pair(local.client_states[i]["model"]), abs=1e-14
-        )
-    assert tiny.pair(ditto.server["model"]) == pytest.approx(tiny.pair(fedavg.server["model"]), abs=1e-14)
-    pulled = tiny.run(Ditto, lam=1.0, personal_lr=ETA)
-    assert np.abs(tiny.pair(pulled.client_states[0]["model"]) - tiny.pair(local.client_states[0]["model"])).max() > 1e-3
-    answer = Ditto(tiny.TinyNet(), DittoSettings()).personal_model(ditto.server, ditto.client_states[0])  # type: ignore[arg-type]
-    assert answer.stages[0].params is ditto.client_states[0]["model"]
 
 
 def test_fedper_by_hand() -> None:

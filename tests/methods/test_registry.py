@@ -40,6 +40,7 @@ def test_the_trimmed_mean_of_two_clients_is_their_mean_and_of_five_leaves_the_ex
     ("text", "name", "told"),
     [
         (None, "nowhere.py:X", "no file"),
+        (None, "no.such.module:X", "imported"),
         ("x = 1", "{}:Missing", "has no 'Missing'"),
         ("Thing = 3", "{}:Thing", "is no method"),
         ("import nothing_of_this_name", "{}:Thing", "ModuleNotFoundError"),
@@ -63,11 +64,3 @@ def test_what_is_wrong_with_an_own_method_is_said(tmp_path: Path, text: str | No
         file.write_text(text)
     with pytest.raises(OptionError, match=told):
         method_by_name(name.format(file))
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(OptionError, match="fedavg") as error:
-        method_by_name("fedavgg")
-    assert "scaffold" in error.value.line
-    with pytest.raises(OptionError, match="imported"):
-        method_by_name("no.such.module:X")

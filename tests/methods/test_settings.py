@@ -263,18 +263,8 @@ def test_a_setting_that_the_generic_method_does_not_have_is_refused(values: dict
 def test_what_version_0_1_stored_of_fed_rod_still_opens() -> None:
     """All of its settings then, with a mu that its generic branch had no use for."""
     stored = {
-        "risk": "bsm",
-        "gamma": 1.0,
-        "meta_lr": 0.01,
-        "meta_beats": 10,
-        "lr": 0.005,
-        "momentum": 0.9,
-        "weight_decay": 0.0,
-        "clip": 0.0,
-        "generic": "fedavg",
-        "mu": 0.3,
-        "alpha": 0.01,
-        "hidden": 32,
+        **{"risk": "bsm", "gamma": 1.0, "meta_lr": 0.01, "meta_beats": 10, "lr": 0.005, "momentum": 0.9},
+        **{"weight_decay": 0.0, "clip": 0.0, "generic": "fedavg", "mu": 0.3, "alpha": 0.01, "hidden": 32},
     }
     found = stored_settings(FedRodSettings, stored)
     assert (found.generic, found.hidden, found.mu) == ("fedavg", 32, 0.01)

@@ -78,10 +78,3 @@ def test_fair_methods_take_the_servers_own_step(kind: type, same: dict[str, floa
     assert tiny.pair(fair.server["model"]) == pytest.approx(tiny.pair(plain.server["model"]), abs=1e-9)
     without = tiny.run(kind, **same)
     assert tiny.pair(without.server["model"]) != pytest.approx(tiny.pair(fair.server["model"]), abs=1e-3)
-
-
-def test_bsm_without_strength_is_cross_entropy_whatever_a_client_lacks() -> None:
-    logits, label = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 1, 0, 1])
-    batch = Batch(Inputs(torch.zeros(5, 1, 4)), label, torch.tensor([7, 7, 0]))
-    plain = float(batch_loss(logits, batch, LossSettings()))
-    assert float(batch_loss(logits, batch, LossSettings(risk="bsm", gamma=0.0))) == pytest.approx(plain)

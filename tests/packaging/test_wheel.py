@@ -33,16 +33,7 @@ ROOT = Path(__file__).parent.parent.parent
 OLD = ROOT / "tests" / "data" / "version-0.1"
 #: What the repository holds of its own; the rest of a working folder is somebody's data.
 SOURCES = (
-    ".ci",
-    ".github",
-    "benchmarks",
-    "changelog.d",
-    "cli",
-    "constraints",
-    "containers",
-    "docs",
-    "ecgfed",
-    "examples",
+    *(".ci", ".github", "benchmarks", "changelog.d", "cli", "constraints", "containers", "docs", "ecgfed", "examples"),
     "tests",
 )
 FILES = (
@@ -336,15 +327,7 @@ NEEDS = {
     "federate": ("flower", "federate", "status", "server"),
     "keys": ("sign", "keys", "new", "mine"),
     "predict --trusted": (
-        "sign",
-        "predict",
-        OLD / "bundle",
-        "demo01.csv",
-        "--force",
-        "--trusted",
-        "key.pem",
-        "--out",
-        "out",
+        *("sign", "predict", OLD / "bundle", "demo01.csv", "--force", "--trusted", "key.pem", "--out", "out"),
     ),
 }
 
@@ -385,17 +368,8 @@ def test_with_records_every_format_is_read(
     assert not {"torch", "onnx", "scikit-learn", "neurokit2"} & set(packages)
     for number, recording in enumerate(("wfdb/demo01", "one.edf", "demo01.csv")):
         out = tmp_path / str(number)
-        command = (
-            "predict",
-            OLD / "bundle",
-            recordings / recording,
-            "--force",
-            "--patient",
-            "demo01",
-            "--out",
-            out,
-            "--quiet",
-        )
+        file = recordings / recording
+        command = ("predict", OLD / "bundle", file, "--force", "--patient", "demo01", "--out", out, "--quiet")
         done = records.ecgfed(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert len(predicted(next(out.glob("*.csv")))) > 60

@@ -1,5 +1,6 @@
 """A recording that is opened holds what one that is read holds, to the last bit, whatever stretch is asked for."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import wfdb
 from conftest import write_record
 from numpy.typing import NDArray
+from record_files import edf_annotation, edf_bytes
 from refusals import refuses
 
 from ecgfed.base.errors import RecordError
@@ -122,39 +124,20 @@ def test_an_array_of_implausible_size_is_refused(tmp_path: Path, amiss: float, s
         open_recording(tmp_path / "x.npy", how=ReadOptions(250, "mV", ("a",)), min_samples=1000)
 
 
-def edf(path: Path, *, onsets: list[float] | None = None) -> Path:
-    """Write EDF+ of two leads, 200 samples a data record of a second; with onsets, EDF+D."""
-    records, width, marks = 12, 200, 8
-    kind = "EDF+D" if onsets else "EDF+C"
-    header = f"{'0':<8}{'X X X X':<80}{'Startdate X X X X':<80}01.01.8500.00.00{256 * 4:<8}{kind:<44}"
-    header += f"{records:<8}{1:<8}{3:<4}"
-    for size, values in (
-        (16, ["ECG a", "ECG b", "EDF Annotations"]),
-        (80, [""] * 3),
-        (8, ["mV", "uV", ""]),
-        (8, ["-5", "-3276.8", "-1"]),
-        (8, ["5", "3276.7", "1"]),
-        (8, ["-2048", "-32768", "-32768"]),
-        (8, ["2047", "32767", "32767"]),
-        (80, [""] * 3),
-        (8, [str(width), str(width), str(marks)]),
-        (32, [""] * 3),
-    ):
-        header += "".join(f"{value:<{size}}" for value in values)
-    rng = np.random.default_rng(2)
-    body = b""
-    for number in range(records):
-        body += rng.integers(-2048, 2048, (2, width)).astype("<i2").tobytes()
-        onset = onsets[number] if onsets else number
-        body += f"+{onset:g}\x14\x14\0".encode().ljust(2 * marks, b"\0")
-    path.write_bytes(header.encode("ascii") + body)
+def edf(path: Path, onsets: Sequence[float] = range(12), kind: str = "EDF+C") -> Path:
+    """Write EDF+ of two leads, 200 samples a data record of a second."""
+    rows = np.random.default_rng(2).integers(-2048, 2048, (2, 12, 200)).tolist()
+    times = [edf_annotation(at) for at in onsets]
+    digital = ("-2048", "2047")
+    labels, units = ("ECG a", "ECG b"), ("mV", "uV")
+    path.write_bytes(edf_bytes(rows, labels=labels, units=units, digital=digital, reserved=kind, annotations=times))
     return path
 
 
 def test_edf_and_the_gaps_of_edf_d(tmp_path: Path) -> None:
     same(edf(tmp_path / "c.edf"))
     gaps = [0, 1, 2, 5, 6, 7, 8, 8 + 10, 19, 20, 21, 30]
-    found = same(edf(tmp_path / "d.edf", onsets=[float(at) for at in gaps]))
+    found = same(edf(tmp_path / "d.edf", gaps, "EDF+D"))
     assert found.samples == 31 * 200
     assert np.isnan(found.read(3 * 200, 5 * 200)).all()
 

@@ -18,58 +18,31 @@ from ecgfed.domain.record.leads import (
     usual_name,
 )
 
+#: Pairs of names by how far one answers for the other.
+MATCHES = {
+    NameMatch.EXACT: [*(("II", "II"), ("", ""))],
+    NameMatch.NAME: [
+        *(("II", "ii"), ("MLII", "ml-ii"), ("aVR", "AVR"), ("aVR", "AVR,"), ("ECG", "ECG (2)")),
+        *(("ecg(2)", "ECG (2)"), ("II", "\u2161")),
+    ],
+    NameMatch.LEAD: [
+        *(("II", "Lead II"), ("II", "ECG II"), ("II", "ECG Lead II"), ("II", "lead_ii"), ("II", "DII"), ("II", "D2")),
+        *(("III", "D3"), ("V1", "C1"), ("V1", "ECG V1"), ("vx", "X"), ("V", "ECG lead V"), ("MLII", "ML2")),
+    ],
+    NameMatch.MODIFIED: [
+        *(("MLII", "II"), ("II", "ECG MLII"), ("V1", "MCL1"), ("V1", "mod. V1"), ("V2", "mV2"), ("MCL1", "MV1"))
+    ],
+    NameMatch.OTHER: [
+        *(("I", "ECG 1"), ("I", "1"), ("I", "Channel I"), ("II", "III"), ("aVR", "-aVR"), ("aVR", "aVR-")),
+        *(("aVR", "AVR -"), ("ECG (1)", "ECG (2)"), ("ecg(1)", "ECG (2)"), ("II (1)", "Lead II (2)"), ("MLII", "V5")),
+        *(("V1", "V"), ("V1", "MCL"), ("V5", "CM5"), ("V4", "V4R"), ("V4", "V4-V3"), ("V3", "V3-V3R")),
+        *(("ECG", "ECG1"), ("-", "_")),
+    ],
+}
+
 
 @pytest.mark.parametrize(
-    ("asked", "present", "how"),
-    [
-        ("II", "II", NameMatch.EXACT),
-        ("II", "ii", NameMatch.NAME),
-        ("MLII", "ml-ii", NameMatch.NAME),
-        ("aVR", "AVR", NameMatch.NAME),
-        ("aVR", "AVR,", NameMatch.NAME),  # as BIDMC's headers write it
-        ("ECG", "ECG (2)", NameMatch.NAME),
-        ("ecg(2)", "ECG (2)", NameMatch.NAME),
-        ("II", "\u2161", NameMatch.NAME),  # the Roman number that is one character
-        ("II", "Lead II", NameMatch.LEAD),
-        ("II", "ECG II", NameMatch.LEAD),
-        ("II", "ECG Lead II", NameMatch.LEAD),
-        ("II", "lead_ii", NameMatch.LEAD),
-        ("II", "DII", NameMatch.LEAD),
-        ("II", "D2", NameMatch.LEAD),
-        ("III", "D3", NameMatch.LEAD),
-        ("V1", "C1", NameMatch.LEAD),
-        ("V1", "ECG V1", NameMatch.LEAD),
-        ("vx", "X", NameMatch.LEAD),
-        ("V", "ECG lead V", NameMatch.LEAD),  # MGH/MF
-        ("MLII", "ML2", NameMatch.LEAD),
-        ("MLII", "II", NameMatch.MODIFIED),
-        ("II", "ECG MLII", NameMatch.MODIFIED),
-        ("V1", "MCL1", NameMatch.MODIFIED),
-        ("V1", "mod. V1", NameMatch.MODIFIED),
-        ("V2", "mV2", NameMatch.MODIFIED),
-        ("MCL1", "MV1", NameMatch.MODIFIED),
-        # what must not be mixed up
-        ("I", "ECG 1", NameMatch.OTHER),  # a channel's number
-        ("I", "1", NameMatch.OTHER),
-        ("I", "Channel I", NameMatch.OTHER),
-        ("II", "III", NameMatch.OTHER),
-        ("aVR", "-aVR", NameMatch.OTHER),
-        ("aVR", "aVR-", NameMatch.OTHER),
-        ("aVR", "AVR -", NameMatch.OTHER),
-        ("ECG (1)", "ECG (2)", NameMatch.OTHER),
-        ("ecg(1)", "ECG (2)", NameMatch.OTHER),
-        ("II (1)", "Lead II (2)", NameMatch.OTHER),
-        ("MLII", "V5", NameMatch.OTHER),
-        ("V1", "V", NameMatch.OTHER),
-        ("V1", "MCL", NameMatch.OTHER),
-        ("V5", "CM5", NameMatch.OTHER),
-        ("V4", "V4R", NameMatch.OTHER),
-        ("V4", "V4-V3", NameMatch.OTHER),
-        ("V3", "V3-V3R", NameMatch.OTHER),
-        ("ECG", "ECG1", NameMatch.OTHER),
-        ("", "", NameMatch.EXACT),
-        ("-", "_", NameMatch.OTHER),
-    ],
+    ("asked", "present", "how"), [(*pair, how) for how, pairs in MATCHES.items() for pair in pairs]
 )
 def test_how_far_one_name_answers_for_another(asked: str, present: str, how: NameMatch) -> None:
     assert name_match(asked, present) == name_match(present, asked) == how
@@ -153,18 +126,8 @@ def test_what_is_an_ecg_or_says_nothing(name: str) -> None:
 
 def test_units_and_company_tell_too() -> None:
     units = ("mmHg", "%", "degC", "bpm", "mV", "uV", "\u00b5V", "", "g", "NU", "V")
-    assert are_ecg(["ch"] * len(units), units) == [
-        False,
-        False,
-        False,
-        False,
-        True,
-        True,
-        True,
-        True,
-        False,
-        False,
-        True,
+    assert [unit for unit, ecg in zip(units, are_ecg(["ch"] * len(units), units), strict=True) if ecg] == [
+        *("mV", "uV", "\u00b5V", "", "V")
     ]
     assert are_ecg(("C3", "V1")) == [True, True]  # IEC's third chest lead
     assert are_ecg(("C3", "Cz", "ECG")) == [False, False, True]  # over the brain

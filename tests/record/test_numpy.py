@@ -30,7 +30,7 @@ def save(folder: Path, array: np.ndarray, **how: object) -> Path:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4", "<f2", ">i2"])
 def test_the_longer_axis_is_time(tmp_path: Path, dtype: str, order: str) -> None:
     for array in (MV, MV.T):
         path = save(tmp_path, np.asarray(array.astype(dtype), order=order))  # type: ignore[call-overload]
@@ -82,25 +82,17 @@ def test_whole_numbers_without_units(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("array", "expected"),
+    "array",
     [
-        (np.zeros((2, 3, 500)), ("invalid-record", None)),
-        (np.float64(1.0), ("invalid-record", None)),
-        (np.zeros((500, 500)), ("invalid-record", None)),
-        (np.zeros((70, 500)), ("invalid-record", None)),
-        (np.zeros(0), ("invalid-record", None)),
-        (np.zeros((3, 0)), ("invalid-record", None)),
-        (MV.astype(complex), ("invalid-record", None)),
-        (MV.astype(str), ("invalid-record", None)),
-        (MV > 0, ("invalid-record", None)),
-        (np.zeros(5, dtype=[("a", "f8")]), ("invalid-record", None)),
-        (np.zeros(5, dtype="M8[s]"), ("invalid-record", None)),
-        (np.full((3, 500), np.inf), ("invalid-record", None)),
-        (MV * 1e6, ("invalid-record", "units")),
+        *(np.zeros(shape) for shape in ((2, 3, 500), (), (500, 500), (70, 500), (0,), (3, 0))),
+        *(MV.astype(complex), MV.astype(str), MV > 0, np.zeros(5, dtype=[("a", "f8")]), np.zeros(5, dtype="M8[s]")),
+        np.full((3, 500), np.inf),
+        *(np.zeros(500, dtype) for dtype in ("m8[s]", "S4", "V8", "longdouble")),
     ],
 )
-def test_arrays_that_are_no_recording(tmp_path: Path, array: np.ndarray, expected: tuple[str, str | None]) -> None:
-    assert fails(save(tmp_path, array)) == expected
+def test_arrays_that_are_no_recording(tmp_path: Path, array: np.ndarray) -> None:
+    assert fails(save(tmp_path, array)) == ("invalid-record", None)
+    assert fails(save(tmp_path, MV * 1e6)) == ("invalid-record", "units")
 
 
 class Bomb:
@@ -198,27 +190,21 @@ def header_alone(text: str, data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded.encode() + data
 
 
+SHAPES = [
+    *("(True, 8640)", "(False,)", "(-1, -8640)", "(1e9,)", "8640"),
+    *(f"({'9' * 5000},)", f"({'9' * 90},)", f"({'1,' * 100})"),
+]
+
+
 @pytest.mark.parametrize(
     "said",
     [
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 8640)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (False,)}",
-        "{'descr': '<U0', 'fortran_order': False, 'shape': (8640,)}",
+        *(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}" for shape in SHAPES),
+        *(f"{{'descr': '{descr}', 'fortran_order': False, 'shape': (8640,)}}" for descr in ("<U0", "|S0", "|V0")),
         "{'descr': '<U0', 'fortran_order': False, 'shape': (0,)}",
-        "{'descr': '|S0', 'fortran_order': False, 'shape': (8640,)}",
-        "{'descr': '|V0', 'fortran_order': False, 'shape': (8640,)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -8640)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (1e9,)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 5000 + ",)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 90 + ",)}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1," * 100 + ")}",
-        "{'descr': '<f8', 'fortran_order': False, 'shape': 8640}",
         "{'descr': '<f8', 'fortran_order': 'no', 'shape': (8640,)}",
         "{'descr': [('a', '<f8')] * 3, 'fortran_order': False, 'shape': (8640,)}",
-        "{'descr': '<f8', 'shape': (8640,)}",
-        "(" * 300 + ")" * 300,
-        "[" * 8000,
-        "not a header",
+        *("{'descr': '<f8', 'shape': (8640,)}", "(" * 300 + ")" * 300, "[" * 8000, "not a header"),
     ],
 )
 def test_headers_that_no_array_has(tmp_path: Path, said: str) -> None:

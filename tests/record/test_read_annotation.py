@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wfdb
-from record_files import END, aux, copy_record, cut, mark, skip, write_212
+from record_files import END, aux, copy_record, cut, mark, skip, write_212, write_signals
 from refusals import refuses
 
 from ecgfed.base.errors import RecordError
@@ -33,21 +33,8 @@ WHOLE = (
 SAMPLES, SYMBOLS = [10, 110, 150, 2150, 72_000, 72_300], ["+", "N", "~", "V", "A", "N"]
 #: The published beats of all 48 records, shared ecg-facts and the database's directory.
 ALL_BEATS = {
-    "N": 75052,
-    "L": 8075,
-    "R": 7259,
-    "V": 7130,
-    "/": 7028,
-    "A": 2546,
-    "f": 982,
-    "F": 803,
-    "j": 229,
-    "a": 150,
-    "E": 106,
-    "J": 83,
-    "Q": 33,
-    "e": 16,
-    "S": 2,
+    **{"N": 75052, "L": 8075, "R": 7259, "V": 7130, "/": 7028, "A": 2546, "f": 982, "F": 803, "j": 229, "a": 150},
+    **{"E": 106, "J": 83, "Q": 33, "e": 16, "S": 2},
 }
 
 
@@ -84,18 +71,8 @@ def test_a_cut_file_says_where_its_last_mark_stands(tmp_path: Path, missing: int
         read_annotation(tmp_path / "r")
 
 
-def test_a_file_with_no_mark_at_all_says_so(tmp_path: Path) -> None:
-    (tmp_path / "r.atr").write_bytes(b"\1")
-    assert fails(tmp_path / "r") == ("invalid-record", None)
-
-
 def test_a_missing_annotation_is_named_with_its_option(tmp_path: Path) -> None:
     assert fails(tmp_path / "r") == ("invalid-record", "annotator")
-
-
-def test_another_annotator_is_read_from_its_own_suffix(tmp_path: Path) -> None:
-    (tmp_path / "r.qrs").write_bytes(mark("N", 5) + END)
-    assert read_annotation(tmp_path / "r", "qrs").sample.tolist() == [5]
 
 
 def test_a_mark_beyond_the_recording_is_refused(tmp_path: Path) -> None:
@@ -205,8 +182,6 @@ def test_other_notes_are_none_of_the_files_own(tmp_path: Path) -> None:
 @pytest.mark.mitdb
 def test_marks_at_360_hz_are_those_of_the_recording_at_1000_hz(mitdb: Path, tmp_path: Path) -> None:
     """Scored as the recording's own, each within half a sample."""
-    import wfdb
-
     own = read_annotation(mitdb / "208")
     samples = round(650_000 / 360 * 1000)
     (tmp_path / "r.hea").write_text(f"r 1 1000 {samples}\nr.dat 16 200/mV 16 0 0 0 0 MLII\n")
@@ -229,17 +204,7 @@ def test_ec57_names_its_own_options(tmp_path: Path) -> None:
 
 def test_the_annotation_of_a_repaired_record_ends_with_it(tmp_path: Path) -> None:
     samples, beats = 250 * 40, np.arange(100, 250 * 40, 200)
-    wfdb.wrsamp(
-        "r",
-        250,
-        ["mV"],
-        ["MLII"],
-        np.zeros((samples, 1)),
-        fmt=["16"],
-        adc_gain=[200],
-        baseline=[0],
-        write_dir=str(tmp_path),
-    )
+    write_signals(tmp_path, "r", np.zeros(samples), fs_hz=250, adc_gain=200.0)
     wfdb.wrann("r", "atr", beats, ["N"] * (len(beats) - 1) + ["V"], write_dir=str(tmp_path))
     with (tmp_path / "r.dat").open("r+b") as stream:
         stream.truncate(samples)

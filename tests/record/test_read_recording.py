@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wfdb
-from record_files import copy_record, cut, edit, flip_byte, write_212
+from record_files import copy_record, cut, write_212, write_signals
 
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.record.wfdb_files import read_recording
@@ -28,69 +28,12 @@ def test_millivolt_are_digital_less_baseline_over_gain(tmp_path: Path) -> None:
     assert read.duration_s == pytest.approx(4 / 360)
 
 
-@pytest.mark.parametrize(("leads", "expected"), [(("V1",), "V1"), (("II", "V1", "MLII"), "V1"), (("MLII",), "MLII")])
-def test_the_lead_is_taken_by_name_in_order_of_preference(
-    tmp_path: Path, leads: tuple[str, ...], expected: str
-) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    read = read_recording(record, leads)
-    digital = RAMP[{"MLII": 0, "V1": 1}[expected]]
-    assert read.lead == expected
-    np.testing.assert_allclose(read.signal_mv, (np.array(digital) - 1024) / 200)
-
-
-def test_every_lead_is_read_in_the_headers_order_and_the_chosen_one_is_among_them(tmp_path: Path) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    read = read_recording(record, ("V1",), every_lead=True)
-    assert (read.lead, read.leads) == ("V1", ("MLII", "V1"))
-    np.testing.assert_allclose(read.signals_mv, (np.array(RAMP) - 1024) / 200)
-    np.testing.assert_array_equal(read.signal_mv, read.signals_mv[1])
-
-
-def test_a_signal_that_is_no_voltage_is_no_lead(tmp_path: Path) -> None:
-    record = write_212(tmp_path, "r", RAMP, leads=("MLII", "RESP"))
-    header = (tmp_path / "r.hea").read_text().splitlines()
-    header[2] = header[2].replace("/mV", "/l")
-    (tmp_path / "r.hea").write_text("\n".join(header) + "\n")
-    assert read_recording(record, ("MLII",), every_lead=True).leads == ("MLII",)
-
-
-def test_a_missing_lead_lists_the_leads_present(tmp_path: Path) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    assert fails(record, ("III", "aVF")) == ("unknown-lead", "leads")
-
-
-def test_the_path_may_carry_the_header_suffix(tmp_path: Path) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    assert read_recording(record.with_suffix(".hea"), ("MLII",)).name == "r"
-
-
-@pytest.mark.parametrize(("byte", "lead"), [(0, "MLII"), (2, "V1"), (150, "MLII")])
-def test_a_corrupt_byte_is_found_by_the_checksum(tmp_path: Path, byte: int, lead: str) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    flip_byte(tmp_path / "r.dat", byte)
-    assert fails(record, (lead,)) == ("invalid-record", None)
-
-
-def test_a_checksum_may_be_written_signed(tmp_path: Path) -> None:
-    channel = [2000] * 20  # the sum, 40000, is -25536 as a signed 16-bit number
-    record = write_212(tmp_path, "r", [channel, channel])
-    edit(record.with_suffix(".hea"), " 40000 ", " -25536 ")
-    assert read_recording(record, ("MLII",)).signal_mv[0] == pytest.approx((2000 - 1024) / 200)
-
-
 def test_a_truncated_signal_states_samples_found_and_expected(tmp_path: Path) -> None:
     record = write_212(tmp_path, "r", RAMP)  # 200 frames of 3 bytes
     for size, whole in ((3 * 199, 199), (3 * 120 + 2, 120), (2, 0)):
         cut(tmp_path / "r.dat", size)
         with pytest.raises(RecordError, match=f"{whole} of 200 samples"):
             read_recording(record, ("MLII",))
-
-
-def test_an_empty_signal_file_is_truncated_too(tmp_path: Path) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    cut(tmp_path / "r.dat", 0)
-    assert fails(record) == ("invalid-record", "repair")
 
 
 @pytest.mark.parametrize("suffix", [".hea", ".dat"])
@@ -100,18 +43,7 @@ def test_missing_files_are_named(tmp_path: Path, suffix: str) -> None:
     assert fails(record) == ("invalid-record", None)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\x00\xff\xfe\x80" * 20,
-        b"r two 360 200\n",
-        b"r 2 360 200\nr.dat 212 200 11 1024 0 0 0 MLII\n",
-        b"r 2 360 200\n",
-        b"r 0 360 200\n",
-    ],
-    ids=["empty", "binary", "record line", "one signal line of two", "no signal line", "no signal"],
-)
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe\x80" * 20, b"r 2 360 200\n", b"r 0 360 200\n"])
 def test_a_broken_header_is_named(tmp_path: Path, content: bytes) -> None:
     record = write_212(tmp_path, "r", RAMP)
     record.with_suffix(".hea").write_bytes(content)
@@ -124,33 +56,11 @@ def test_an_implausible_sampling_frequency_is_refused(tmp_path: Path, fs: str) -
     assert fails(record) == ("invalid-record", None)
 
 
-@pytest.mark.parametrize("fs", ["360/360", "360/0(0)", "360.0"])
-def test_a_counter_frequency_beside_the_sampling_frequency_is_understood(tmp_path: Path, fs: str) -> None:
-    assert read_recording(write_212(tmp_path, "r", RAMP, fs=fs), ("MLII",)).fs_hz == 360
-
-
-@pytest.mark.parametrize(
-    ("gain", "encoding", "millivolt"),
-    [
-        ("200/mV", "utf-8", 1.0),
-        ("0.2/uV", "utf-8", 1.0),
-        ("0.2/\u00b5V", "utf-8", 1.0),
-        ("0.2/\u03bcV", "utf-8", 1.0),
-        ("0.2/\u00b5V", "latin-1", 1.0),
-        ("200000/V", "utf-8", 1.0),
-        ("200", "utf-8", 1.0),
-        ("0", "utf-8", 1.0),
-        ("400/mV", "utf-8", 0.5),
-    ],
-)
-def test_units_become_millivolt(tmp_path: Path, gain: str, encoding: str, millivolt: float) -> None:
-    """1224 on a zero of 1024: 200 steps of 5 microvolt. header(5): gain 200 where it says 0, mV where no unit."""
-    record = write_212(tmp_path, "r", [[1224] * 4, [0] * 4], gain=gain, encoding=encoding)
-    np.testing.assert_allclose(read_recording(record, ("MLII",)).signal_mv, millivolt)
-
-
-def test_a_unit_that_is_no_voltage_is_refused(tmp_path: Path) -> None:
-    assert fails(write_212(tmp_path, "r", RAMP, gain="200/mmHg")) == ("invalid-record", None)
+@pytest.mark.parametrize(("micro", "encoding"), [("\u00b5", "utf-8"), ("\u03bc", "utf-8"), ("\u00b5", "latin-1")])
+def test_a_micro_sign_of_any_kind(tmp_path: Path, micro: str, encoding: str) -> None:
+    """1224 on a zero of 1024: 200 steps of 5 microvolt."""
+    record = write_212(tmp_path, "r", [[1224] * 4, [0] * 4], gain=f"0.2/{micro}V", encoding=encoding)
+    np.testing.assert_allclose(read_recording(record, ("MLII",)).signal_mv, 1.0)
 
 
 def test_invalid_samples_become_gaps(tmp_path: Path) -> None:
@@ -170,28 +80,6 @@ def test_skew_is_removed_and_the_checksum_is_of_the_stored_samples(tmp_path: Pat
     assert len(read) == 200
 
 
-def test_several_samples_a_frame_are_read_and_their_checksum_holds(tmp_path: Path) -> None:
-    fast, slow = np.arange(400) % 37 * 0.01, np.arange(200) % 11 * 0.02
-    wfdb.wrsamp(
-        "m",
-        fs=250,
-        units=["mV"] * 2,
-        sig_name=["MLII", "V1"],
-        e_p_signal=[fast, slow],
-        samps_per_frame=[2, 1],
-        fmt=["16", "16"],
-        adc_gain=[1000.0] * 2,
-        baseline=[0, 0],
-        write_dir=str(tmp_path),
-    )
-    read = read_recording(tmp_path / "m", ("MLII",))
-    assert read.fs_hz == 500
-    np.testing.assert_allclose(read.signal_mv, fast, atol=1e-9)
-    slower = read_recording(tmp_path / "m", ("V1",))
-    assert slower.fs_hz == 250
-    np.testing.assert_allclose(slower.signal_mv, slow, atol=1e-9)
-
-
 def test_a_lead_without_a_possible_frequency_is_refused(tmp_path: Path) -> None:
     """At 62.5 frames a second with the ECG four times in each, as in MIMIC's multi-frequency records."""
     for rate, lead, hz in (("62.5", "RESP", "62.5"), ("10", "II", "10"), ("10", "RESP", "10")):
@@ -203,29 +91,12 @@ def test_a_lead_without_a_possible_frequency_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", ["16", "24", "32", "80", "212", "516"])
 def test_every_format_reads_as_wfdb_reads_it_gaps_too(tmp_path: Path, fmt: str) -> None:
-    signal = np.round(np.stack([np.sin(np.arange(500) / 20), np.cos(np.arange(500) / 20)], axis=1), 2)
-    signal[100:110, 0] = np.nan
-    wfdb.wrsamp(
-        "f",
-        fs=250,
-        units=["mV"] * 2,
-        sig_name=["MLII", "V1"],
-        p_signal=signal,
-        fmt=[fmt] * 2,
-        adc_gain=[100.0] * 2,
-        baseline=[0, 0],
-        write_dir=str(tmp_path),
-    )
-    np.testing.assert_allclose(read_recording(tmp_path / "f", ("MLII",)).signal_mv, signal[:, 0], atol=1e-9)
+    signals = np.round(np.stack([np.sin(np.arange(500) / 20), np.cos(np.arange(500) / 20)]), 2)
+    signals[0, 100:110] = np.nan
+    write_signals(tmp_path, "f", signals, fs_hz=250, leads=("MLII", "V1"), fmt=fmt, adc_gain=100.0)
+    np.testing.assert_allclose(read_recording(tmp_path / "f", ("MLII",)).signal_mv, signals[0], atol=1e-9)
     reference = wfdb.rdrecord(str(tmp_path / "f"), channel_names=["MLII"]).p_signal[:, 0]
     np.testing.assert_array_equal(read_recording(tmp_path / "f", ("MLII",)).signal_mv, reference)
-
-
-def test_a_record_without_samples_is_refused(tmp_path: Path) -> None:
-    record = write_212(tmp_path, "r", RAMP)
-    edit(record.with_suffix(".hea"), "360 200", "360 0")  # unspecified: its file says how many
-    record.with_suffix(".dat").write_bytes(b"")
-    assert fails(record) == ("invalid-record", None)
 
 
 @pytest.mark.mitdb

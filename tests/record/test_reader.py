@@ -139,32 +139,15 @@ def test_an_annotation_beside_an_edf_comes_before_the_one_inside(tmp_path: Path)
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "sample,label\n1,N\n",
-        "symbol\nN\n",
-        "sample,symbol\n1,N\nx,N\n",
-        "sample,symbol\n1.5,N\n",
-        "sample,symbol\n,N\n",
-        "sample,symbol\n1e300,N\n",
-        "time_s,symbol\ninf,N\n",
-        "sample,symbol\n1,N\n2\n",
-        "sample,symbol\n1,PVC\n",
-        "sample,symbol\n5000,N\n",
-        "sample,symbol\n-1,N\n",
-        'sample,symbol\n1,"N\n',
-        "sample,symbol\n1,\0\n",
+        *("", "sample,label\n1,N\n", "symbol\nN\n", "time_s,symbol\ninf,N\n", 'sample,symbol\n1,"N\n'),
+        *(f"sample,symbol\n{rows}\n" for rows in ("1,N\nx,N", "1.5,N", ",N", "1e300,N", "1,N\n2", "1,PVC", "1,\0")),
+        *("sample,symbol\n5000,N\n", "sample,symbol\n-1,N\n"),
     ],
 )
 def test_an_annotation_table_that_will_not_do(tmp_path: Path, text: str) -> None:
     path, how = csv_recording(tmp_path)
     (tmp_path / "r.atr.csv").write_text(text)
     assert says(path, how=how) == ("invalid-record", None)
-
-
-@pytest.mark.parametrize("annotator", ["", "..", "../other", "a/b"])
-def test_an_annotator_that_is_no_suffix(tmp_path: Path, annotator: str) -> None:
-    path, how = csv_recording(tmp_path)
-    assert says(path, annotator, how=how) == ("invalid-value", "annotator")
 
 
 @pytest.mark.parametrize(("interval", "rate"), [(40, "750"), (2400, "12.5")])

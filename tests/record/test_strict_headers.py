@@ -74,21 +74,13 @@ def test_every_gain_the_format_has_is_read(tmp_path: Path, gain: str, steps: flo
 @pytest.mark.parametrize(
     "new",
     [
-        "r.dat 21Z 200(1024)/mV 12 1024 0 0 0 MLII",
-        "r.dat 13 200(1024)/mV 12 1024 0 0 0 MLII",
-        "r.dat 212x0 200(1024)/mV 12 1024 0 0 0 MLII",
-        "r.dat 212:-3 200(1024)/mV 12 1024 0 0 0 MLII",
-        "r.dat 212+-8 200(1024)/mV 12 1024 0 0 0 MLII",
-        "r.dat",
-        "r.dat 212 200(1024)/mV 12.5 1024 0 0 0 MLII",
-        "r.dat 212 200(1024)/mV 12 1O24 0 0 0 MLII",
-        "r.dat 212 200(1024)/mV 12 1024 x 0 0 MLII",
-        "r.dat 212 200(1024)/mV 12 1024 0 0x1f 0 MLII",
-        "r.dat 212 200(1024)/mV 12 1024 0 0 no MLII",
-        f"r.dat 212 200(1024)/mV 12 {'9' * 5000} 0 0 0 MLII",
-        "../r.dat 212 200(1024)/mV 12 1024 0 0 0 MLII",
-        "/etc/passwd 8 200(1024)/mV 12 1024 0 0 0 MLII",
-        "a/../../r.dat 212 200(1024)/mV 12 1024 0 0 0 MLII",
+        *(f"r.dat {fmt} 200(1024)/mV 12 1024 0 0 0 MLII" for fmt in ("21Z", "13", "212x0", "212:-3", "212+-8")),
+        *(
+            f"r.dat 212 200(1024)/mV {numbers} MLII"
+            for numbers in ("12.5 1024 0 0 0", "12 1O24 0 0 0", "12 1024 x 0 0", "12 1024 0 0x1f 0", "12 1024 0 0 no")
+        ),
+        *(f"{file} 200(1024)/mV 12 1024 0 0 0 MLII" for file in ("../r.dat 212", "/etc/passwd 8", "a/../../r.dat 212")),
+        *("r.dat", f"r.dat 212 200(1024)/mV 12 {'9' * 5000} 0 0 0 MLII"),
     ],
 )
 def test_a_signal_line_that_will_not_do(tmp_path: Path, new: str) -> None:
@@ -96,25 +88,15 @@ def test_a_signal_line_that_will_not_do(tmp_path: Path, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    "new",
     [
-        ("r 2 360 200", "r two 360 200"),
-        ("r 2 360 200", "r -2 360 200"),
-        ("r 2 360 200", "r 2 36O 200"),
-        ("r 2 360 200", "r 2 0x168 200"),
-        ("r 2 360 200", "r 2 3_60 200"),
-        ("r 2 360 200", "r 2 360/x 200"),
-        ("r 2 360 200", "r 2 360 2e2"),
-        ("r 2 360 200", "r 2 360 -1"),
-        ("r 2 360 200", "r/x 2 360 200"),
-        ("r 2 360 200", "r 3 360 200"),
-        ("r 2 360 200", "r 1 360 200"),
-        ("r 2 360 200", "r 2 360 99999999999"),
+        *("r two 360 200", "r -2 360 200", "r 2 36O 200", "r 2 0x168 200", "r 2 3_60 200", "r 2 360/x 200"),
+        *("r 2 360 2e2", "r 2 360 -1", "r/x 2 360 200", "r 3 360 200", "r 1 360 200", "r 2 360 99999999999"),
     ],
 )
-def test_a_record_line_that_will_not_do(tmp_path: Path, old: str, new: str) -> None:
+def test_a_record_line_that_will_not_do(tmp_path: Path, new: str) -> None:
     record = write_212(tmp_path, "r", RAMP)
-    edit(record.with_suffix(".hea"), old, new)
+    edit(record.with_suffix(".hea"), "r 2 360 200", new)
     assert fails(record) == ("invalid-record", None)
 
 
@@ -174,6 +156,7 @@ def test_every_format_passes_the_grammar(tmp_path: Path, fmt: str, more: str) ->
     assert (line.samples_per_frame, line.skew) == (2 if "x" in more else 1, 3 if ":" in more else 0)
 
 
+@pytest.mark.mitdb
 def test_every_header_of_mitbih_says_what_wfdb_reads(mitdb: Path) -> None:
     headers = sorted(mitdb.glob("*.hea"))
     assert len(headers) == 48
@@ -184,9 +167,6 @@ def test_every_header_of_mitbih_says_what_wfdb_reads(mitdb: Path) -> None:
         assert [line.baseline for line in said.lines] == read.baseline
         assert [line.checksum for line in said.lines] == read.checksum
         assert [line.description for line in said.lines] == read.sig_name
-
-
-test_every_header_of_mitbih_says_what_wfdb_reads = pytest.mark.mitdb(test_every_header_of_mitbih_says_what_wfdb_reads)
 
 
 @pytest.mark.parametrize("segment", ["../s1", "/tmp/s1", "a//s1"])
@@ -228,21 +208,6 @@ def test_a_table_of_two_million_columns_is_refused_at_once(tmp_path: Path) -> No
     (tmp_path / "wide.csv").write_text(",".join(["x"] * 2_000_000) + "\n" + ",".join(["1"] * 2_000_000) + "\n")
     with refuses(RecordError, "invalid-record"):
         read_recording(tmp_path / "wide.csv", how=ReadOptions(360, "mV"))
-
-
-@pytest.mark.parametrize(
-    "dtype", [">f4", ">f8", ">i2", "object", "complex64", "datetime64[s]", "timedelta64[s]", "S4", "V8", "longdouble"]
-)
-def test_numbers_of_odd_types(tmp_path: Path, dtype: str) -> None:
-    """Big-endian numbers are numbers; what is no number is refused, never guessed."""
-    values = np.arange(1000) % 7
-    np.save(tmp_path / "r.npy", values.astype(dtype), allow_pickle=True)
-    how = ReadOptions(360, "mV", ("a",))
-    if dtype.startswith(">"):
-        np.testing.assert_array_equal(read_recording(tmp_path / "r.npy", how=how).signal_mv, values)
-    else:
-        with refuses(RecordError, "invalid-record"):
-            read_recording(tmp_path / "r.npy", how=how)
 
 
 @pytest.mark.parametrize("fs_hz", [0, -360, float("nan"), float("inf"), 1e12, True])

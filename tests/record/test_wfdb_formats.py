@@ -235,8 +235,11 @@ def test_a_line_without_a_gain_is_uncalibrated(tmp_path: Path) -> None:
     (tmp_path / "r.dat").write_bytes(stored("16", [100] * 600))
     (tmp_path / "r.hea").write_text("r 1 250 600\nr.dat 16\n")
     recording = read_recording(tmp_path / "r")
+    opened = open_recording(tmp_path / "r", min_samples=1)
     assert recording.signal_mv[0] == 0.5
     assert "not calibrated" in recording.notes[0]
+    assert opened.notes == recording.notes
+    assert opened.beat_leads == recording.beat_leads == ()
     assert read_recording(tmp_path / "r", how=ReadOptions(units="100/mV")).signal_mv[0] == 1
 
 

@@ -139,19 +139,8 @@ FILES: dict[str, Callable[[], dict[str, bytes]]] = {
     "aecg": lambda: hospital_file("aecg"),
     **({"dicom": lambda: hospital_file("dicom")} if is_installed("pydicom") else {}),
 }
-NAMED = {
-    "wfdb": "r",
-    "segments": "r",
-    "edf+c": "r.edf",
-    "edf+d": "r.edf",
-    "csv": "r.csv",
-    "npy": "r.npy",
-    "npz": "r.npz",
-    "ishne": "r.ecg",
-    "scp": "r.scp",
-    "aecg": "r.xml",
-    "dicom": "r.dcm",
-}
+SUFFIXES = {"edf+c": "edf", "edf+d": "edf", "ishne": "ecg", "aecg": "xml", "dicom": "dcm"}
+NAMED = {kind: f"r.{SUFFIXES.get(kind, kind)}" for kind in FILES} | {"wfdb": "r", "segments": "r"}
 OPTIONS = {"npy": ReadOptions(250, "mV", ("MLII", "V1")), "npz": ReadOptions(None, "mV")}
 
 
@@ -190,16 +179,6 @@ def test_a_signal_with_one_wrong_bit_is_never_read_as_another(byte: int, bit: in
 
 
 @WILD
-@given(keep=st.integers(0, len(ATR) - 1))
-def test_an_annotation_cut_anywhere_is_refused(keep: int) -> None:
-    with folder() as here:
-        record = write_212(here, "r", RAMP)
-        (here / "r.atr").write_bytes(ATR[:keep])
-        with refuses(EcgfedError, "invalid-record"):
-            read_annotation(read_recording(record, ("MLII",)))
-
-
-@WILD
 @given(keep=st.integers(0, 3_359))
 def test_an_edf_cut_anywhere_is_refused(keep: int) -> None:
     whole = edf_file("EDF+C")["r.edf"]
@@ -211,36 +190,9 @@ def test_an_edf_cut_anywhere_is_refused(keep: int) -> None:
 
 
 FIELD_WORDS = [
-    "",
-    "0",
-    "-1",
-    "1",
-    "2",
-    "1000000",
-    "1000000000000",
-    "1e12",
-    "nan",
-    "212",
-    "212x9",
-    "212:5",
-    "16+3",
-    "#",
-    "/",
-    "212x1000000000",
-    "200/mV",
-    "0/mV",
-    "-5(3)/uV",
-    "1e400",
-    "~",
-    "r.dat",
-    "./r.dat",
-    "a/b",
-    "360/0",
-    "516",
-    "8",
-    "160",
-    "310",
-    "MLII",
+    *("", "0", "-1", "1", "2", "1000000", "1000000000000", "1e12", "nan", "212", "212x9", "212:5", "16+3", "#", "/"),
+    *("212x1000000000", "200/mV", "0/mV", "-5(3)/uV", "1e400", "~", "r.dat", "./r.dat", "a/b", "360/0", "516", "8"),
+    *("160", "310", "MLII"),
 ]
 FIELD = st.one_of(
     st.sampled_from(FIELD_WORDS), st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=6)
@@ -320,29 +272,8 @@ def test_edf_annotations_made_up(marks: list[bytes], reserved: str) -> None:
 
 
 CELL_WORDS = [
-    "",
-    "0",
-    "1.5",
-    "1,5",
-    "nan",
-    "inf",
-    "-inf",
-    "1e400",
-    "True",
-    "0:01.5",
-    "time",
-    "MLII",
-    "1_0",
-    "'",
-    '"',
-    "NA",
-    "\u0663",
-    "#",
-    "0x1",
-    "1e5",
-    "--",
-    "mV",
-    "sample",
+    *("", "0", "1.5", "1,5", "nan", "inf", "-inf", "1e400", "True", "0:01.5", "time", "MLII", "1_0", "'", '"', "NA"),
+    *("\u0663", "#", "0x1", "1e5", "--", "mV", "sample"),
 ]
 CELL = st.one_of(st.sampled_from(CELL_WORDS), st.floats(allow_nan=False).map(repr), st.text(max_size=5))
 

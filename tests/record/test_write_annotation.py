@@ -64,10 +64,6 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert read.note[3].encode("latin-1") == (" ".join(made.note[3].split()).encode())[:255]
 
 
-def test_no_mark_is_an_end_mark_alone() -> None:
-    assert annotation_bytes(Annotation(np.empty(0, np.int64), np.empty(0, "<U1")), 360.0) == END
-
-
 @pytest.mark.parametrize("note", ["## x", "## time resolution: 7"])
 def test_a_note_that_wfdb_would_take_for_its_own_is_refused(note: str) -> None:
     """Behind it, rdann loses the mark or never ends."""

@@ -20,7 +20,6 @@ from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, 
 from ecgfed.core.federation.trees import compact_storage, flatten, tree_bytes
 from ecgfed.core.methods.local import Local
 from ecgfed.core.methods.local_sgd import SgdSettings
-from ecgfed.core.methods.registry import methods
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs import client_states
@@ -46,6 +45,17 @@ def state_of(round_number: int, clients: dict[int, float]) -> State:
     return State(
         round_number, number(-round_number), {c: number(v) for c, v in clients.items()}, dict.fromkeys(clients, 1)
     )
+
+
+def save_round(run: Path, clients: dict[int, dict[str, torch.Tensor]], identity: str = "") -> None:
+    """Save the only round of a run, in which these clients took part."""
+    saver, state = SaveCheckpoint(CheckpointStore(run, identity)), state_of(0, {})
+    saver.on_start(state)
+    state.round, state.beats_used = 1, dict.fromkeys(clients, 1)
+    for client, kept in clients.items():
+        state.client_states[client] = kept
+    saver.on_round(outcome(state, list(clients), last=True))
+    saver.on_end(state)
 
 
 def wait_until_written(run: Path) -> None:
@@ -121,13 +131,7 @@ def test_what_the_writer_could_not_write_surfaces_and_the_last_checkpoint_stays(
 
 
 def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    saver, state = SaveCheckpoint(CheckpointStore(tmp_path)), state_of(0, {})
-    saver.on_start(state)
-    state.round = 1
-    for client in range(50):
-        state.client_states[client], state.beats_used[client] = number(client), 1
-    saver.on_round(outcome(state, list(range(50)), last=True))
-    saver.on_end(state)
+    save_round(tmp_path, {client: number(client) for client in range(50)})
     read: list[str] = []
     original = client_states.open_regular
     monkeypatch.setattr(client_states, "open_regular", lambda path: (read.append(path.name), original(path))[1])
@@ -245,38 +249,8 @@ def test_checkpoints_take_their_share_of_the_time_at_most(tmp_path: Path, monkey
     assert CheckpointStore(tmp_path).load().round == 13
 
 
-@pytest.mark.parametrize("name", sorted(methods()))
-def test_any_method_goes_on_from_its_files_as_from_memory(cohort_path: Path, tmp_path: Path, name: str) -> None:
-    """Three rounds at once, and one after the other with everything read from the disk; a cache of nothing."""
-    kind = methods()[name]
-    method = kind(NET, kind.settings_type())
-    data = training_data(open_cohort(cohort_path), rr=False)
-    plan = TrainPlan(rounds=3, local_epochs=None, local_steps=1, batch_size=16)
-    with ThreadEngine(data, plan, 2) as engine:
-        whole = train(method, data, plan, engine, initial_state(method, plan))
-        for _ in range(3):
-            store = CheckpointStore(tmp_path)
-            state = store.load() if store.exists() else initial_state(method, plan)
-            if isinstance(state.client_states, ClientStates):
-                state.client_states.cache_bytes = 0
-            train(method, data, plan, engine, state, [SaveCheckpoint(store)], should_stop=lambda: True)
-    loaded = CheckpointStore(tmp_path).load()
-    assert (loaded.round, loaded.beats_used) == (3, whole.beats_used)
-    for key, ours, theirs in [
-        ("server", loaded.server, whole.server),
-        *((str(c), loaded.client_states[c], whole.client_states[c]) for c in whole.client_states),
-    ]:
-        one, two = flatten(ours), flatten(theirs)
-        assert list(one) == list(two), key
-        assert all(torch.equal(one[path], two[path]) for path in one), key
-
-
 def test_leftovers_of_a_kill_go_when_the_run_goes_on(tmp_path: Path) -> None:
-    saver, state = SaveCheckpoint(CheckpointStore(tmp_path)), state_of(0, {})
-    saver.on_start(state)
-    state.round = 1
-    saver.on_round(outcome(state, []))
-    saver.on_end(state)
+    save_round(tmp_path, {})
     for name in ("client1.000002.safetensors", ".client2.000002.safetensors.partial"):
         (tmp_path / "checkpoint" / name).write_bytes(b"half")
     loaded = CheckpointStore(tmp_path).load()
@@ -286,11 +260,7 @@ def test_leftovers_of_a_kill_go_when_the_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_client_that_keeps_nothing_is_still_known(tmp_path: Path) -> None:
-    saver, state = SaveCheckpoint(CheckpointStore(tmp_path)), state_of(0, {})
-    saver.on_start(state)
-    state.round, state.client_states[4], state.beats_used[4] = 1, {}, 12
-    saver.on_round(outcome(state, [4], last=True))
-    saver.on_end(state)
+    save_round(tmp_path, {4: {}})
     loaded = CheckpointStore(tmp_path).load()
     assert list(loaded.client_states) == [4]
     assert loaded.client_states[4] == {}
@@ -298,11 +268,7 @@ def test_a_client_that_keeps_nothing_is_still_known(tmp_path: Path) -> None:
 
 
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
-    saver, state = SaveCheckpoint(CheckpointStore(tmp_path, "mine")), state_of(0, {})
-    saver.on_start(state)
-    state.round = 1
-    saver.on_round(outcome(state, [], last=True))
-    saver.on_end(state)
+    save_round(tmp_path, {}, "mine")
     assert CheckpointStore(tmp_path, "mine").load().round == 1
     with pytest.raises(RunError, match="another run"):
         CheckpointStore(tmp_path, "yours").load()
@@ -310,11 +276,7 @@ def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_an_index_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """Without lengths and without the run's identity."""
-    saver, state = SaveCheckpoint(CheckpointStore(tmp_path, "mine")), state_of(0, {})
-    saver.on_start(state)
-    state.round, state.client_states[0], state.beats_used[0] = 1, number(5), 1
-    saver.on_round(outcome(state, [0], last=True))
-    saver.on_end(state)
+    save_round(tmp_path, {0: number(5)}, "mine")
     path = tmp_path / "checkpoint" / "progress.json"
     index: dict[str, Any] = json.loads(path.read_text())
     del index["run"]

@@ -29,6 +29,14 @@ def two_leads(beats: int = 60, seed: int = 0) -> tuple[NDArray[np.float64], NDAr
     return lead, other
 
 
+def with_pause(seconds: float, noise_uv: float) -> list[NDArray[np.float64]]:
+    """Two leads whose heart stops for so long after its 31st beat."""
+    leads = two_leads()
+    at, rng = detect_qrs(leads[0], FS)[30] + round(0.5 * FS), np.random.default_rng(1)
+    calm = [noise_uv / 1000 * rng.standard_normal(round(seconds * FS)) + one[at] for one in leads]
+    return [np.concatenate([one[:at], quiet, one[at:]]) for one, quiet in zip(leads, calm, strict=True)]
+
+
 def test_a_clean_rhythm_is_confirmed() -> None:
     lead, other = two_leads()
     both = recording(lead, other)
@@ -46,26 +54,13 @@ def test_an_interval_over_a_beat_that_was_missed_is_not_confirmed(leads: int) ->
     assert np.flatnonzero(~confirmed).tolist() == [29]
 
 
-def test_a_beat_that_is_none_leaves_the_intervals_beside_it_unconfirmed() -> None:
+def test_a_beat_that_no_lead_shows_is_doubted_and_leaves_the_intervals_beside_it_unconfirmed() -> None:
     both = recording(*two_leads())
     peaks = detect_qrs(both.signals_mv, FS)
-    more = np.insert(peaks, 31, (peaks[30] + peaks[31]) // 2)
-    confirmed = second_look(both, more).confirmed
-    assert np.flatnonzero(~confirmed).tolist() == [30, 31]
-
-
-def test_a_pause_in_which_nothing_moves_is_confirmed() -> None:
-    lead, other = two_leads()
-    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
-    rng = np.random.default_rng(1)
-    quiet = [0.005 * rng.standard_normal(round(4 * FS)) + one[at] for one in (lead, other)]
-    both = recording(
-        *(np.concatenate([one[:at], calm, one[at:]]) for one, calm in zip((lead, other), quiet, strict=True))
-    )
-    peaks = detect_qrs(both.signals_mv, FS)
-    pause = int(np.diff(peaks).argmax())
-    assert np.diff(peaks)[pause] > 4 * FS
-    assert second_look(both, peaks).confirmed[pause]
+    look = second_look(both, np.insert(peaks, 31, (peaks[30] + peaks[31]) // 2))
+    assert np.flatnonzero(~look.confirmed).tolist() == [30, 31]
+    assert np.flatnonzero(look.doubted).tolist() == [31]
+    assert not second_look(both, peaks).doubted.any()
 
 
 def test_a_pause_of_the_lead_in_use_alone_is_not_confirmed() -> None:
@@ -122,11 +117,7 @@ def test_a_dead_second_lead_takes_nothing_away(other: float) -> None:
 @pytest.mark.parametrize("seconds", [5.0, 15.0, 30.0, 60.0])
 @pytest.mark.parametrize("noise_uv", [2.0, 10.0])
 def test_a_long_asystole_is_a_pause(seconds: float, noise_uv: float) -> None:
-    lead, other = two_leads()
-    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
-    rng = np.random.default_rng(1)
-    calm = [noise_uv / 1000 * rng.standard_normal(round(seconds * FS)) + one[at] for one in (lead, other)]
-    both = recording(*(np.concatenate([one[:at], c, one[at:]]) for one, c in zip((lead, other), calm, strict=True)))
+    both = recording(*with_pause(seconds, noise_uv))
     peaks = detect_qrs(both.signals_mv, FS)
     pause = int(np.diff(peaks).argmax())
     assert np.diff(peaks)[pause] > seconds * FS
@@ -134,13 +125,9 @@ def test_a_long_asystole_is_a_pause(seconds: float, noise_uv: float) -> None:
 
 
 def test_muscle_noise_in_another_lead_does_not_undo_a_pause() -> None:
-    lead, other = two_leads()
-    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
-    rng = np.random.default_rng(1)
-    calm = [0.005 * rng.standard_normal(round(4 * FS)) + one[at] for one in (lead, other)]
-    leads = [np.concatenate([one[:at], c, one[at:]]) for one, c in zip((lead, other), calm, strict=True)]
+    leads = with_pause(4, 5)
     peaks = detect_qrs(leads[0], FS)
-    leads[1][round(15 * FS) : round(40 * FS)] += 0.4 * rng.standard_normal(round(25 * FS))
+    leads[1][round(15 * FS) : round(40 * FS)] += 0.4 * np.random.default_rng(2).standard_normal(round(25 * FS))
     assert second_look(recording(*leads), peaks).confirmed[int(np.diff(peaks).argmax())]
 
 
@@ -185,11 +172,3 @@ def test_beats_at_a_tenth_of_their_height_leave_no_confirmed_pause(noise_uv: flo
     pause = int(np.diff(missed).argmax())
     assert np.diff(missed)[pause] > 8 * FS
     assert not second_look(recording(*signals), missed).confirmed[pause]
-
-
-def test_a_beat_that_no_lead_shows_is_doubted() -> None:
-    lead, other = two_leads()
-    peaks = detect_qrs(np.stack([lead, other]), FS)
-    more = np.insert(peaks, 31, (peaks[30] + peaks[31]) // 2)
-    assert np.flatnonzero(second_look(recording(lead, other), more).doubted).tolist() == [31]
-    assert not second_look(recording(lead, other), peaks).doubted.any()

@@ -5,9 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from record_files import r_waves
 
-from ecgfed.device import QrsDetector, detect_qrs
+from ecgfed.device import detect_qrs
 from ecgfed.domain.signal.peaks import detect_around_gaps
-from ecgfed.domain.signal.qrs_flat import FlatLine
 
 Floats = NDArray[np.float64]
 
@@ -68,47 +67,6 @@ def test_small_beats_are_beats() -> None:
     signal, times = rhythm(360.0)
     quiet = 0.05 * signal + 0.0005 * np.random.default_rng(3).standard_normal(len(signal))
     assert_beats(detect_qrs(quiet, 360.0), times, 360.0)
-
-
-def test_a_flat_line_by_hand() -> None:
-    """Six whole parts of half a second within 40 microvolt, and what follows until a sample leaves them."""
-    flat = FlatLine(100.0, 1)
-    signal = np.full((1, 1000), 0.7)
-    signal[0, :130] = np.linspace(
-        -1, 1, 130
-    )  # moves up to sample 130, so that the part from 150 on is the first still one
-    signal[0, 600] = 0.76
-    marks = flat.mask(signal)
-    expected = np.zeros(1000, bool)
-    expected[450:600] = True  # 150 to 450 are six parts; sample 600 leaves the line, and six parts more are 650 to 950
-    expected[950:] = True
-    np.testing.assert_array_equal(marks, expected)
-
-
-@pytest.mark.parametrize("sizes", [[1], [7], [90], [333, 1, 50]])
-def test_a_flat_line_does_not_depend_on_chunks(sizes: list[int]) -> None:
-    rng = np.random.default_rng(4)
-    signal = np.where(rng.random((2, 4000)) < 0.001, 1.0, 0.01 * rng.random((2, 4000)))
-    signal[1, 700:1500] = np.nan
-    signal[:, 2000:2100] = np.nan
-    whole = FlatLine(100.0, 2).mask(signal)
-    assert 0 < whole.sum() < 4000
-    flat, parts, at, turn = FlatLine(100.0, 2), [], 0, 0
-    while at < signal.shape[1]:
-        size = sizes[turn % len(sizes)]
-        parts.append(flat.mask(signal[:, at : at + size]))
-        at, turn = at + size, turn + 1
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
-
-
-@pytest.mark.parametrize("size", [37, 360, 5000])
-def test_chunks_give_the_same_beats_around_flat_lines_and_noise(size: int) -> None:
-    rng = np.random.default_rng(5)
-    signal, _, _ = between(360.0, np.concatenate([np.zeros(360 * 7), 0.012 * rng.standard_normal(360 * 9)]))
-    both = np.stack([signal, 0.4 * signal + 0.02 * rng.standard_normal(len(signal))])
-    detector = QrsDetector(360.0, 2)
-    parts = [detector.push(both[:, at : at + size]) for at in range(0, both.shape[1], size)]
-    np.testing.assert_array_equal(np.concatenate([*parts, detector.finish()]), detect_qrs(both, 360.0))
 
 
 @pytest.mark.parametrize("poor", [0, 1])

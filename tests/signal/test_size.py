@@ -7,6 +7,7 @@ import pytest
 import wfdb
 from conftest import synthetic_signal
 from numpy.typing import NDArray
+from record_files import write_signals
 from support import Command
 
 import ecgfed as package
@@ -23,19 +24,8 @@ NOWHERE = Spans.merged([])
 
 def written(folder: Path, name: str, times: float, other: float = 1.0) -> Path:
     """Write a recording of two leads in what its header calls mV, with an annotation."""
-    signals = np.stack([times * SIGNAL, -0.6 * other * SIGNAL], axis=1)
-    folder.mkdir(exist_ok=True)
-    wfdb.wrsamp(
-        name,
-        fs=360,
-        units=["mV"] * 2,
-        sig_name=["MLII", "V1"],
-        p_signal=signals,
-        fmt=["32"] * 2,
-        adc_gain=[1000.0] * 2,
-        baseline=[0] * 2,
-        write_dir=str(folder),
-    )
+    signals = np.stack([times * SIGNAL, -0.6 * other * SIGNAL])
+    write_signals(folder, name, signals, fs_hz=360, leads=("MLII", "V1"), fmt="32")
     wfdb.wrann(name, "atr", R, ["N"] * len(R), write_dir=str(folder))
     return folder / name
 
@@ -54,13 +44,11 @@ def test_the_size_of_a_lead_is_the_height_of_its_qrs(height_mv: float) -> None:
     signal, at = triangle(height_mv)
     recording = Recording("r", Path("r"), "II", ("II",), FS, signal[None], ())
     found = lead_size(recording, "II", at, NOWHERE)
-    assert found is not None
     assert found.of_beats
     assert found.mv == pytest.approx(height_mv, abs=0.3)  # the baseline moves by 0.23 mV in 120 ms
     bad = Spans.merged([(0, int(at[-6]))])
     signal[: int(at[-6])] *= 100
     again = lead_size(recording, "II", at, bad)
-    assert again is not None
     assert again.mv == pytest.approx(height_mv, abs=0.3)
 
 
@@ -68,7 +56,6 @@ def test_without_beats_it_is_the_usual_excursion_and_without_samples_none() -> N
     signal, _ = triangle(2300.0)
     recording = Recording("r", Path("r"), "II", ("II", "V1"), FS, np.stack([signal, np.full(len(signal), np.nan)]), ())
     found = lead_size(recording, "II", np.empty(0, np.int64), NOWHERE)
-    assert found is not None
     assert not found.of_beats
     assert found.mv == pytest.approx(2300, rel=0.01)
     assert lead_size(recording, "V1", np.empty(0, np.int64), NOWHERE) is None
@@ -81,7 +68,6 @@ def test_of_many_beats_some_are_looked_at_from_first_to_last() -> None:
     half = len(signal) // 2
     signal[half:] *= 100
     found = lead_size(Recording("r", Path("r"), "II", ("II",), FS, signal[None], ()), "II", at, NOWHERE)
-    assert found is not None
     assert 1 < found.mv < 130
 
 

@@ -109,7 +109,6 @@ def test_locks_keep_other_processes_out_and_let_go_however_they_end(
     tmp_path: Path, first: str, second: str, let_in: bool
 ) -> None:
     holder = as_on_windows(HOLD, first, cwd=tmp_path)
-    assert holder.stdout is not None
     assert holder.stdout.readline() == "True\n"
     said = said_by(TAKE, second, cwd=tmp_path).strip()
     if let_in:

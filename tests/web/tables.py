@@ -49,8 +49,8 @@ def lead_table() -> str:
         "kind": lead_names._KIND.pattern,
         "modified": lead_names._MODIFIED.pattern,
         "other": lead_names._OTHER.pattern,
-        "saysEcg": lead_names._SAYS_ECG.pattern,
-        "aboutEcg": lead_names._ABOUT_ECG.pattern,
+        "ecgWord": lead_names._SAYS_ECG.pattern,
+        "notEcgWords": lead_names._ABOUT_ECG.pattern,
         "eeg": lead_names._EEG.pattern,
     }
     return _module(
@@ -75,7 +75,7 @@ def manifest_table() -> str:
     return _module(
         "What a manifest says of preprocessing and classes (ecgfed/exports/device/preprocessing.py, "
         "graph_metadata.py).",
-        "TOLD",
+        "EXPECTED",
         value,
     )
 

@@ -19,8 +19,8 @@ export const MIN_DURATION_S = 3.0;
  */
 export function usablePieces(quality) {
   const { fsHz, samples } = quality;
-  const apart = new Spans(quality.spans(NO_SIGNAL).edges().filter(([start, stop]) => stop - start >= SPLIT_S * fsHz));
-  const edges = [0, ...apart.edges().flat(), samples];
+  const gaps = new Spans(quality.spans(NO_SIGNAL).edges().filter(([start, stop]) => stop - start >= SPLIT_S * fsHz));
+  const edges = [0, ...gaps.edges().flat(), samples];
   /** @type {[number, number][]} */
   const pieces = [];
   for (let i = 0; i < edges.length; i += 2) {
@@ -39,10 +39,10 @@ export function usablePieces(quality) {
  * @returns {number[]} increasing sample numbers
  */
 export function detectAroundGaps(signalsMv, fsHz, quality, lead, name) {
-  checkAsked(signalsMv[0].length, fsHz, name);
-  const none = (/** @type {string} */ found) => {
+  checkSignal(signalsMv[0].length, fsHz, name);
+  const none = (/** @type {string} */ reason) => {
     if (usablePieces(quality).length || signalsMv.length > 1 || !quality.stretches.length) {
-      return new RecordError(name, found, "an ECG", found.startsWith("is flat") ? "check the electrode or the lead" : "check the lead");
+      return new RecordError(name, reason, "an ECG", reason.startsWith("is flat") ? "check the electrode or the lead" : "check the lead");
     }
     return nothingUsable(quality, name);
   };
@@ -54,10 +54,10 @@ export function detectAroundGaps(signalsMv, fsHz, quality, lead, name) {
 }
 
 /** Refuse what no detector can be asked for. @param {number} samples @param {number} fsHz @param {string} name */
-export function checkAsked(samples, fsHz, name) {
+export function checkSignal(samples, fsHz, name) {
   if (samples / fsHz < MIN_DURATION_S) {
-    const found = `lasts ${(samples / fsHz).toFixed(1)} s`;
-    throw new RecordError(name, found, `at least ${MIN_DURATION_S} s to find beats in`);
+    const duration = `lasts ${(samples / fsHz).toFixed(1)} s`;
+    throw new RecordError(name, duration, `at least ${MIN_DURATION_S} s to find beats in`);
   }
   if (!(fsHz >= MIN_FS_HZ)) throw new RecordError(name, `sampling frequency ${fsHz} Hz`, `at least ${MIN_FS_HZ} Hz`);
 }
@@ -65,10 +65,10 @@ export function checkAsked(samples, fsHz, name) {
 /** Whether a lead has valid samples that differ by a microvolt or more. @param {Float64Array} signalMv */
 function changes(signalMv) {
   let [low, high] = [Infinity, -Infinity];
-  for (const one of signalMv) {
-    if (!Number.isFinite(one)) continue;
-    if (one < low) low = one;
-    if (one > high) high = one;
+  for (const value of signalMv) {
+    if (!Number.isFinite(value)) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
   }
   return high - low >= 1e-3;
 }
@@ -76,9 +76,9 @@ function changes(signalMv) {
 /** The error of a lead without three seconds at a stretch. @param {LeadQuality} quality @param {string} name */
 function nothingUsable(quality, name) {
   const { fsHz } = quality;
-  const amiss = REASONS.map((reason) => [reason, quality.spans([reason]).total / fsHz])
+  const problems = REASONS.map((reason) => [reason, quality.spans([reason]).total / fsHz])
     .filter(([, total]) => Number(total) > 0)
     .map(([reason, total]) => `${reason} ${Number(total).toFixed(1)} s`);
-  const found = `has no usable ${MIN_DURATION_S} s at a stretch (${amiss.join(", ")} of ${(quality.samples / fsHz).toFixed(1)} s)`;
-  return new RecordError(name, found, "an ECG", "check the electrode or the lead");
+  const message = `has no usable ${MIN_DURATION_S} s at a stretch (${problems.join(", ")} of ${(quality.samples / fsHz).toFixed(1)} s)`;
+  return new RecordError(name, message, "an ECG", "check the electrode or the lead");
 }

@@ -3,10 +3,10 @@
 import { inner, Resampler } from "./fir.js";
 import { bandPassTaps, bridgeSamples } from "./filters.js";
 import { Samples } from "./samples.js";
-import { FS_HZ, R_INDEX, WINDOW_SAMPLES, placeOf } from "./windows.js";
+import { FS_HZ, R_INDEX, WINDOW_SAMPLES, resampledPeak } from "./windows.js";
 
 /** Filtered samples that are kept, and samples of a constant stretch that are laid out, in seconds. */
-const KEPT_S = 45;
+const MEMORY_S = 45;
 
 export class BandStream {
   /** @param {number} fsHz */
@@ -15,7 +15,7 @@ export class BandStream {
     this.taps = bandPassTaps(fsHz);
     this.half = this.taps.length >> 1;
     this.longest = bridgeSamples(fsHz);
-    this.kept = Math.ceil(KEPT_S * fsHz);
+    this.memory = Math.ceil(MEMORY_S * fsHz);
     this.resampler = new Resampler(fsHz, FS_HZ);
     this.bridged = new Samples();
     this.filtered = new Samples();
@@ -50,9 +50,9 @@ export class BandStream {
     this.filter();
   }
 
-  /** Take a gap, or its next part. @param {number} many */
-  missing(many) {
-    this.pending += many;
+  /** Take a gap, or its next part. @param {number} count */
+  missing(count) {
+    this.pending += count;
     if (this.last === null || (!this.holding && this.pending <= this.longest)) return;
     this.holding = true;
     const half = Math.floor(this.longest / 2);
@@ -86,19 +86,19 @@ export class BandStream {
     for (let i = 1; i <= this.pending; i += 1) this.bridged.repeat(slope * i + before, 1);
   }
 
-  /** Lay out a constant stretch; of a very long one no more than its end. @param {number} value @param {number} many */
-  constant(value, many) {
-    if (!many) return;
+  /** Lay out a constant stretch; of a very long one no more than its end. @param {number} value @param {number} count */
+  constant(value, count) {
+    if (!count) return;
     if (this.bridged.stop === 0) this.begin(value);
-    if (many > this.kept) {
-      this.bridged.jump(this.bridged.stop + many - this.kept);
-      this.bridged.repeat(value, this.kept);
+    if (count > this.memory) {
+      this.bridged.jump(this.bridged.stop + count - this.memory);
+      this.bridged.repeat(value, this.memory);
       // one sum stands for all whose samples are the same: hours of a gap are no work
-      const [first, alike] = [this.bridged.start, this.kept - 2 * this.half];
+      const [first, repeats] = [this.bridged.start, this.memory - 2 * this.half];
       this.filtered.jump(first + this.half);
-      this.filtered.repeat(inner(this.bridged.part(first, first + this.taps.length), this.taps)[0], alike);
+      this.filtered.repeat(inner(this.bridged.part(first, first + this.taps.length), this.taps)[0], repeats);
     } else {
-      this.bridged.repeat(value, many);
+      this.bridged.repeat(value, count);
     }
   }
 
@@ -107,7 +107,7 @@ export class BandStream {
     const stop = bridged.stop - half; // end of what can be filtered now
     if (stop > filtered.stop) filtered.append(inner(bridged.part(filtered.stop - half, bridged.stop), this.taps));
     bridged.forget(filtered.stop - half);
-    filtered.forget(filtered.stop - this.kept);
+    filtered.forget(filtered.stop - this.memory);
   }
 
   /**
@@ -118,7 +118,7 @@ export class BandStream {
   window(peak) {
     const { resampler, filtered } = this;
     const length = this.ended ? resampler.count(filtered.stop) : Infinity;
-    const first = placeOf(peak, this.fsHz, length) - R_INDEX;
+    const first = resampledPeak(peak, this.fsHz, length) - R_INDEX;
     if (!this.ended && resampler.newest(first + WINDOW_SAMPLES - 1) >= filtered.stop) return null;
     const read = (/** @type {number} */ i) => (i >= 0 && i < filtered.stop ? filtered.at(i) : 0);
     const windowMv = new Float32Array(WINDOW_SAMPLES);

@@ -4,8 +4,8 @@ import { sha256 } from "./canonical.js";
 import { Classifier } from "./classifier.js";
 import { BundleError, EcgfedError } from "./errors.js";
 import { checkGolden } from "./golden.js";
-import { MANIFEST, checkFacts, checkGraph, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
-import { certaintyOf, farRuleOf, int8FormOf } from "./manifest-models.js";
+import { MANIFEST, checkOutside, checkGraph, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
+import { certaintyOf, oodRuleOf, int8FormOf } from "./manifest-models.js";
 import { batchOf, readMetadata } from "./onnx-metadata.js";
 import { checkSignature } from "./signatures.js";
 import { ZipFiles } from "./zip.js";
@@ -17,7 +17,7 @@ import { ZipFiles } from "./zip.js";
  */
 
 const OPSET = 18;
-const MOST_BYTES = 512 << 20;
+const MAX_BYTES = 512 << 20;
 
 /** @param {unknown} source @returns {source is Blob} */
 const isBlob = (source) => typeof Blob !== "undefined" && source instanceof Blob;
@@ -30,9 +30,9 @@ const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
 
 /** Fetch a file, or say that it is not there. @param {URL} url */
 async function fetched(url) {
-  const answer = await fetch(url).catch(() => null);
-  if (!answer?.ok) throw new BundleError(url.href, "cannot be fetched", "a file of the bundle", "check the address");
-  return new Uint8Array(await answer.arrayBuffer());
+  const response = await fetch(url).catch(() => null);
+  if (!response?.ok) throw new BundleError(url.href, "cannot be fetched", "a file of the bundle", "check the address");
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /**
@@ -48,9 +48,9 @@ function inMemory(name, map) {
     name,
     has: (file) => map.has(`${root}${file}`),
     async read(file) {
-      const found = map.get(`${root}${file}`);
-      if (found === undefined) throw new BundleError(`${name}/${file}`, "does not exist", "a file of the bundle", "export again");
-      return isBlob(found) ? bytesOf(found) : found;
+      const content = map.get(`${root}${file}`);
+      if (content === undefined) throw new BundleError(`${name}/${file}`, "does not exist", "a file of the bundle", "export again");
+      return isBlob(content) ? bytesOf(content) : content;
     },
   };
 }
@@ -66,7 +66,7 @@ async function filesOf(source) {
   }
   if (isBlob(source)) {
     const name = "name" in source ? String(source.name) : "bundle.zip";
-    if (source.size > MOST_BYTES) throw new BundleError(name, `has ${source.size} bytes`, `at most ${MOST_BYTES}`);
+    if (source.size > MAX_BYTES) throw new BundleError(name, `has ${source.size} bytes`, `at most ${MAX_BYTES}`);
     return new ZipFiles(name, await bytesOf(source));
   }
   if (typeof source === "string" || source instanceof URL) {
@@ -110,7 +110,7 @@ export class Bundle {
   /** The WFDB symbol that stands for each class: its own name where it is one. @returns {string[]} */
   get symbols() {
     const { symbols } = this.manifest.label_map;
-    return this.classes.map((name) => (symbols[name] === name ? name : Object.keys(symbols).find((one) => symbols[one] === name) ?? "Q"));
+    return this.classes.map((name) => (symbols[name] === name ? name : Object.keys(symbols).find((symbol) => symbols[symbol] === name) ?? "Q"));
   }
 
   /** Ids of the patients who have a personal model. */
@@ -131,11 +131,11 @@ export class Bundle {
   /** Return the bytes of one of its files, which are those the manifest knows. @param {string} name */
   async read(name) {
     const where = `${this.files.name}/${name}`;
-    const about = this.manifest.files[name];
+    const entry = this.manifest.files[name];
     const bytes = await this.files.read(name);
-    if (bytes.length > MOST_BYTES) throw new BundleError(where, `has ${bytes.length} bytes`, `at most ${MOST_BYTES}`);
-    if ((await sha256(bytes)) !== about.sha256) throw new BundleError(where, "was changed (its SHA-256 is not the manifest's)", "", "export again");
-    if (about.bytes !== undefined && bytes.length !== about.bytes) throw new BundleError(where, `has ${bytes.length} bytes`, `${about.bytes}, as the manifest says`);
+    if (bytes.length > MAX_BYTES) throw new BundleError(where, `has ${bytes.length} bytes`, `at most ${MAX_BYTES}`);
+    if ((await sha256(bytes)) !== entry.sha256) throw new BundleError(where, "was changed (its SHA-256 is not the manifest's)", "", "export again");
+    if (entry.bytes !== undefined && bytes.length !== entry.bytes) throw new BundleError(where, `has ${bytes.length} bytes`, `${entry.bytes}, as the manifest says`);
     return bytes;
   }
 
@@ -143,13 +143,13 @@ export class Bundle {
   async graph(name) {
     const where = `${this.files.name}/${name}`;
     const bytes = await this.read(name);
-    let found;
+    let graph;
     try {
-      found = readMetadata(bytes);
+      graph = readMetadata(bytes);
     } catch (problem) {
       throw new BundleError(where, `is no graph of ecgfed's: ${problem instanceof Error ? problem.message : problem}`, "", "export it again");
     }
-    const { metadata, outside } = found;
+    const { metadata, outside } = graph;
     if (outside.opset !== OPSET) throw new BundleError(where, `is of version ${outside.opset} of ONNX's operations`, String(OPSET), "export it again");
     checkGraph(this.manifest, name, where, metadata);
     return { bytes, outside };
@@ -173,13 +173,13 @@ export class Bundle {
     }
     const entry = patient === null ? manifest.global : manifest.patients[patient];
     const form = options.int8 ? int8FormOf(this.files.name, manifest, patient) : entry;
-    const far = farRuleOf(manifest);
+    const ood = oodRuleOf(manifest);
     const chain = [];
     for (const name of form.chain) chain.push(await this.session(name));
-    const [takes, wanted] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
-    if (takes !== wanted) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, wanted, "export it again");
+    const [takes, expected] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
+    if (takes !== expected) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, expected, "export it again");
     return new Classifier({
-      ort: this.ort, chain, far: far && (await this.session(far.graph)), farThreshold: far?.threshold ?? Infinity,
+      ort: this.ort, chain, oodGraph: ood && (await this.session(ood.graph)), oodThreshold: ood?.threshold ?? Infinity,
       classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form),
     });
   }
@@ -193,10 +193,10 @@ export class Bundle {
   async session(name) {
     const { bytes, outside } = await this.graph(name);
     const where = `${this.files.name}/${name}`;
-    checkFacts(this.manifest, name, where, outside);
+    checkOutside(this.manifest, name, where, outside);
     const batch = batchOf(outside, where);
     try {
-      return { name: where, batch, inputs: outside.inputs.map((one) => one.name), session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
+      return { name: where, batch, inputs: outside.inputs.map((input) => input.name), session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
     } catch (problem) {
       throw new BundleError(where, `cannot be run (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
     }

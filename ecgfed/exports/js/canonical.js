@@ -22,7 +22,7 @@ export async function sha256(bytes) {
   if (!globalThis.crypto?.subtle) throw new Error("this page is not served securely, so the browser gives it no Web Crypto");
   const copy = new Uint8Array(bytes); // and no slice, which of Node's Buffer is the same memory
   const digest = new Uint8Array(await globalThis.crypto.subtle.digest("SHA-256", copy));
-  return Array.from(digest, (one) => one.toString(16).padStart(2, "0")).join("");
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /**

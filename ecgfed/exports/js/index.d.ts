@@ -30,9 +30,13 @@ export interface Beat {
   flags: number;
   /** Reasons of the bad stretches, "gap+noise", or "". */
   poorQuality: string;
-  /** The class is not to be relied on: far, or of a probability below the bundle's threshold. */
+  /** Whether its class is unreliable: out of distribution, or of a probability below the bundle's threshold. */
+  lowConfidence: boolean;
+  /** Whether it is unlike any training beat. */
+  outOfDistribution: boolean;
+  /** @deprecated since 0.3, removed in 0.5: use `lowConfidence`. */
   uncertain: boolean;
-  /** The beat looks like none the model was trained on. */
+  /** @deprecated since 0.3, removed in 0.5: use `outOfDistribution`. */
   far: boolean;
 }
 
@@ -144,9 +148,11 @@ export class StreamClassifier {
   );
   /** Whether the patient's beats have changed since the first minutes. */
   readonly drift: Drift;
-  /** Samples that were handed over of this recording, gaps included, and the same in seconds. */
-  readonly seen: number;
+  /** Number of samples received of this recording, including gaps, and the same in seconds. */
+  readonly sampleCount: number;
   readonly timeS: number;
+  /** @deprecated since 0.3, removed in 0.5: use `sampleCount`. */
+  readonly seen: number;
   /**
    * Take the next samples in millivolt, a row for each lead, or of one lead its samples alone; return the beats that are
    * decided now. With `atSample`, the recorder's number of the first of them, what was left out is a gap.
@@ -191,7 +197,11 @@ export interface DriftEvent {
   began: boolean;
 }
 
-/** Watches the answers of a stream: whether this patient's beats have changed since the first minutes. */
+/** What `Drift` uses of a beat. */
+export type DriftBeat = Pick<Beat, "timeS" | "label" | "flags"> &
+  Partial<Pick<Beat, "lowConfidence" | "outOfDistribution" | "uncertain" | "far">>;
+
+/** Detects drift in the predictions of a stream: whether this patient's beats have changed since the first minutes. */
 export class Drift {
   constructor(classes: number, bounds?: Partial<DriftBounds>);
   readonly bounds: DriftBounds;
@@ -206,7 +216,7 @@ export class Drift {
   /** Changes, the last thousand. */
   readonly events: DriftEvent[];
   /** Take one beat with its window of 256 samples in millivolt; a stream does it. */
-  add(beat: Pick<Beat, "timeS" | "label" | "uncertain" | "far" | "flags">, windowMv: ArrayLike<number>): void;
+  add(beat: DriftBeat, windowMv: ArrayLike<number>): void;
   /** Say how long no beat has come, in seconds; a stream does it. */
   quiet(timeS: number, forS: number): void;
   /** Take the beats to come as the first ones: after new labels, or with another patient. */
@@ -258,7 +268,9 @@ export function readRecording(files: NamedFile[], options?: { fsHz?: number; uni
 
 /** Samples from a serial line: a header line `# ecgfed fs=360 leads=MLII,V1 units=mV`, then numbers line by line. */
 export class LineReader {
-  readonly about: { fsHz: number; leads: string[]; mvPerUnit: number; zero: number } | null;
+  readonly format: { fsHz: number; leads: string[]; mvPerUnit: number; zero: number } | null;
+  /** @deprecated since 0.3, removed in 0.5: use `format`. */
+  readonly about: LineReader["format"];
   push(text: string): Float64Array[];
 }
 

@@ -1,7 +1,7 @@
 /** Names of leads, and patterns of other signals' names (ecgfed/domain/record/lead_names.py). Made by tests/web/tables.py: do not edit. */
 
 export const NAMES = {
-  "aboutEcg": "(?<![a-z])(?:(?:event|thor|abdo)[a-z]*|(?:cal|sample|chin|leg|abd)(?![a-z]))",
+  "ecgWord": "ecg|ekg",
   "eeg": "(?:eeg)?(?:(?:fp[12z]|af[z3478]|f[z3478]|fc[z1-6]|ft[789]|t[3-8]|cp[z1-6]|tp[789]|p[z3478]|po[z3478]|o[z12]|cz)|(?:(?:fp[12z]|af[z3478]|f[z3478]|fc[z1-6]|ft[789]|t[3-8]|cp[z1-6]|tp[789]|p[z3478]|po[z3478]|o[z12]|cz)|c[34])(?:(?:fp[12z]|af[z3478]|f[z3478]|fc[z1-6]|ft[789]|t[3-8]|cp[z1-6]|tp[789]|p[z3478]|po[z3478]|o[z12]|cz)|c[34]|[am][12]|ref|le|avg?))(?:ref|le)?",
   "kind": "(?:ecg|ekg)?(?:lead|ableitung|derivation)?(?=.)",
   "leads": {
@@ -367,6 +367,6 @@ export const NAMES = {
     ]
   },
   "modified": "mod(?:ified)?",
-  "other": "(?<![a-z])(?:(?:resp|breath|pneum|ventil|thor|abdo|airflow|flow|nasal|canul|cannul|snor|pleth|ppg|spo|sao|sto2|osat|satur|oxim|capno|etco|temp|press|eeg|emg|eog|eng|acc|gyro|magnet|angular|posit|mark|event|status|trig|stim|annot|batter|light|noise|sync|nbp|nibp|abp|ibp|pap|icp|cvp|pcg|phono|scg|icg|bcg|gsr|eda|imped|heartrate|pulse|puls|motion|activ|counter|timestamp)|(?:res|air|abd|bp|art|ao|lap|rap|uap|uvp|fap|ubp|fbp|pcwp|pawp|paw|so2|o2|co2|hr|pr|rr|ox|stat|loc|roc|lap|edr|imp|cal|off|pos|rip|rsp|vent|nirs|skt|pes|bvp|ibi|cpap|sv|cos|tidal|vol|chin|leg|time|t|sample|label)(?![a-z]))",
-  "saysEcg": "ecg|ekg"
+  "notEcgWords": "(?<![a-z])(?:(?:event|thor|abdo)[a-z]*|(?:cal|sample|chin|leg|abd)(?![a-z]))",
+  "other": "(?<![a-z])(?:(?:resp|breath|pneum|ventil|thor|abdo|airflow|flow|nasal|canul|cannul|snor|pleth|ppg|spo|sao|sto2|osat|satur|oxim|capno|etco|temp|press|eeg|emg|eog|eng|acc|gyro|magnet|angular|posit|mark|event|status|trig|stim|annot|batter|light|noise|sync|nbp|nibp|abp|ibp|pap|icp|cvp|pcg|phono|scg|icg|bcg|gsr|eda|imped|heartrate|pulse|puls|motion|activ|counter|timestamp)|(?:res|air|abd|bp|art|ao|lap|rap|uap|uvp|fap|ubp|fbp|pcwp|pawp|paw|so2|o2|co2|hr|pr|rr|ox|stat|loc|roc|lap|edr|imp|cal|off|pos|rip|rsp|vent|nirs|skt|pes|bvp|ibi|cpap|sv|cos|tidal|vol|chin|leg|time|t|sample|label)(?![a-z]))"
 };

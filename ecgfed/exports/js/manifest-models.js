@@ -8,7 +8,7 @@ import { BundleError } from "./errors.js";
 /** @typedef {import("./manifest.js").Manifest} Manifest */
 
 /** What a person may divide logits by, and how far from typical beats a distance may lie. */
-const [LEAST_TEMPERATURE, MOST_TEMPERATURE, MOST_FAR] = [0.001, 1000, 1e6];
+const [MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_DISTANCE] = [0.001, 1000, 1e6];
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
 export const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -21,7 +21,7 @@ export function objectOf(value, what) {
 
 /** @param {unknown} value @param {string} what @returns {string[]} */
 export function textsOf(value, what) {
-  if (!Array.isArray(value) || !value.every((one) => typeof one === "string")) throw new TypeError(`${what} in a list of texts`);
+  if (!Array.isArray(value) || !value.every((text) => typeof text === "string")) throw new TypeError(`${what} in a list of texts`);
   return value;
 }
 
@@ -41,9 +41,9 @@ export const entriesOf = (manifest) => [[null, manifest.global], ...Object.entri
  */
 export function modelsOf(manifest) {
   return entriesOf(manifest).flatMap(([client, entry]) => {
-    const found = [{ client, entry, form: /** @type {"float" | "int8"} */ ("float"), chain: entry.chain }];
-    if (entry.int8 != null && entry.int8.chain !== null) found.push({ client, entry, form: "int8", chain: entry.int8.chain });
-    return found;
+    const models = [{ client, entry, form: /** @type {"float" | "int8"} */ ("float"), chain: entry.chain }];
+    if (entry.int8 != null && entry.int8.chain !== null) models.push({ client, entry, form: "int8", chain: entry.int8.chain });
+    return models;
   });
 }
 
@@ -69,10 +69,10 @@ export function checkInt8(manifest) {
  */
 export function int8FormOf(where, manifest, patient) {
   const entry = patient === null ? manifest.global : manifest.patients[patient];
-  const whose = patient === null ? "the global model" : `patient '${patient}'`;
+  const model = patient === null ? "the global model" : `patient '${patient}'`;
   const leave = "leave int8 out for the float model";
-  if (entry.int8 == null) throw new BundleError(where, `has no int8 form of ${whose}`, "one of 'ecgfed export --int8'", leave);
-  if (entry.int8.chain === null) throw new BundleError(where, `refused the int8 form of ${whose}: ${entry.int8.reason.slice(0, 200)}`, "an accepted one", leave);
+  if (entry.int8 == null) throw new BundleError(where, `has no int8 form of ${model}`, "one of 'ecgfed export --int8'", leave);
+  if (entry.int8.chain === null) throw new BundleError(where, `refused the int8 form of ${model}: ${entry.int8.reason.slice(0, 200)}`, "an accepted one", leave);
   return entry.int8;
 }
 
@@ -82,28 +82,28 @@ export function int8FormOf(where, manifest, patient) {
  * @param {any} entry `global`, a patient's, or that of its int8 form
  */
 export function certaintyOf(manifest, entry) {
-  const [said, rule] = [entry.certainty ?? null, manifest.certainty ?? null];
-  if (said === null || rule === null) return { temperature: 1, threshold: 0 };
+  const [calibration, rule] = [entry.certainty ?? null, manifest.certainty ?? null];
+  if (calibration === null || rule === null) return { temperature: 1, threshold: 0 };
   const accuracy = numberIn(rule.accuracy, 0, 1, "accuracy");
   if (accuracy === 0) throw new TypeError("an accuracy above 0");
-  const temperature = numberIn(said.temperature, LEAST_TEMPERATURE, MOST_TEMPERATURE, "temperature");
-  return { temperature, threshold: numberIn(said.threshold, 0, 1, "threshold") };
+  const temperature = numberIn(calibration.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE, "temperature");
+  return { temperature, threshold: numberIn(calibration.threshold, 0, 1, "threshold") };
 }
 
 /** When a beat is far, or null where nobody says. @param {Manifest} manifest @returns {{graph: string, threshold: number} | null} */
-export function farRuleOf(manifest) {
-  const said = manifest.certainty ? objectOf(manifest.certainty, "certainty").far ?? null : null;
-  if (said === null) return null;
-  const { graph, threshold } = said;
+export function oodRuleOf(manifest) {
+  const rule = manifest.certainty ? objectOf(manifest.certainty, "certainty").far ?? null : null;
+  if (rule === null) return null;
+  const { graph, threshold } = rule;
   if (typeof graph !== "string" || !Object.hasOwn(manifest.files, graph) || manifest.files[graph].role !== "far") {
     throw new TypeError("a graph of the bundle that says what is far");
   }
-  return { graph, threshold: numberIn(threshold, 0, MOST_FAR, "distance from which on a beat is far") };
+  return { graph, threshold: numberIn(threshold, 0, MAX_DISTANCE, "distance from which on a beat is far") };
 }
 
 /** Check all that a manifest says of certainty. @param {Manifest} manifest */
 export function checkCertainties(manifest) {
-  farRuleOf(manifest);
+  oodRuleOf(manifest);
   for (const [, entry] of entriesOf(manifest)) {
     certaintyOf(manifest, entry);
     if (entry.int8 != null) certaintyOf(manifest, entry.int8);
@@ -117,13 +117,13 @@ export function checkTrainedOn(manifest) {
     if (entry.recordings != null) textsOf(entry.recordings, "a patient's recordings");
     if (entry.classes == null) continue;
     const named = textsOf(entry.classes, "a patient's classes");
-    if (manifest.trained_on != null && named.some((one) => !classes.has(one))) throw new TypeError("classes of a patient that are the bundle's");
+    if (manifest.trained_on != null && named.some((name) => !classes.has(name))) throw new TypeError("classes of a patient that are the bundle's");
   }
   if (manifest.trained_on == null) return;
   const { synthetic, class_counts: counts, recordings } = objectOf(manifest.trained_on, "trained_on");
   if (typeof synthetic !== "boolean" || !isObject(counts)) throw new TypeError("trained_on in its form");
   const named = Object.keys(counts);
-  const whole = named.every((name) => classes.has(name) && Number.isSafeInteger(counts[name]) && counts[name] >= 0);
-  if (!whole || named.length !== classes.size) throw new TypeError("class_counts of trained_on in their form");
+  const valid = named.every((name) => classes.has(name) && Number.isSafeInteger(counts[name]) && counts[name] >= 0);
+  if (!valid || named.length !== classes.size) throw new TypeError("class_counts of trained_on in their form");
   if (recordings !== null) textsOf(recordings, "recordings of trained_on");
 }

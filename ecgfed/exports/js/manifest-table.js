@@ -1,6 +1,6 @@
 /** What a manifest says of preprocessing and classes (ecgfed/exports/device/preprocessing.py, graph_metadata.py). Made by tests/web/tables.py: do not edit. */
 
-export const TOLD = {
+export const EXPECTED = {
   "aami": {
     "/": "Q",
     "A": "S",

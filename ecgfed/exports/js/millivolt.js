@@ -52,15 +52,15 @@ export function millivoltRow(row, where) {
  * @returns {Float64Array[]}
  */
 export function millivoltRows(samples, leads, where) {
-  if (!isRow(samples)) throw new RecordError(where, `is ${kindOf(samples)}`, wanted(leads));
+  if (!isRow(samples)) throw new RecordError(where, `is ${kindOf(samples)}`, expectedShape(leads));
   if (leads === 1 && (!Array.isArray(samples) || !samples.some(isRow))) return [millivoltRow(samples, where)];
   if (!Array.isArray(samples)) millivoltRow(samples, where); // a type that is no millivolt is said before the shape
   const rows = /** @type {unknown[]} */ (Array.from(samples));
-  if (rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), wanted(leads));
-  const found = rows.map((row) => millivoltRow(row, where));
-  if (found.some((row) => row.length !== found[0].length)) throw new RecordError(where, shapeOf(samples), wanted(leads));
-  return found;
+  if (rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), expectedShape(leads));
+  const checked = rows.map((row) => millivoltRow(row, where));
+  if (checked.some((row) => row.length !== checked[0].length)) throw new RecordError(where, shapeOf(samples), expectedShape(leads));
+  return checked;
 }
 
 /** @param {number} leads */
-const wanted = (leads) => (leads > 1 ? `(${leads}, samples): an array of ${leads} rows` : "(samples,) of one lead");
+const expectedShape = (leads) => (leads > 1 ? `(${leads}, samples): an array of ${leads} rows` : "(samples,) of one lead");

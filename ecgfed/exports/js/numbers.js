@@ -40,12 +40,12 @@ export function searchSorted(values, at, side = "left") {
 /**
  * Return the fraction nearest to a number whose denominator is no larger, as Python's Fraction.limit_denominator.
  * @param {number} value finite, above 0
- * @param {number} most
+ * @param {number} maxDenominator
  * @returns {[number, number]} numerator and denominator
  */
-export function limitDenominator(value, most) {
+export function limitDenominator(value, maxDenominator) {
   const [numerator, denominator] = exactFraction(value);
-  const limit = BigInt(most);
+  const limit = BigInt(maxDenominator);
   if (denominator <= limit) return [Number(numerator), Number(denominator)];
   let [p0, q0, p1, q1] = [0n, 1n, 1n, 0n];
   let [n, d] = [numerator, denominator];
@@ -92,17 +92,17 @@ export function argMax(values) {
  */
 export function runs(mask) {
   /** @type {[number, number][]} */
-  const found = [];
+  const intervals = [];
   let start = -1;
   for (let i = 0; i <= mask.length; i += 1) {
-    const here = i < mask.length && mask[i];
-    if (here && start < 0) start = i;
-    if (!here && start >= 0) {
-      found.push([start, i]);
+    const inside = i < mask.length && mask[i];
+    if (inside && start < 0) start = i;
+    if (!inside && start >= 0) {
+      intervals.push([start, i]);
       start = -1;
     }
   }
-  return found;
+  return intervals;
 }
 
 /**

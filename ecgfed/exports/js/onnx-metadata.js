@@ -16,9 +16,9 @@ function* fieldsOf(bytes) {
     let [value, scale] = [0, 1];
     for (let i = 0; i < 10; i += 1) {
       if (at >= bytes.length) throw new RangeError("it ends in the middle of a number");
-      const one = bytes[at++];
-      value += (one & 0x7f) * scale;
-      if (one < 0x80) return value;
+      const byte = bytes[at++];
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
       scale *= 128;
     }
     throw new RangeError("it holds a number of more than ten bytes");
@@ -44,7 +44,7 @@ const textOf = (value) => (value instanceof Uint8Array ? TEXT.decode(value) : St
 /** ONNX's numbers for element types, those our graphs use. @type {Record<number, string>} */
 const TYPES = { 1: "float32", 2: "uint8", 3: "int8", 7: "int64" };
 /** The most examples that a graph may take at once. */
-const MOST_AT_ONCE = 256;
+const MAX_BATCH = 256;
 
 /** Fields of a message by number, each the last of its number. @param {Uint8Array | number | undefined} value */
 const messageOf = (value) => new Map(value instanceof Uint8Array ? fieldsOf(value) : []);
@@ -85,13 +85,13 @@ export function readMetadata(bytes) {
       const pair = messageOf(value);
       metadata.set(textOf(pair.get(1) ?? NOTHING), textOf(pair.get(2) ?? NOTHING));
     } else if (field === 8) {
-      const one = messageOf(value);
-      const domain = textOf(one.get(1) ?? NOTHING);
-      if (domain === "" || domain === "ai.onnx") outside.opset = Number(one.get(2) ?? 0);
+      const opset = messageOf(value);
+      const domain = textOf(opset.get(1) ?? NOTHING);
+      if (domain === "" || domain === "ai.onnx") outside.opset = Number(opset.get(2) ?? 0);
     } else if (field === 7) {
-      for (const [part, about] of fieldsOf(value)) {
-        if (part === 11 && about instanceof Uint8Array) outside.inputs.push(valueOf(about));
-        if (part === 12 && about instanceof Uint8Array) outside.outputs.push(valueOf(about));
+      for (const [part, content] of fieldsOf(value)) {
+        if (part === 11 && content instanceof Uint8Array) outside.inputs.push(valueOf(content));
+        if (part === 12 && content instanceof Uint8Array) outside.outputs.push(valueOf(content));
       }
     }
   }
@@ -100,11 +100,11 @@ export function readMetadata(bytes) {
 
 /** How many examples a graph takes at once, no more and no fewer; null where that is open. @param {Outside} outside @param {string} where */
 export function batchOf(outside, where) {
-  const found = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
-  const [first] = found;
-  if (found.length !== 1 || (first !== null && !(first >= 1 && first <= MOST_AT_ONCE))) {
-    const many = found.map((one) => one ?? "any number").join(" and ");
-    throw new BundleError(where, `takes ${many || "no"} beats at once`, `one number of 1 to ${MOST_AT_ONCE}, or any`, "export it again");
+  const sizes = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
+  const [first] = sizes;
+  if (sizes.length !== 1 || (first !== null && !(first >= 1 && first <= MAX_BATCH))) {
+    const listed = sizes.map((candidate) => candidate ?? "any number").join(" and ");
+    throw new BundleError(where, `takes ${listed || "no"} beats at once`, `one number of 1 to ${MAX_BATCH}, or any`, "export it again");
   }
   return first;
 }

@@ -24,9 +24,9 @@ class Extremes {
 
   /** @param {number} valueMv NaN where there is no sample */
   take(valueMv) {
-    const here = rint(clip(valueMv, -LIMIT_MV, LIMIT_MV) * 1000);
-    if (here < this.partLow) this.partLow = here;
-    if (here > this.partHigh) this.partHigh = here;
+    const valueUv = rint(clip(valueMv, -LIMIT_MV, LIMIT_MV) * 1000);
+    if (valueUv < this.partLow) this.partLow = valueUv;
+    if (valueUv > this.partHigh) this.partHigh = valueUv;
   }
 
   endPart() {
@@ -42,7 +42,7 @@ class Extremes {
     return Math.max(this.highest, this.partHigh) - Math.min(this.lowest, this.partLow) <= FLAT_UV;
   }
 
-  wasSeen() {
+  hasSamples() {
     return this.highest >= this.lowest;
   }
 }
@@ -68,15 +68,15 @@ export class FlatLine {
     /** @type {Float64Array[] | null} */
     let cut = null;
     for (let i = 0; i < chunkMv[0].length; i += 1) {
-      this.leads.forEach((one, lead) => one.take(chunkMv[lead][i]));
-      if (this.leads.every((one) => one.isFlat()) && this.leads.some((one) => one.wasSeen())) {
+      this.leads.forEach((extremes, lead) => extremes.take(chunkMv[lead][i]));
+      if (this.leads.every((lead) => lead.isFlat()) && this.leads.some((lead) => lead.hasSamples())) {
         cut ??= chunkMv.map((row) => row.slice());
         for (const row of cut) row[i] = NaN;
       }
       this.inPart += 1;
       if (this.inPart === this.width) {
         this.inPart = 0;
-        for (const one of this.leads) one.endPart();
+        for (const lead of this.leads) lead.endPart();
       }
     }
     return cut ?? chunkMv;

@@ -14,11 +14,11 @@ export const MIXED = 24;
 /** @typedef {{inputs: number, outputs: number, weights: Float64Array, bias: Float64Array}} Layer */
 
 /** @type {Record<string, Layer> | null} */
-let made = null;
+let cached = null;
 
 /** @param {{base64: string, bits: number}} stored */
 function numbers(stored) {
-  const bytes = Uint8Array.from(atob(stored.base64), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(stored.base64), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   const size = stored.bits / 8;
   const read = (/** @type {number} */ i) => (size === 2 ? view.getInt16(2 * i, true) : view.getInt32(4 * i, true));
@@ -27,15 +27,15 @@ function numbers(stored) {
 
 /** @param {string} name @returns {Layer} */
 function layer(name) {
-  if (made === null) {
-    made = {};
+  if (cached === null) {
+    cached = {};
     const stored = /** @type {Record<string, {shape: number[], bits: number, base64: string}>} */ (LAYERS);
-    for (const one of Object.keys(stored).filter((key) => !key.endsWith("_bias"))) {
-      const [inputs, outputs] = stored[one].shape;
-      made[one] = { inputs, outputs, weights: numbers(stored[one]), bias: numbers(stored[`${one}_bias`]) };
+    for (const layerName of Object.keys(stored).filter((key) => !key.endsWith("_bias"))) {
+      const [inputs, outputs] = stored[layerName].shape;
+      cached[layerName] = { inputs, outputs, weights: numbers(stored[layerName]), bias: numbers(stored[`${layerName}_bias`]) };
     }
   }
-  return made[name];
+  return cached[name];
 }
 
 /**
@@ -44,9 +44,9 @@ function layer(name) {
  * @param {string} name
  */
 function sums(inputs, name) {
-  const { inputs: many, outputs, weights, bias } = layer(name);
+  const { inputs: inputCount, outputs, weights, bias } = layer(name);
   const out = Float64Array.from(bias);
-  for (let i = 0; i < many; i += 1) {
+  for (let i = 0; i < inputCount; i += 1) {
     const value = inputs[i];
     if (value === 0) continue;
     for (let k = 0, at = i * outputs; k < outputs; k += 1, at += 1) out[k] += value * weights[at];
@@ -72,10 +72,10 @@ export function firstLook(features, counted) {
   const width = layer("lead").outputs;
   const pooled = new Float64Array(2 * width);
   let number = 0;
-  features.forEach((one, lead) => {
+  features.forEach((feature, lead) => {
     if (!counted[lead]) return;
     number += 1;
-    const hidden = relu(sums(one, "lead"));
+    const hidden = relu(sums(feature, "lead"));
     for (let i = 0; i < width; i += 1) {
       pooled[i] += hidden[i];
       pooled[width + i] = Math.max(pooled[width + i], hidden[i]);

@@ -49,8 +49,8 @@ export class Averager {
     if (this.period === null) return between(low, high);
     const { samples, count, windows } = this.period;
     const times = Math.floor(number / count);
-    const one = windows[number - times * count];
-    return { ...one, low: one.low + times * samples, high: one.high + times * samples };
+    const phaseWindow = windows[number - times * count];
+    return { ...phaseWindow, low: phaseWindow.low + times * samples, high: phaseWindow.high + times * samples };
   }
 
   /**

@@ -14,7 +14,7 @@ const BASE = 151;
 const HALF = BASE >> 1;
 export const LOOK_BACK = WINDOW_BACK + HALF;
 export const LOOK_AHEAD = WINDOW_AHEAD + HALF;
-const APART = 18;
+const SPACING = 18;
 const LOWEST = f(0.04);
 export const FLOOR_UV = 4;
 export const FIRST_BLOCKS = 4;
@@ -51,19 +51,19 @@ function sums(signal, length) {
  */
 export function traces(signalUv, start) {
   /** @type {Traces} */
-  const made = { start: start + HALF, shape: [], envelope: [], smooth: [] };
+  const out = { start: start + HALF, shape: [], envelope: [], smooth: [] };
   for (const signal of signalUv) {
     const smooth = sums(sums(signal.subarray(HALF - 14, signal.length - HALF + 13), 4), 3);
     const slope = new Int32Array(smooth.length - 6);
     for (let i = 0; i < slope.length; i += 1) slope[i] = Math.abs((smooth[i + 6] - smooth[i]) | 0);
-    made.envelope.push(Float32Array.from(sums(slope, 17), (one) => f(f(one) / f(12 * 17))));
+    out.envelope.push(Float32Array.from(sums(slope, 17), (sum) => f(f(sum) / f(12 * 17))));
     const base = sums(signal, BASE);
     const shape = new Float32Array(base.length);
     for (let i = 0; i < shape.length; i += 1) shape[i] = f(f(f(smooth[i + 11]) / 12) - f(f(base[i]) / BASE));
-    made.shape.push(shape);
-    made.smooth.push(sums(signal.subarray(HALF - 1, HALF + base.length + 1), 3));
+    out.shape.push(shape);
+    out.smooth.push(sums(signal.subarray(HALF - 1, HALF + base.length + 1), 3));
   }
-  return made;
+  return out;
 }
 
 /**
@@ -73,13 +73,13 @@ export function traces(signalUv, start) {
  */
 export function blockStatistics(envelope) {
   /** @type {{highest: number[], middle: number[]}} */
-  const found = { highest: [], middle: [] };
+  const statistics = { highest: [], middle: [] };
   for (let start = 0; start < envelope.length; start += BLOCK) {
     const block = envelope.slice(start, start + BLOCK).sort();
-    found.highest.push(block[block.length - 1]);
-    found.middle.push(block[block.length >> 1]);
+    statistics.highest.push(block[block.length - 1]);
+    statistics.middle.push(block[block.length >> 1]);
   }
-  return found;
+  return statistics;
 }
 
 /**
@@ -102,9 +102,9 @@ function order(values, share) {
 export function levels(statistics, begin, first, stop) {
   const { highest, middle } = statistics;
   const out = Array.from({ length: LEVEL_ROWS }, () => new Float32Array(stop - first));
-  const least = Math.min(FIRST_BLOCKS, begin + highest.length) - 1;
+  const last = Math.min(FIRST_BLOCKS, begin + highest.length) - 1;
   for (let block = first; block < stop; block += 1) {
-    const end = Math.max(block, least) - begin + 1;
+    const end = Math.max(block, last) - begin + 1;
     const [ten, thirty] = [Math.max(end - 10, 0), Math.max(end - 30, 0)];
     const recent = highest.slice(ten, end);
     const i = block - first;
@@ -122,10 +122,10 @@ export function levels(statistics, begin, first, stop) {
  * How much a lead counts when candidates are looked for, 0 where there is nothing on it.
  * @param {number} high level of ten seconds
  * @param {number} middle median of ten seconds
- * @param {number} own the block's own maximum
+ * @param {number} blockHigh the block's own maximum
  */
-export function leadWeight(high, middle, own) {
-  if (high < FLOOR_UV || own < FLOOR_UV) return 0;
+export function leadWeight(high, middle, blockHigh) {
+  if (high < FLOOR_UV || blockHigh < FLOOR_UV) return 0;
   return Math.max(f(0.05), f(1 - f(f(3 * middle) / Math.max(high, FLOOR_UV))));
 }
 
@@ -139,17 +139,17 @@ export function leadWeight(high, middle, own) {
 export function candidates(envelope, level, back) {
   const blocks = level[0][0].length - 2;
   const count = blocks * BLOCK;
-  const joint = new Float32Array(count + 2 * APART);
-  const weight = level.map((one) => Float32Array.from(one[0], (high, i) => leadWeight(high, one[1][i], one[5][i])));
-  const whole = new Float32Array(blocks + 2);
-  for (const one of weight) for (let i = 0; i < whole.length; i += 1) whole[i] = f(whole[i] + one[i]);
+  const joint = new Float32Array(count + 2 * SPACING);
+  const weight = level.map((rows) => Float32Array.from(rows[0], (high, i) => leadWeight(high, rows[1][i], rows[5][i])));
+  const total = new Float32Array(blocks + 2);
+  for (const row of weight) for (let i = 0; i < total.length; i += 1) total[i] = f(total[i] + row[i]);
   envelope.forEach((row, lead) => {
-    const scale = weight[lead].map((one, i) => {
-      return f(f(one / Math.max(level[lead][0][i], FLOOR_UV)) / Math.max(whole[i], f(0.05)));
+    const scale = weight[lead].map((value, i) => {
+      return f(f(value / Math.max(level[lead][0][i], FLOOR_UV)) / Math.max(total[i], f(0.05)));
     });
     for (let i = 0; i < joint.length; i += 1) {
-      const along = scale[Math.floor((i + BLOCK - APART) / BLOCK)];
-      joint[i] = f(joint[i] + f(along * row[back - APART + i]));
+      const along = scale[Math.floor((i + BLOCK - SPACING) / BLOCK)];
+      joint[i] = f(joint[i] + f(along * row[back - SPACING + i]));
     }
   });
   return peaksOf(joint, count, back);
@@ -161,15 +161,15 @@ export function candidates(envelope, level, back) {
  * @param {number} back
  */
 function peaksOf(joint, count, back) {
-  const found = [];
+  const peaks = [];
   for (let i = 0; i < count; i += 1) {
-    const here = joint[i + APART];
-    if (!(here > LOWEST)) continue;
+    const value = joint[i + SPACING];
+    if (!(value > LOWEST)) continue;
     let highest = true;
-    for (let k = 0; highest && k < APART; k += 1) {
-      highest = here > joint[i + k] && here >= joint[i + APART + 1 + k];
+    for (let k = 0; highest && k < SPACING; k += 1) {
+      highest = value > joint[i + k] && value >= joint[i + SPACING + 1 + k];
     }
-    if (highest) found.push(i + back);
+    if (highest) peaks.push(i + back);
   }
-  return found;
+  return peaks;
 }

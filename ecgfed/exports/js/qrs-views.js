@@ -4,7 +4,7 @@
  */
 
 import { argMax, searchSorted } from "./numbers.js";
-import { FORM, leadFeatures, levelRatios, ownEnvelope } from "./qrs-features.js";
+import { FORM, leadFeatures, levelRatios, beatEnvelope } from "./qrs-features.js";
 import { LEADS, UNIT, firstLook, secondLook } from "./qrs-net.js";
 import { MEMORY, rhythmFeatures } from "./qrs-rhythm.js";
 import { BLOCK, RATE_HZ, candidates, leadWeight } from "./qrs-signal.js";
@@ -21,9 +21,9 @@ const f = Math.fround;
 const KEEP = -5;
 const THRESHOLD = 0;
 /** Leads that are looked at alone beside all together: the lead in use and the first others. */
-const MOST_ALONE = 3;
+const MAX_ALONE = 3;
 /** Two views mean the same beat when their candidates are this near, and the same wave when they are that near. */
-export const APART = 30;
+export const SAME_BEAT = 30;
 const NEAR = 20;
 /** A view is trusted by its scores from so long ago up to so shortly before, none of them counted beyond the limit. */
 const TRUST_FROM = 10 * RATE_HZ;
@@ -34,12 +34,12 @@ const NOTHING = -8;
 /** A beat is due when this share of the usual interval has passed since the last one: so much is added to the sum. */
 const DUE_SHARE = 0.85;
 const DUE_ODDS = 3;
-const DUE_LEAST = 2;
+const DUE_MIN = 2;
 const USUAL_OF = 8;
 const USUAL_FROM = 3;
 /** A wave below this share of the last beats', at least and at most so many microvolt, is weak, unless it stands out of the median. */
-const WEAK_LEAST_UV = 30;
-const WEAK_MOST_UV = 60;
+const WEAK_MIN_UV = 30;
+const WEAK_MAX_UV = 60;
 const WEAK_SHARE = f(0.12);
 const WEAK_OF = 16;
 const WEAK_RATIO = (1.5 / 2) * UNIT;
@@ -49,11 +49,11 @@ const MEDIAN = 1;
 export class View {
   /**
    * @param {number[]} rows numbers of the leads
-   * @param {number} wanted the lead on which R peaks are put
+   * @param {number} leadInUse the lead on which R peaks are put
    */
-  constructor(rows, wanted) {
+  constructor(rows, leadInUse) {
     this.rows = rows;
-    this.wanted = wanted;
+    this.leadInUse = leadInUse;
     /** @type {Likely[]} */
     this.likely = [];
     /** Of all candidates decided on: 200 Hz samples and scores. @type {number[]} */
@@ -66,46 +66,46 @@ export class View {
 
   /**
    * Look for candidates in some blocks.
-   * @param {Traces} made traces of every lead
+   * @param {Traces} traces traces of every lead
    * @param {Float32Array[][]} level of each lead, of the blocks to search and of one more on each side
    * @param {number} back samples of the traces before the first block to search
    * @param {number} stop samples of the traces that there are
    */
-  take(made, level, back, stop) {
-    const envelope = this.rows.map((row) => made.envelope[row]);
+  take(traces, level, back, stop) {
+    const envelope = this.rows.map((row) => traces.envelope[row]);
     for (const at of candidates(envelope, this.rows.map((row) => level[row]), back)) {
-      if (at < stop) this.firstLook(made, at, level, Math.floor((at - back) / BLOCK) + 1);
+      if (at < stop) this.firstLook(traces, at, level, Math.floor((at - back) / BLOCK) + 1);
     }
   }
 
   /**
    * Keep a candidate that the first network does not rule out.
-   * @param {Traces} made
+   * @param {Traces} traces
    * @param {number} at
    * @param {Float32Array[][]} level
    * @param {number} block place of the candidate's block in `level`
    */
-  firstLook(made, at, level, block) {
-    const mine = level.map((one) => one.map((row) => row[block]));
-    const every = mine.map((one) => leadWeight(one[0], one[1], one[5]));
+  firstLook(traces, at, level, block) {
+    const mine = level.map((rows) => rows.map((row) => row[block]));
+    const every = mine.map((levels) => leadWeight(levels[0], levels[1], levels[5]));
     const weight = this.rows.map((row) => every[row]);
-    const rank = weight.map((one, i) => weight.filter((other, k) => other > one || (other === one && k < i)).length);
-    const counted = weight.map((one, i) => one > 0 && rank[i] < LEADS);
-    const own = this.rows.map((row) => ownEnvelope(made.envelope[row], at, mine[row][0]));
-    const features = this.rows.map((row, i) => leadFeatures(made, row, at, mine[row], own[i]));
+    const rank = weight.map((value, i) => weight.filter((rival, k) => rival > value || (rival === value && k < i)).length);
+    const counted = weight.map((value, i) => value > 0 && rank[i] < LEADS);
+    const envelope = this.rows.map((row) => beatEnvelope(traces.envelope[row], at, mine[row][0]));
+    const features = this.rows.map((row, i) => leadFeatures(traces, row, at, mine[row], envelope[i]));
     const { score, mixed } = firstLook(features, counted);
     if (!(score > KEEP)) return;
-    const lead = every[this.wanted] > 0 ? this.wanted : argMax(every);
+    const lead = every[this.leadInUse] > 0 ? this.leadInUse : argMax(every);
     this.likely.push({
-      at: at + made.start,
+      at: at + traces.start,
       score,
       mixed,
-      own,
+      envelope,
       counted,
-      form: features.map((one) => one.slice(FORM[0], FORM[1])),
+      form: features.map((row) => row.slice(FORM[0], FORM[1])),
       ratio: levelRatios(features, counted),
       lead,
-      size: ownEnvelope(made.envelope[lead], at, mine[lead][0]),
+      size: beatEnvelope(traces.envelope[lead], at, mine[lead][0]),
     });
   }
 
@@ -140,12 +140,12 @@ export class View {
    * @param {Likely} beat
    */
   isStrong(beat) {
-    const size = beat.own.map((own, i) => (beat.counted[i] ? own : 0));
+    const size = beat.envelope.map((height, i) => (beat.counted[i] ? height : 0));
     if (beat.ratio[MEDIAN] < WEAK_RATIO) {
-      const weak = size.every((own, i) => {
+      const weak = size.every((height, i) => {
         const sorted = Float32Array.from(this.sizes[i]).sort();
         const usual = sorted.length ? sorted[sorted.length >> 2] : 0;
-        return own < Math.min(Math.max(f(WEAK_SHARE * usual), WEAK_LEAST_UV), WEAK_MOST_UV);
+        return height < Math.min(Math.max(f(WEAK_SHARE * usual), WEAK_MIN_UV), WEAK_MAX_UV);
       });
       if (weak) return false;
     }
@@ -177,8 +177,8 @@ export class View {
   /** Drop what no decision from a block on looks at. @param {number} decided */
   forget(decided) {
     const oldest = Math.max(decided * BLOCK - MEMORY, 0);
-    this.likely = this.likely.filter((one) => one.at >= oldest);
-    const first = searchSorted(this.at, decided * BLOCK - TRUST_FROM - 2 * APART);
+    this.likely = this.likely.filter((candidate) => candidate.at >= oldest);
+    const first = searchSorted(this.at, decided * BLOCK - TRUST_FROM - 2 * SAME_BEAT);
     this.at.splice(0, first);
     this.score.splice(0, first);
   }
@@ -187,12 +187,12 @@ export class View {
 /**
  * Return all leads together, and of several the lead in use and the first others each alone.
  * @param {number} leads
- * @param {number} wanted
+ * @param {number} leadInUse
  */
-export function viewsOf(leads, wanted) {
+export function viewsOf(leads, leadInUse) {
   const every = Array.from({ length: leads }, (_, lead) => lead);
-  const alone = leads === 1 ? [] : [wanted, ...every.filter((lead) => lead !== wanted)].slice(0, MOST_ALONE);
-  return [new View(every, wanted), ...alone.map((lead) => new View([lead], wanted))];
+  const alone = leads === 1 ? [] : [leadInUse, ...every.filter((lead) => lead !== leadInUse)].slice(0, MAX_ALONE);
+  return [new View(every, leadInUse), ...alone.map((lead) => new View([lead], leadInUse))];
 }
 
 /** Decides between views. */
@@ -213,13 +213,13 @@ export class LeadVote {
   /** Take what the views have decided on. @param {ViewBeat[]} fresh */
   take(fresh) {
     this.waiting.push(...fresh);
-    this.waiting.sort((one, other) => one.at - other.at || one.view - other.view);
+    this.waiting.sort((a, b) => a.at - b.at || a.view - b.view);
     for (const beat of fresh) this.last[beat.view].push(beat.at);
   }
 
   /** Say whether a view has a beat near a 200 Hz sample. @param {number} view @param {number} at */
   has(view, at) {
-    return this.last[view].some((one) => Math.abs(one - at) <= APART);
+    return this.last[view].some((beatAt) => Math.abs(beatAt - at) <= SAME_BEAT);
   }
 
   /**
@@ -249,7 +249,7 @@ export class LeadVote {
     if (beat.view === 0) {
       if (voters.every((number) => this.has(number, beat.at))) return true;
     } else {
-      if (this.has(0, beat.at) || beat.at - this.added <= APART) return false;
+      if (this.has(0, beat.at) || beat.at - this.added <= SAME_BEAT) return false;
       this.added = beat.at;
     }
     let votes = 0;
@@ -260,8 +260,8 @@ export class LeadVote {
   /** Return what is added to the log odds of a beat that comes when one is due. @param {ViewBeat} beat */
   due(beat) {
     const intervals = this.accepted.slice(1).map((at, i) => at - this.accepted[i]);
-    if (intervals.length < USUAL_FROM || (beat.view && beat.score < DUE_LEAST)) return 0;
-    const usual = intervals.sort((one, other) => one - other)[intervals.length >> 1];
+    if (intervals.length < USUAL_FROM || (beat.view && beat.score < DUE_MIN)) return 0;
+    const usual = intervals.sort((a, b) => a - b)[intervals.length >> 1];
     return beat.at - this.accepted[this.accepted.length - 1] > DUE_SHARE * usual ? DUE_ODDS : 0;
   }
 }

@@ -25,7 +25,7 @@ export class QrsDetector {
     this.leads = leads;
     this.lead = lead;
     this.bridge = rint(BRIDGE_S * fsHz);
-    this.seen = 0;
+    this.sampleCount = 0;
     /** A run of missing samples that may yet be a gap. */
     this.waiting = this.nothing();
     /** @type {Segment | null} */
@@ -48,20 +48,20 @@ export class QrsDetector {
     const samples = chunkMv[0].length;
     if (chunkMv.some((row) => row.length !== samples)) throw new RangeError("a chunk's leads differ in length");
     const piece = Math.ceil(PIECE_S * this.fsHz);
-    const found = [];
+    const peaks = [];
     for (let start = 0; start < samples; start += piece) {
-      found.push(...this.take(chunkMv.map((row) => row.subarray(start, start + piece))));
+      peaks.push(...this.take(chunkMv.map((row) => row.subarray(start, start + piece))));
     }
-    return found;
+    return peaks;
   }
 
   /** End the stream and return the last R peaks; the next `push` begins another one at sample 0. */
   finish() {
-    const found = this.close();
-    this.seen = 0;
+    const peaks = this.close();
+    this.sampleCount = 0;
     this.waiting = this.nothing();
     this.flat = new FlatLine(this.fsHz, this.leads);
-    return found;
+    return peaks;
   }
 
   /** @returns {number[]} */
@@ -77,8 +77,8 @@ export class QrsDetector {
    */
   take(chunk) {
     const part = this.flat.without(chunk);
-    const begin = this.seen - this.waiting[0].length;
-    this.seen += part[0].length;
+    const begin = this.sampleCount - this.waiting[0].length;
+    this.sampleCount += part[0].length;
     const data = part.map((row, lead) => {
       if (!this.waiting[lead].length) return row;
       const both = new Float64Array(this.waiting[lead].length + row.length);
@@ -90,25 +90,25 @@ export class QrsDetector {
     const missing = new Uint8Array(length).fill(1);
     for (const row of data) for (let i = 0; i < length; i += 1) if (Number.isFinite(row[i])) missing[i] = 0;
     /** @type {number[]} */
-    const found = [];
+    const peaks = [];
     let at = 0;
     for (const [start, stop] of runs(missing)) {
       if (this.segment === null && start === at) {
         at = stop; // before the first sample of a segment
       } else if (stop - start > this.bridge) {
-        found.push(...this.feed(data, at, start, begin), ...this.close());
+        peaks.push(...this.feed(data, at, start, begin), ...this.close());
         at = stop;
       } else if (stop === length) {
-        found.push(...this.feed(data, at, start, begin));
+        peaks.push(...this.feed(data, at, start, begin));
         at = start;
       }
     }
-    if (at < length && missing.subarray(at).some((one) => !one)) {
-      found.push(...this.feed(data, at, length, begin));
+    if (at < length && missing.subarray(at).some((isMissing) => !isMissing)) {
+      peaks.push(...this.feed(data, at, length, begin));
       at = length;
     }
     this.waiting = this.segment !== null ? data.map((row) => row.slice(at)) : this.nothing();
-    return found;
+    return peaks;
   }
 
   /**

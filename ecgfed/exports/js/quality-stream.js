@@ -79,13 +79,13 @@ export class QualityStream {
       sure = Math.max(this.spikesUntil(sure, first), first);
     }
     if (valid) {
-      const found = spikesOf(fillGaps(look.signal, longest, lost, QualityStream.beside(this.before.lost, first)), lost, fsHz);
-      spike = found.spike;
-      const unlike = lost.map((one, i) => one | spike[i]);
+      const spikes = spikesOf(fillGaps(look.signal, longest, lost, QualityStream.beside(this.before.lost, first)), lost, fsHz);
+      spike = spikes.spike;
+      const unlike = lost.map((isLost, i) => isLost | spike[i]);
       const signal = fillGaps(look.signal, longest, unlike, QualityStream.beside(this.before.unlike, first));
-      Object.assign(masks, { spike, ...noiseAndJumps(signal, lost, spike, found.height, fsHz) });
+      Object.assign(masks, { spike, ...noiseAndJumps(signal, lost, spike, spikes.height, fsHz) });
     }
-    const unlike = lost.map((one, i) => one | spike[i]);
+    const unlike = lost.map((isLost, i) => isLost | spike[i]);
     if (!ended) sure = this.bridgedUntil(unlike, sure, longest, first, this.before.unlike) - Math.ceil(NOISE_AHEAD_S * fsHz);
     this.note(masks, first, Math.max(sure, this.decided));
     this.move(look.signal, lost, unlike);

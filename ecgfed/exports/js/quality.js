@@ -57,8 +57,8 @@ export class LeadQuality {
 
   /** Return where the lead is bad for one of some reasons. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
-    const mine = this.stretches.filter((one) => reasons.includes(one.reason));
-    return new Spans(mine.map((one) => /** @type {[number, number]} */ ([one.start, one.stop])));
+    const mine = this.stretches.filter((stretch) => reasons.includes(stretch.reason));
+    return new Spans(mine.map((stretch) => /** @type {[number, number]} */ ([stretch.start, stretch.stop])));
   }
 
   /** Seconds without any fault. */
@@ -82,9 +82,9 @@ export const limited = (value) => Math.min(Math.max(value, -LIMIT_MV), LIMIT_MV)
 
 /** Keep the runs that are long enough. @param {Uint8Array} mask @param {number} samples */
 function longEnough(mask, samples) {
-  const kept = new Uint8Array(mask.length);
-  for (const [start, stop] of runs(mask)) if (stop - start >= samples) kept.fill(1, start, stop);
-  return kept;
+  const out = new Uint8Array(mask.length);
+  for (const [start, stop] of runs(mask)) if (stop - start >= samples) out.fill(1, start, stop);
+  return out;
 }
 
 /** Fill what lies between two true values that are at most `gap` samples apart. @param {Uint8Array} mask @param {number} gap */
@@ -104,18 +104,18 @@ function closed(mask, gap) {
  * @param {ArrayLike<number>} recorded (samples,) millivolt, NaN where there is none
  */
 export function rails(recorded) {
-  const held = Float64Array.from(recorded).filter(Number.isFinite).map(limited);
+  const valid = Float64Array.from(recorded).filter(Number.isFinite).map(limited);
   let [low, high] = [Infinity, -Infinity];
-  for (const one of held) {
-    low = Math.min(low, one);
-    high = Math.max(high, one);
+  for (const value of valid) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
   }
   if (!(high - low >= RAIL_FROM_REST_MV)) return [];
-  const rest = held.filter((one) => one > low && one < high).sort();
+  const rest = valid.filter((value) => value > low && value < high).sort();
   if (!rest.length) return [];
   const half = rest.length >> 1;
   const middle = rest.length % 2 ? rest[half] : (rest[half - 1] + rest[half]) / 2;
-  return [low, high].filter((one) => Math.abs(one - middle) >= RAIL_FROM_REST_MV);
+  return [low, high].filter((value) => Math.abs(value - middle) >= RAIL_FROM_REST_MV);
 }
 
 /**
@@ -125,16 +125,16 @@ export function rails(recorded) {
  * @param {number[]} atRail values that are the recorder's limits
  */
 export function firstLook(recorded, fsHz, atRail) {
-  const missing = Uint8Array.from(recorded, (one) => (Number.isFinite(one) ? 0 : 1));
+  const missing = Uint8Array.from(recorded, (value) => (Number.isFinite(value) ? 0 : 1));
   const signal = fillGaps(recorded, Infinity).map(limited);
   const rail = new Uint8Array(signal.length);
   for (const extreme of atRail) {
-    const there = Uint8Array.from(signal, (one, i) => (one === extreme && !missing[i] ? 1 : 0));
-    const stays = longEnough(there, Math.max(RAIL_SAMPLES, RAIL_S * fsHz));
+    const atExtreme = Uint8Array.from(signal, (value, i) => (value === extreme && !missing[i] ? 1 : 0));
+    const stays = longEnough(atExtreme, Math.max(RAIL_SAMPLES, RAIL_S * fsHz));
     for (let i = 0; i < rail.length; i += 1) rail[i] |= stays[i];
   }
-  const flat = flatOf(signal, missing, fsHz).map((one, i) => (one && !rail[i] ? 1 : 0));
-  const lost = missing.map((one, i) => one | rail[i] | flat[i]);
+  const flat = flatOf(signal, missing, fsHz).map((isFlat, i) => (isFlat && !rail[i] ? 1 : 0));
+  const lost = missing.map((isMissing, i) => isMissing | rail[i] | flat[i]);
   return { signal, lost, masks: { gap: missing, rail, flat: longEnough(flat, FLAT_S * fsHz) } };
 }
 
@@ -215,22 +215,22 @@ function baselineOf(signal, block) {
  */
 function beatHeight(deviation, lost, block) {
   const count = Math.ceil(deviation.length / block);
-  const many = blocksIn(HEIGHT_S);
-  const tallest = new Float64Array(Math.ceil(count / many)).fill(-1);
+  const blockCount = blocksIn(HEIGHT_S);
+  const tallest = new Float64Array(Math.ceil(count / blockCount)).fill(-1);
   for (let i = 0; i < deviation.length; i += 1) {
-    const at = Math.floor(Math.floor(i / block) / many);
+    const at = Math.floor(Math.floor(i / block) / blockCount);
     if (!lost[i] && deviation[i] > tallest[at]) tallest[at] = deviation[i];
   }
   const reach = HEIGHT_STRETCHES >> 1;
   const height = Float64Array.from(tallest, (_, i) => {
-    const near = tallest.slice(Math.max(i - reach, 0), i + reach + 1).filter((one) => one >= 0).sort();
+    const near = tallest.slice(Math.max(i - reach, 0), i + reach + 1).filter((value) => value >= 0).sort();
     return near.length ? (near[(near.length - 1) >> 1] + near[near.length >> 1]) / 2 : NaN;
   });
-  return Float64Array.from({ length: count }, (_, i) => height[Math.floor(i / many)]);
+  return Float64Array.from({ length: count }, (_, i) => height[Math.floor(i / blockCount)]);
 }
 
-/** The larger, NaN where one of them is: as numpy's maximum. @param {number} least @param {number} other */
-const atLeast = (least, other) => (Number.isNaN(other) ? NaN : Math.max(least, other));
+/** The larger, NaN where one of them is: as numpy's maximum. @param {number} a @param {number} b */
+const nanMax = (a, b) => (Number.isNaN(b) ? NaN : Math.max(a, b));
 
 /**
  * Measure the beats and find the spikes against them.
@@ -241,11 +241,11 @@ const atLeast = (least, other) => (Number.isNaN(other) ? NaN : Math.max(least, o
 export function spikesOf(signal, lost, fsHz) {
   const block = blockSamples(fsHz);
   const baseline = baselineOf(signal, block);
-  const deviation = signal.map((one, i) => Math.abs(one - baseline[Math.floor(i / block)]));
+  const deviation = signal.map((value, i) => Math.abs(value - baseline[Math.floor(i / block)]));
   const height = beatHeight(deviation, lost, block);
-  const high = Uint8Array.from(deviation, (one, i) => {
-    const limit = atLeast(SPIKE_MV, SPIKE_TIMES * height[Math.floor(i / block)]);
-    return one > SPIKE_MV && !lost[i] && one > limit ? 1 : 0;
+  const high = Uint8Array.from(deviation, (value, i) => {
+    const limit = nanMax(SPIKE_MV, SPIKE_TIMES * height[Math.floor(i / block)]);
+    return value > SPIKE_MV && !lost[i] && value > limit ? 1 : 0;
   });
   const spike = new Uint8Array(high.length);
   const margin = rint(SPIKE_MARGIN_S * fsHz);
@@ -278,18 +278,18 @@ export function noiseAndJumps(signal, lost, spike, height, fsHz) {
   });
   const between = runningMedian(power, blocksIn(NOISE_WINDOW_S));
   const half = NOISE_REST_BLOCKS >> 1;
-  const lowest = power.map((one, i) => Math.min(one, ...power.subarray(Math.max(i - half, 0), i + half + 1)));
+  const lowest = power.map((value, i) => Math.min(value, ...power.subarray(Math.max(i - half, 0), i + half + 1)));
   const atRest = runningMedian(lowest, blocksIn(NOISE_WINDOW_S));
   const hum = humOf(signal, height, block, fsHz);
-  const noisy = Uint8Array.from(between, (one, i) => {
-    const limit = atLeast(NOISE_MV, NOISE_SHARE * height[i]);
-    return (one > limit && atRest[i] > NOISE_REST_SHARE * limit) || hum[i] ? 1 : 0;
+  const noisy = Uint8Array.from(between, (value, i) => {
+    const limit = nanMax(NOISE_MV, NOISE_SHARE * height[i]);
+    return (value > limit && atRest[i] > NOISE_REST_SHARE * limit) || hum[i] ? 1 : 0;
   });
   const jumped = jumpsOf(baselineOf(signal, block), height);
   const gap = rint(MERGE_S * fsHz);
   const spread = (/** @type {Uint8Array} */ mask, /** @type {boolean} */ spikes) =>
-    lost.map((one, i) => (mask[Math.floor(i / block)] && !one && !(spikes && spike[i]) ? 1 : 0));
-  const open = (/** @type {Uint8Array} */ mask) => closed(mask, gap).map((one, i) => (one && !lost[i] ? 1 : 0));
+    lost.map((isSet, i) => (mask[Math.floor(i / block)] && !isSet && !(spikes && spike[i]) ? 1 : 0));
+  const open = (/** @type {Uint8Array} */ mask) => closed(mask, gap).map((isSet, i) => (isSet && !lost[i] ? 1 : 0));
   return { noise: open(spread(noisy, true)), baseline: open(spread(jumped, false)) };
 }
 
@@ -306,16 +306,16 @@ function humOf(signal, height, block, fsHz) {
   const [waves, steps] = [new Float64Array(height.length), new Float64Array(height.length)];
   for (let i = 0; i < height.length; i += 1) {
     const values = cut.subarray(i * block, (i + 1) * block);
-    const mean = values.reduce((sum, one) => sum + one, 0) / block;
-    waves[i] = Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / block);
-    const moved = values.subarray(1).reduce((sum, one, k) => sum + (one - values[k]) ** 2, 0);
+    const mean = values.reduce((sum, value) => sum + value, 0) / block;
+    waves[i] = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / block);
+    const moved = values.subarray(1).reduce((sum, value, k) => sum + (value - values[k]) ** 2, 0);
     steps[i] = Math.sqrt(moved / (block - 1));
   }
   const level = runningMedian(waves, blocksIn(NOISE_WINDOW_S));
   const moving = runningMedian(steps, blocksIn(NOISE_WINDOW_S));
   const ratio = 2 * Math.sin((Math.PI * HUM_HZ) / fsHz);
-  return Uint8Array.from(level, (one, i) =>
-    moving[i] > ratio * one && one > atLeast(NOISE_MV, HUM_SHARE * height[i]) ? 1 : 0,
+  return Uint8Array.from(level, (value, i) =>
+    moving[i] > ratio * value && value > nanMax(NOISE_MV, HUM_SHARE * height[i]) ? 1 : 0,
   );
 }
 
@@ -326,13 +326,13 @@ function humOf(signal, height, block, fsHz) {
  */
 function jumpsOf(baseline, height) {
   const step = rint(JUMP_S / BLOCK_S);
-  const many = baseline.length;
-  const at = (/** @type {number} */ i) => baseline[Math.min(Math.max(i, 0), many - 1)];
+  const blockCount = baseline.length;
+  const at = (/** @type {number} */ i) => baseline[Math.min(Math.max(i, 0), blockCount - 1)];
   const moved = (/** @type {number} */ i) => at(i) - at(i - step); // from block i - step to block i
-  const jumped = new Uint8Array(many);
-  for (let i = 0; i < many - step; i += 1) {
-    const [here, around] = [moved(i + step), (moved(i) + moved(i + 2 * step)) / 2];
-    if (Math.abs(here - around) > atLeast(JUMP_MV, height[i + step])) jumped.fill(1, i, i + step + 1);
+  const jumped = new Uint8Array(blockCount);
+  for (let i = 0; i < blockCount - step; i += 1) {
+    const [centre, around] = [moved(i + step), (moved(i) + moved(i + 2 * step)) / 2];
+    if (Math.abs(centre - around) > nanMax(JUMP_MV, height[i + step])) jumped.fill(1, i, i + step + 1);
   }
   return jumped;
 }
@@ -344,10 +344,10 @@ function jumpsOf(baseline, height) {
  * @returns {Stretch[]}
  */
 export function stretchesOf(masks, first = 0) {
-  const found = REASONS.filter((reason) => masks[reason] !== undefined).flatMap((reason) =>
+  const stretches = REASONS.filter((reason) => masks[reason] !== undefined).flatMap((reason) =>
     runs(masks[reason]).map(([start, stop]) => ({ start: first + start, stop: first + stop, reason })),
   );
-  return found.sort((a, b) => a.start - b.start || a.stop - b.stop);
+  return stretches.sort((a, b) => a.start - b.start || a.stop - b.stop);
 }
 
 /**
@@ -364,7 +364,7 @@ export function leadQuality(recorded, fsHz, atRail) {
     const longest = bridgeSamples(fsHz);
     const signal = fillGaps(first.signal, longest, first.lost);
     const { height, spike } = spikesOf(signal, first.lost, fsHz);
-    const bridged = fillGaps(signal, longest, first.lost.map((one, i) => one | spike[i]));
+    const bridged = fillGaps(signal, longest, first.lost.map((isLost, i) => isLost | spike[i]));
     Object.assign(masks, { spike, ...noiseAndJumps(bridged, first.lost, spike, height, fsHz) });
   }
   return new LeadQuality(recorded.length, fsHz, stretchesOf(masks));

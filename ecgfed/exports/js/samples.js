@@ -20,17 +20,17 @@ export class Samples {
     this.count += more.length;
   }
 
-  /** Take one value so many times. @param {number} value @param {number} many */
-  repeat(value, many) {
-    this.makeRoom(many);
-    this.values.fill(value, this.from + this.count, this.from + this.count + many);
-    this.count += many;
+  /** Take one value so many times. @param {number} value @param {number} count */
+  repeat(value, count) {
+    this.makeRoom(count);
+    this.values.fill(value, this.from + this.count, this.from + this.count + count);
+    this.count += count;
   }
 
-  /** @param {number} many */
-  makeRoom(many) {
-    if (this.from + this.count + many <= this.values.length) return;
-    const size = Math.max(2 * (this.count + many), 1024);
+  /** @param {number} count */
+  makeRoom(count) {
+    if (this.from + this.count + count <= this.values.length) return;
+    const size = Math.max(2 * (this.count + count), 1024);
     const larger = size > this.values.length || this.from < this.count ? new Float64Array(Math.max(size, this.values.length)) : this.values;
     larger.set(this.values.subarray(this.from, this.from + this.count));
     this.values = larger;

@@ -10,7 +10,7 @@ import { BundleError, EcgfedError } from "./errors.js";
 
 export const SIGNATURE = "manifest.sig";
 export const PUBLIC_KEY = "manifest.pub.pem";
-const MOST_KEY_BYTES = 1 << 16;
+const MAX_KEY_BYTES = 1 << 16;
 const SIGNATURE_BYTES = 64;
 /** What a public key of Ed25519 begins with (RFC 8410); 32 bytes follow. */
 const HEAD = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -27,17 +27,17 @@ const UNKNOWN = "NotSupportedError";
  * @returns {Uint8Array<ArrayBuffer>}
  */
 function derOf(pem, where, Problem) {
-  if (pem.length > MOST_KEY_BYTES) throw new Problem(where, `has ${pem.length} bytes`, EXPECTED);
+  if (pem.length > MAX_KEY_BYTES) throw new Problem(where, `has ${pem.length} bytes`, EXPECTED);
   if (pem.includes("PRIVATE KEY")) throw new Problem(where, "is a private key", EXPECTED, "name its .pub.pem, and keep the private one to yourself");
   const body = /-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----/.exec(pem)?.[1].replace(/\s+/g, "");
   let der = new Uint8Array(0);
   try {
-    der = Uint8Array.from(atob(body ?? ""), (one) => one.charCodeAt(0));
+    der = Uint8Array.from(atob(body ?? ""), (character) => character.charCodeAt(0));
   } catch {
     der = new Uint8Array(0);
   }
   if (!der.length) throw new Problem(where, "holds no public key", EXPECTED);
-  if (der.length !== KEY_BYTES || HEAD.some((one, i) => der[i] !== one)) throw new Problem(where, "is a key of another kind", EXPECTED);
+  if (der.length !== KEY_BYTES || HEAD.some((byte, i) => der[i] !== byte)) throw new Problem(where, "is a key of another kind", EXPECTED);
   return der;
 }
 
@@ -53,7 +53,7 @@ const fingerprint = async (der) => `SHA256:${await sha256(der)}`;
 async function verified(der, signature, bytes) {
   try {
     const key = await globalThis.crypto.subtle.importKey("spki", der, { name: "Ed25519" }, false, ["verify"]);
-    const [sig, data] = [signature, bytes].map((one) => /** @type {Uint8Array<ArrayBuffer>} */ (one.slice()));
+    const [sig, data] = [signature, bytes].map((array) => /** @type {Uint8Array<ArrayBuffer>} */ (array.slice()));
     return await globalThis.crypto.subtle.verify({ name: "Ed25519" }, key, sig, data);
   } catch (problem) {
     if (/** @type {any} */ (problem)?.name === UNKNOWN) return null;

@@ -16,7 +16,7 @@ const LONGEST_GAP_S = 7 * 86_400;
 const isCount = (value) => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0;
 
 /** @param {unknown} value a stranger's @returns {string} */
-const said = (value) => String(value).slice(0, 40);
+const shortText = (value) => String(value).slice(0, 40);
 
 /** Finds and classifies the beats of a stream; they do not depend on how the stream is cut into chunks. */
 export class StreamClassifier {
@@ -33,26 +33,31 @@ export class StreamClassifier {
   constructor(classifier, options) {
     const { fsHz, leads = 1, lead = 0, railsMv = [], early = false, drift } = options ?? {};
     if (!classifier?.classes?.length) throw new EcgfedError("classifier", `is ${classifier === null ? "null" : typeof classifier}`, "one of a bundle: await bundle.classifier()");
-    checkFs(fsHz, "fsHz", said(fsHz), "say the recorder's own");
+    checkFs(fsHz, "fsHz", shortText(fsHz), "say the recorder's own");
     if (!(isCount(leads) && isCount(lead) && lead < leads)) {
-      throw new RecordError("lead", `is ${said(lead)} of ${said(leads)}`, "0 to one less than the number of leads");
+      throw new RecordError("lead", `is ${shortText(lead)} of ${shortText(leads)}`, "0 to one less than the number of leads");
     }
     this.classifier = classifier;
     this.fsHz = fsHz;
     this.leads = leads;
     /** Whether the patient's beats have changed since the first minutes. */
     this.drift = drift ?? new Drift(classifier.classes.length);
-    this.about = { fsHz, leads, lead, railsMv: Array.from(millivoltRow(railsMv, "railsMv")), early: Boolean(early), drift: this.drift };
+    this.options = { fsHz, leads, lead, railsMv: Array.from(millivoltRow(railsMv, "railsMv")), early: Boolean(early), drift: this.drift };
     /** Samples that were handed over of this recording, gaps included. */
-    this.seen = 0;
-    this.beats = new BeatStream(classifier, this.about);
+    this.sampleCount = 0;
+    this.beats = new BeatStream(classifier, this.options);
     /** @type {Promise<unknown>} */
     this.queue = Promise.resolve();
   }
 
-  /** How much signal has come, gaps included, in seconds. */
+  /** @deprecated since 0.3, removed in 0.5: use `sampleCount`. */
+  get seen() {
+    return this.sampleCount;
+  }
+
+  /** Duration of the signal received, including gaps, in seconds. */
   get timeS() {
-    return this.seen / this.fsHz;
+    return this.sampleCount / this.fsHz;
   }
 
   /**
@@ -64,27 +69,27 @@ export class StreamClassifier {
    * @returns {Promise<StreamBeat[]>}
    */
   async push(samplesMv, options) {
-    const given = millivoltRows(samplesMv, this.leads, "samples");
+    const rows = millivoltRows(samplesMv, this.leads, "samples");
     const missing = this.missingBefore(options?.atSample);
-    const chunk = given.map((row) => row.slice()); // the caller may write over its own before its turn comes
-    this.seen += missing + chunk[0].length;
+    const chunk = rows.map((row) => row.slice()); // the caller may write over its own before its turn comes
+    this.sampleCount += missing + chunk[0].length;
     return this.inTurn(async () => [...(await this.beats.pass(missing)), ...(await this.beats.steps(chunk))]);
   }
 
   /** How many samples lie between what has come and a recorder's number. @param {number | null} [atSample] */
   missingBefore(atSample) {
-    if (atSample == null || atSample === this.seen) return 0;
-    if (!isCount(atSample) || atSample < this.seen) {
+    if (atSample == null || atSample === this.sampleCount) return 0;
+    if (!isCount(atSample) || atSample < this.sampleCount) {
       const action = "begin another stream where the recorder's clock was set back";
-      throw new RecordError("atSample", `is ${said(atSample)}, and ${this.seen} samples have come`, `a whole number, ${this.seen} or more`, action);
+      throw new RecordError("atSample", `is ${shortText(atSample)}, and ${this.sampleCount} samples have come`, `a whole number, ${this.sampleCount} or more`, action);
     }
-    return this.checkedGap(atSample - this.seen);
+    return this.checkedGap(atSample - this.sampleCount);
   }
 
   /** Return the length of a gap, refused where it is none or too long. @param {number} samples */
   checkedGap(samples) {
     if (isCount(samples) && samples <= LONGEST_GAP_S * this.fsHz) return samples;
-    throw new RecordError("gap", `of ${said(samples)} samples`, `0 to ${LONGEST_GAP_S / 86_400} days`);
+    throw new RecordError("gap", `of ${shortText(samples)} samples`, `0 to ${LONGEST_GAP_S / 86_400} days`);
   }
 
   /**
@@ -93,25 +98,25 @@ export class StreamClassifier {
    * @returns {Promise<StreamBeat[]>}
    */
   async gap(samples) {
-    this.seen += this.checkedGap(samples);
+    this.sampleCount += this.checkedGap(samples);
     return this.inTurn(() => this.beats.pass(samples));
   }
 
   /** End the recording; return the beats that are left. The next `push` begins another one at sample 0. @returns {Promise<StreamBeat[]>} */
   async finish() {
-    const { seen } = this;
-    this.seen = 0;
+    const { sampleCount } = this;
+    this.sampleCount = 0;
     return this.inTurn(async () => {
       const ended = this.beats;
-      this.beats = new BeatStream(this.classifier, this.about);
-      return seen ? ended.finish() : [];
+      this.beats = new BeatStream(this.classifier, this.options);
+      return sampleCount ? ended.finish() : [];
     });
   }
 
   /** Do work after all that was asked for before it, whether that went well or not. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
   inTurn(work) {
-    const done = this.queue.then(work);
-    this.queue = done.catch(() => undefined);
-    return done;
+    const result = this.queue.then(work);
+    this.queue = result.catch(() => undefined);
+    return result;
   }
 }

@@ -33,7 +33,7 @@ export function windowSpan(fsHz, peak) {
 }
 
 /** The place of an R peak at 360 Hz. @param {number} peak @param {number} fsHz @param {number} samples of the resampled signal */
-export function placeOf(peak, fsHz, samples) {
+export function resampledPeak(peak, fsHz, samples) {
   return clip(rint(peak * (FS_HZ / fsHz)), 0, samples - 1);
 }
 
@@ -46,7 +46,7 @@ export function placeOf(peak, fsHz, samples) {
 export function cutWindows(filtered, fsHz, peaks) {
   const padded = peaks.map(() => false);
   const windowMv = peaks.map((peak, i) => {
-    const first = placeOf(peak, fsHz, filtered.length) - R_INDEX;
+    const first = resampledPeak(peak, fsHz, filtered.length) - R_INDEX;
     padded[i] = first < 0 || first + WINDOW_SAMPLES > filtered.length;
     const window = new Float32Array(WINDOW_SAMPLES);
     for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < filtered.length; k += 1) window[k] = filtered[first + k];
@@ -83,7 +83,7 @@ export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
  * @returns {Windows}
  */
 export function windowsAround(signalMv, fsHz, peaks, quality, rrVersion) {
-  const filtered = new Resampler(fsHz, FS_HZ).whole(bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz));
+  const filtered = new Resampler(fsHz, FS_HZ).resample(bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz));
   const { windowMv, padded } = cutWindows(filtered, fsHz, peaks);
   const bad = quality.spans();
   const flags = peaks.map((peak, i) => Number(padded[i]) * FLAG_PADDED + Number(bad.overlap(...windowSpan(fsHz, peak))) * FLAG_POOR_QUALITY);

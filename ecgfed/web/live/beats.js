@@ -27,7 +27,7 @@ export class Beats {
   add(fresh) {
     for (const beat of fresh) {
       if (beat.stage === "withdrawn") {
-        this.all = this.all.filter((one) => one.sample !== beat.sample);
+        this.all = this.all.filter((entry) => entry.sample !== beat.sample);
         continue;
       }
       let at = this.all.length;
@@ -40,30 +40,30 @@ export class Beats {
   /** Beats of each class, the most frequent first. @returns {{name: string, count: number, uncertain: number}[]} */
   counts() {
     /** @type {Map<string, {name: string, count: number, uncertain: number}>} */
-    const found = new Map();
+    const counts = new Map();
     for (const beat of this.all) {
-      const one = found.get(beat.class) ?? { name: beat.class, count: 0, uncertain: 0 };
-      one.count += 1;
-      one.uncertain += Number(beat.uncertain);
-      found.set(beat.class, one);
+      const entry = counts.get(beat.class) ?? { name: beat.class, count: 0, uncertain: 0 };
+      entry.count += 1;
+      entry.uncertain += Number(beat.lowConfidence);
+      counts.set(beat.class, entry);
     }
-    return [...found.values()].sort((a, b) => b.count - a.count);
+    return [...counts.values()].sort((a, b) => b.count - a.count);
   }
 
   /** Beats a minute over the last ten intervals before a sample, or null. @param {number} sample @param {number} fsHz */
   rate(sample, fsHz) {
-    const before = this.all.filter((one) => one.sample <= sample).slice(-11);
+    const before = this.all.filter((beat) => beat.sample <= sample).slice(-11);
     if (before.length < 3) return null;
-    const steps = before.slice(1).map((one, i) => one.sample - before[i].sample).sort((a, b) => a - b);
+    const steps = before.slice(1).map((entry, i) => entry.sample - before[i].sample).sort((a, b) => a - b);
     return Math.round((60 * fsHz) / steps[steps.length >> 1]);
   }
 
   /** A table as `ecgfed predict` writes it, and in its last columns who said so. @param {Source} about */
   csv({ fsHz, lead, model, patient }) {
     const source = [model, patient, lead].map(cell);
-    const rows = this.all.filter((one) => one.stage === "final").map((one) => [
-      one.sample, (one.sample / fsHz).toFixed(4), cell(one.class), cell(one.symbol), one.probability.toFixed(4), one.flags,
-      one.poorQuality, Number(one.uncertain), Number(one.far), ...source,
+    const rows = this.all.filter((beat) => beat.stage === "final").map((beat) => [
+      beat.sample, (beat.sample / fsHz).toFixed(4), cell(beat.class), cell(beat.symbol), beat.probability.toFixed(4), beat.flags,
+      beat.poorQuality, Number(beat.lowConfidence), Number(beat.outOfDistribution), ...source,
     ]);
     const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far,model,patient,lead";
     return `${[head, ...rows.map((row) => row.join(","))].join("\r\n")}\r\n`;

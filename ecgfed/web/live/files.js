@@ -2,7 +2,7 @@
 
 /** @typedef {{path: string, file: File}} Named */
 
-const MOST_FILES = 20_000;
+const MAX_FILES = 20_000;
 
 /**
  * Return all files of what was dropped, those in folders too.
@@ -13,23 +13,23 @@ export async function droppedFiles(dropped) {
   const entries = [...dropped.items].map((item) => item.webkitGetAsEntry?.() ?? null);
   if (!entries.some((entry) => entry?.isDirectory)) return [...dropped.files].map((file) => ({ path: file.name, file }));
   /** @type {Named[]} */
-  const found = [];
+  const files = [];
   const walk = async (/** @type {any} */ entry) => {
-    if (found.length > MOST_FILES) return;
+    if (files.length > MAX_FILES) return;
     if (entry.isFile) {
-      const file = await new Promise((done, fail) => entry.file(done, fail));
-      found.push({ path: entry.fullPath.replace(/^\//, ""), file });
+      const file = await new Promise((resolve, fail) => entry.file(resolve, fail));
+      files.push({ path: entry.fullPath.replace(/^\//, ""), file });
     } else {
       const reader = entry.createReader();
       for (;;) {
-        const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+        const some = await new Promise((resolve, fail) => reader.readEntries(resolve, fail));
         if (!some.length) break;
-        for (const one of some) await walk(one);
+        for (const child of some) await walk(child);
       }
     }
   };
   for (const entry of entries) if (entry) await walk(entry);
-  return found;
+  return files;
 }
 
 /** Files of an input. @param {HTMLInputElement} input @returns {Named[]} */
@@ -55,7 +55,7 @@ export async function asNamed(files) {
 
 /** Bytes of base64, unpacked where they were packed. @param {string} text @param {boolean} packed */
 export async function bytesOf(text, packed) {
-  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   if (!packed) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());

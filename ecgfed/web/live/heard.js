@@ -1,6 +1,6 @@
 /** What was last heard of a stream's lead: its last minute, which is drawn. */
 
-const KEPT_S = 60;
+const MEMORY_S = 60;
 
 export class Heard {
   /** @param {number} fsHz 0 where nothing is listened to @param {string} lead its name */
@@ -14,8 +14,8 @@ export class Heard {
 
   /** Add samples, and let the oldest go. @param {Float64Array} fresh millivolt */
   add(fresh) {
-    const most = KEPT_S * this.fsHz;
-    const old = this.samples.subarray(Math.max(this.samples.length + fresh.length - most, 0));
+    const maxSamples = MEMORY_S * this.fsHz;
+    const old = this.samples.subarray(Math.max(this.samples.length + fresh.length - maxSamples, 0));
     this.first += this.samples.length - old.length;
     const both = new Float64Array(old.length + fresh.length);
     both.set(old);

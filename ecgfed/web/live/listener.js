@@ -24,36 +24,36 @@ export async function listenerOf(page, recording, ended) {
   let stream = null;
   let lead = 0;
   /** Take what the stream says, where somebody still waits for it. @param {any[]} beats */
-  const tell = (beats) => {
+  const showBeats = (beats) => {
     if (stale()) return;
-    page.tell(beats);
+    page.showBeats(beats);
     page.warn(changed(stream.drift));
   };
   return {
-    begin: async (about) => {
+    begin: async (source) => {
       if (stale()) return;
       page.forget();
       if (recording === null) page.closeRecording(); // what is drawn is the device's
-      lead = recording === null ? chooseLead(about.leads, "stream", page.bundle.leads) : chosen;
-      stream = new StreamClassifier(classifier, { fsHz: about.fsHz, leads: about.leads.length, lead, early: true });
-      page.follow(recording?.name ?? "stream", about.fsHz, about.leads[lead]);
-      page.say(`Listening: ${about.leads.join(", ")}, ${about.fsHz} Hz.`);
+      lead = recording === null ? chooseLead(source.leads, "stream", page.bundle.leads) : chosen;
+      stream = new StreamClassifier(classifier, { fsHz: source.fsHz, leads: source.leads.length, lead, early: true });
+      page.follow(recording?.name ?? "stream", source.fsHz, source.leads[lead]);
+      page.showStatus(`Listening: ${source.leads.join(", ")}, ${source.fsHz} Hz.`);
     },
     samples: async (chunk) => {
       if (stale()) return;
       page.live.add(chunk[lead]);
-      tell(await stream.push(chunk));
+      showBeats(await stream.push(chunk));
     },
     end: async (problem) => {
       ended();
       if (stale()) return;
       page.stop = null;
       await page.attempt(async () => {
-        if (stream) tell(await stream.finish());
+        if (stream) showBeats(await stream.finish());
         if (stale()) return;
         page.live.on = false;
         if (problem) throw problem;
-        page.say(`Ended: ${EcgPaper.countOf(page.beats.all.length, "beat")}.`);
+        page.showStatus(`Ended: ${EcgPaper.countOf(page.beats.all.length, "beat")}.`);
       });
     },
   };

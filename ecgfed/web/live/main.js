@@ -42,7 +42,7 @@ export class Page {
     this.at = 0; // first sample of the sheet
     this.live = new Heard();
     /** What the beats are of, and who said so. @type {import("./beats.js").Source} */
-    this.about = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
+    this.origin = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
     /** Stops the source that is at work. @type {(() => void) | null} */
     this.stop = null;
     this.turn = 0; // of what is open and chosen: what began in an earlier one writes nowhere
@@ -61,7 +61,7 @@ export class Page {
   }
 
   /** Say what is going on, or what is wrong. @param {string} text @param {boolean} wrong */
-  say(text, wrong = false) {
+  showStatus(text, wrong = false) {
     element("said").textContent = wrong ? "" : text;
     element("problem").textContent = wrong ? text : "";
   }
@@ -69,23 +69,23 @@ export class Page {
   /** Say what went wrong in one line. @param {unknown} problem */
   fail(problem) {
     if (/** @type {any} */ (problem)?.name === "NotFoundError") return; // nothing was chosen
-    this.say(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
+    this.showStatus(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
     if (!(problem instanceof EcgfedError)) console.error(problem);
   }
 
   /**
    * Do what may go wrong; of what nobody waits for any more nothing is said.
    * @param {() => Promise<void>} work
-   * @param {() => boolean} [wanted] whether somebody does
+   * @param {() => boolean} [isCurrent] whether somebody does
    */
-  async attempt(work, wanted) {
+  async attempt(work, isCurrent) {
     const { turn } = this;
     this.working = turn;
     this.enable();
     try {
       await work();
     } catch (problem) {
-      if (wanted ? wanted() : turn === this.turn) this.fail(problem);
+      if (isCurrent ? isCurrent() : turn === this.turn) this.fail(problem);
     }
     if (this.working === turn) this.working = -1;
     this.enable();
@@ -97,8 +97,8 @@ export class Page {
     element("play").disabled = !ready;
     element("stop").disabled = this.stop === null;
     element("serial").disabled = element("bluetooth").disabled = this.bundle === null || this.busy;
-    const many = this.beats.all.length > 0;
-    for (const id of ["save", "next"]) element(id).disabled = !many;
+    const hasBeats = this.beats.all.length > 0;
+    for (const id of ["save", "next"]) element(id).disabled = !hasBeats;
     for (const id of ["back", "forward"]) element(id).disabled = this.recording === null || this.live.on;
   }
 
@@ -117,7 +117,7 @@ export class Page {
   /** Another patient or lead was chosen. */
   choose() {
     this.drop();
-    if (this.recording) this.say('Choose "Classify" or "Play".');
+    if (this.recording) this.showStatus('Choose "Classify" or "Play".');
   }
 
   /** @param {Named[]} files */
@@ -132,46 +132,46 @@ export class Page {
   async attemptBundle(source, name) {
     this.opening += 1;
     const { opening } = this;
-    const wanted = () => opening === this.opening;
-    await this.attempt(() => this.openBundle(source, name, wanted), wanted);
+    const isCurrent = () => opening === this.opening;
+    await this.attempt(() => this.openBundle(source, name, isCurrent), isCurrent);
   }
 
-  /** @param {() => any} source @param {string} name @param {() => boolean} wanted */
-  async openBundle(source, name, wanted) {
-    this.say(`Opening ${name} \u2026`);
+  /** @param {() => any} source @param {string} name @param {() => boolean} isCurrent */
+  async openBundle(source, name, isCurrent) {
+    this.showStatus(`Opening ${name} \u2026`);
     const bundle = await openBundle(await source(), { ort: this.ort });
-    if (!wanted()) return;
+    if (!isCurrent()) return;
     this.bundle = bundle;
     this.bundleName = name;
     this.drop(); // what began with the bundle before is of that one
     const { classes, patients, leads } = bundle;
     element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}${signedBy(bundle.signature)}`;
     const choice = element("patient");
-    choice.replaceChildren(new Option("global model", ""), ...patients.map((/** @type {string} */ one) => new Option(one, one)));
+    choice.replaceChildren(new Option("global model", ""), ...patients.map((/** @type {string} */ patient) => new Option(patient, patient)));
     choice.disabled = patients.length === 0;
     this.chooseLead();
-    this.say(`${name} is open: every file is as its manifest says.`);
+    this.showStatus(`${name} is open: every file is as its manifest says.`);
   }
 
   /** Of a recording that is refused nothing stays, nor of the one before. @param {Named[]} files */
   async openRecording(files) {
     const { turn } = this;
     this.closeRecording();
-    this.say("Reading \u2026");
+    this.showStatus("Reading \u2026");
     const [fs, units] = [element("fs").value.trim(), element("units").value.trim()];
     const how = { ...(fs ? { fsHz: Number(fs) } : {}), ...(units ? { units } : {}) };
     const named = await asNamed(files);
     if (turn !== this.turn) return;
     this.recording = readRecording(named, how);
     const { name, leads, fsHz, signalsMv } = this.recording;
-    element("lead").replaceChildren(...leads.map((/** @type {string} */ one, /** @type {number} */ i) => new Option(one, String(i))));
+    element("lead").replaceChildren(...leads.map((/** @type {string} */ lead, /** @type {number} */ i) => new Option(lead, String(i))));
     element("lead").disabled = leads.length < 2;
     this.chooseLead();
     this.at = 0;
     element("result").hidden = false;
     this.show();
     const seconds = signalsMv[0].length / fsHz;
-    this.say(`${name}: ${leads.join(", ")}, ${fsHz} Hz, ${EcgPaper.clock(seconds, 0)}. Choose "Classify" or "Play".`);
+    this.showStatus(`${name}: ${leads.join(", ")}, ${fsHz} Hz, ${EcgPaper.clock(seconds, 0)}. Choose "Classify" or "Play".`);
   }
 
   closeRecording() {
@@ -222,30 +222,30 @@ export class Page {
   async classify() {
     const { turn, recording, lead } = this;
     this.forget();
-    this.about = this.source(recording.name, recording.fsHz, recording.leads[lead]);
+    this.origin = this.source(recording.name, recording.fsHz, recording.leads[lead]);
     this.show();
-    this.say("Finding and classifying every beat \u2026");
-    await new Promise((done) => setTimeout(done, 30)); // so that it is drawn
+    this.showStatus("Finding and classifying every beat \u2026");
+    await new Promise((resolve) => setTimeout(resolve, 30)); // so that it is drawn
     const classifier = await this.classifier();
     const beats = await classifier.classify(recording, { lead });
     if (turn !== this.turn) return;
-    this.beats.add(beats.map((/** @type {any} */ one) => ({ ...one, stage: "final" })));
+    this.beats.add(beats.map((/** @type {any} */ beat) => ({ ...beat, stage: "final" })));
     this.usual = usualOf(this.beats.all);
     this.count();
     this.show();
-    this.say(`${EcgPaper.countOf(beats.length, "beat")}.`);
+    this.showStatus(`${EcgPaper.countOf(beats.length, "beat")}.`);
     element("strip").focus();
   }
 
   /** Draw what comes of a lead from now on. @param {string} name @param {number} fsHz @param {string} lead */
   follow(name, fsHz, lead) {
-    this.about = this.source(name, fsHz, lead);
+    this.origin = this.source(name, fsHz, lead);
     this.live = new Heard(fsHz, lead);
     element("result").hidden = false;
   }
 
   /** @param {any[]} beats */
-  tell(beats) {
+  showBeats(beats) {
     this.beats.add(beats);
     if (beats.length) {
       this.usual = usualOf(this.beats.all);
@@ -296,20 +296,20 @@ export class Page {
     if (!this.recording || this.live.on) return;
     const { fsHz } = this.recording;
     const middle = this.at + (this.sheet.seconds * fsHz) / 2 + 1;
-    const found = this.beats.all.find((one) => one.sample > middle && (one.class !== this.usual || one.uncertain));
-    if (!found) {
-      this.say("No unusual beat after this.");
+    const match = this.beats.all.find((beat) => beat.sample > middle && (beat.class !== this.usual || beat.lowConfidence));
+    if (!match) {
+      this.showStatus("No unusual beat after this.");
       return;
     }
-    this.at = Math.round(found.sample - (this.sheet.seconds * fsHz) / 2);
+    this.at = Math.round(match.sample - (this.sheet.seconds * fsHz) / 2);
     this.show();
-    this.say(`${found.class}${found.uncertain ? ", uncertain" : ""} at ${EcgPaper.clock(found.sample / fsHz, 1)}, probability ${found.probability.toFixed(2)}.`);
+    this.showStatus(`${match.class}${match.lowConfidence ? ", uncertain" : ""} at ${EcgPaper.clock(match.sample / fsHz, 1)}, probability ${match.probability.toFixed(2)}.`);
   }
 
   save() {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([this.beats.csv(this.about)], { type: "text/csv" }));
-    link.download = `${this.about.name.replace(/[^A-Za-z0-9_.-]/g, "_")}-beats.csv`;
+    link.href = URL.createObjectURL(new Blob([this.beats.csv(this.origin)], { type: "text/csv" }));
+    link.download = `${this.origin.name.replace(/[^A-Za-z0-9_.-]/g, "_")}-beats.csv`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
@@ -376,19 +376,19 @@ export class Page {
     this.wire();
     this.enable();
     const { wasm, bundle, bundle_name: name } = this.data;
-    this.say("Starting \u2026");
+    this.showStatus("Starting \u2026");
     await this.attempt(async () => {
       if (wasm !== null) this.ort.env.wasm.wasmBinary = await bytesOf(wasm, true);
       this.ort.env.wasm.numThreads = 1;
     });
-    if (bundle === null) this.say("Open a bundle.");
+    if (bundle === null) this.showStatus("Open a bundle.");
     else {
       await this.attemptBundle(async () => {
         const files = new Map();
         for (const [path, text] of Object.entries(bundle)) files.set(path, await bytesOf(text, false));
         return files;
       }, name);
-      if (this.bundle !== null && this.recording === null && !this.busy) this.say("Drop a recording on this page.");
+      if (this.bundle !== null && this.recording === null && !this.busy) this.showStatus("Drop a recording on this page.");
     }
     document.documentElement.dataset.ready = "yes";
   }

@@ -28,7 +28,7 @@ export function play(recording, speed, listener) {
     await listener.begin({ fsHz: recording.fsHz, leads: recording.leads ?? rows.map((_, i) => `lead ${i + 1}`) });
     let [at, before] = [0, performance.now()];
     while (!stopped && at < rows[0].length) {
-      await new Promise((done) => setTimeout(done, STEP_MS));
+      await new Promise((resolve) => setTimeout(resolve, STEP_MS));
       const now = performance.now();
       const due = Math.min(((now - before) / 1000) * speed(), 5 * speed());
       before = now;
@@ -50,14 +50,14 @@ export function play(recording, speed, listener) {
  */
 async function readLines(texts, listener) {
   const reader = new LineReader();
-  let begun = false;
+  let started = false;
   for await (const text of texts) {
     const chunk = reader.push(text);
-    if (reader.about && !begun) {
-      begun = true;
-      await listener.begin(reader.about);
+    if (reader.format && !started) {
+      started = true;
+      await listener.begin(reader.format);
     }
-    if (begun && chunk[0].length) await listener.samples(chunk);
+    if (started && chunk[0].length) await listener.samples(chunk);
   }
 }
 
@@ -110,7 +110,7 @@ export async function fromBluetooth(listener) {
   async function* texts() {
     while (!over || come.length) {
       if (come.length) yield come.splice(0).join("");
-      else await new Promise((done) => (wake = () => done(undefined)));
+      else await new Promise((resolve) => (wake = () => resolve(undefined)));
     }
   }
   await sends.startNotifications();

@@ -5,8 +5,8 @@
 const MM_PER_S = 25;
 const PULSE_MM = 15;
 const PX_PER_MM = 96 / 25.4;
-const FEWEST_S = 4;
-const MOST_S = 10;
+const MIN_S = 4;
+const MAX_S = 10;
 
 /** What stands above a beat: its class, with three points while it may still change. @param {StreamBeat} beat */
 export function labelOf(beat) {
@@ -25,15 +25,15 @@ export function usualOf(beats) {
 function badSpans(beats, fsHz, first) {
   const half = 0.35 * fsHz;
   /** @type {{start: number, stop: number, kind: string, text: string}[]} */
-  const found = [];
+  const spans = [];
   for (const beat of beats) {
     if (!beat.poorQuality) continue;
     const [start, stop] = [beat.sample - first - half, beat.sample - first + half];
-    const last = found[found.length - 1];
+    const last = spans[spans.length - 1];
     if (last && last.text === beat.poorQuality && start <= last.stop + fsHz) last.stop = stop;
-    else found.push({ start, stop, kind: "unusable", text: beat.poorQuality });
+    else spans.push({ start, stop, kind: "unusable", text: beat.poorQuality });
   }
-  return found;
+  return spans;
 }
 
 /** The sheet that is on the page. */
@@ -46,7 +46,7 @@ export class Sheet {
   /** How many seconds fit beside the pulse. */
   get seconds() {
     const mm = this.host.clientWidth / PX_PER_MM - PULSE_MM;
-    return Math.min(Math.max(Math.floor(mm / MM_PER_S), FEWEST_S), MOST_S);
+    return Math.min(Math.max(Math.floor(mm / MM_PER_S), MIN_S), MAX_S);
   }
 
   /**
@@ -67,7 +67,7 @@ export class Sheet {
       start_s: first / fsHz,
       leads: [{ name: lead, unit: "mV", samples }],
       beats: near.map((beat) => {
-        return { sample: beat.sample - first, label: labelOf(beat), quiet: beat.class === usual && !beat.uncertain, uncertain: beat.uncertain };
+        return { sample: beat.sample - first, label: labelOf(beat), quiet: beat.class === usual && !beat.lowConfidence, uncertain: beat.lowConfidence };
       }),
       spans: badSpans(near, fsHz, first),
     };

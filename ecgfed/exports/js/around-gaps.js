@@ -1,4 +1,4 @@
-/** R peaks of a recording with bad stretches: on both sides of each, never in a spike (ecgfed/domain/signal/around_gaps.py). */
+/** R peaks of a recording with bad segments: on both sides of each, never in a spike (ecgfed/domain/signal/around_gaps.py). */
 
 import { RecordError } from "./errors.js";
 import { MIN_FS_HZ, detectQrs } from "./qrs.js";
@@ -7,15 +7,15 @@ import { Spans } from "./spans.js";
 
 /** @typedef {import("./quality.js").LeadQuality} LeadQuality */
 
-/** A stretch without signal that lasts this long parts the lead in two. */
+/** A segment without signal of this duration splits the lead. */
 export const SPLIT_S = 1.0;
-/** Below this there is nothing to find. */
+/** Minimum duration for detection. */
 export const MIN_DURATION_S = 3.0;
 
 /**
- * Part a lead at its long stretches without signal.
+ * Split a lead at its long segments without signal.
  * @param {LeadQuality} quality
- * @returns {[number, number][]} start and stop of the pieces that are long enough to find beats in
+ * @returns {[number, number][]} start and stop of the pieces that are long enough
  */
 export function usablePieces(quality) {
   const { fsHz, samples } = quality;
@@ -53,7 +53,7 @@ export function detectAroundGaps(signalsMv, fsHz, quality, lead, name) {
   return peaks.filter((peak) => !spikes.inside(peak));
 }
 
-/** Refuse what no detector can be asked for. @param {number} samples @param {number} fsHz @param {string} name */
+/** Check duration and sampling frequency. @param {number} samples @param {number} fsHz @param {string} name */
 export function checkSignal(samples, fsHz, name) {
   if (samples / fsHz < MIN_DURATION_S) {
     const duration = `lasts ${(samples / fsHz).toFixed(1)} s`;
@@ -62,7 +62,7 @@ export function checkSignal(samples, fsHz, name) {
   if (!(fsHz >= MIN_FS_HZ)) throw new RecordError(name, `sampling frequency ${fsHz} Hz`, `at least ${MIN_FS_HZ} Hz`);
 }
 
-/** Whether a lead has valid samples that differ by a microvolt or more. @param {Float64Array} signalMv */
+/** Whether the valid samples of a lead differ by a microvolt or more. @param {Float64Array} signalMv */
 function changes(signalMv) {
   let [low, high] = [Infinity, -Infinity];
   for (const value of signalMv) {
@@ -73,7 +73,7 @@ function changes(signalMv) {
   return high - low >= 1e-3;
 }
 
-/** The error of a lead without three seconds at a stretch. @param {LeadQuality} quality @param {string} name */
+/** Error of a lead without three usable seconds in a row. @param {LeadQuality} quality @param {string} name */
 function nothingUsable(quality, name) {
   const { fsHz } = quality;
   const problems = REASONS.map((reason) => [reason, quality.spans([reason]).total / fsHz])

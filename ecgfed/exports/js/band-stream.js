@@ -1,11 +1,11 @@
-/** The band-pass and the windows' sampling frequency, of samples as they come: the bits of the whole recording. */
+/** Band-pass and resampling of a stream, with the same bits as for the whole recording. */
 
 import { inner, Resampler } from "./fir.js";
 import { bandPassTaps, bridgeSamples } from "./filters.js";
 import { Samples } from "./samples.js";
 import { FS_HZ, R_INDEX, WINDOW_SAMPLES, resampledPeak } from "./windows.js";
 
-/** Filtered samples that are kept, and samples of a constant stretch that are laid out, in seconds. */
+/** Duration of stored filtered samples, and maximum duration of a stored constant segment, in seconds. */
 const MEMORY_S = 45;
 
 export class BandStream {
@@ -19,14 +19,14 @@ export class BandStream {
     this.resampler = new Resampler(fsHz, FS_HZ);
     this.bridged = new Samples();
     this.filtered = new Samples();
-    this.pending = 0; // samples of a gap that are not bridged yet
-    this.holding = false; // a long gap holds the value before it, but for its last seconds
+    this.pending = 0; // samples of a gap not filled yet
+    this.holding = false; // within a long gap, filled with the value before it except for its last seconds
     /** @type {number | null} */
     this.last = null;
     this.ended = false;
   }
 
-  /** Take the next samples of the lead, NaN where there is none. @param {Float64Array} samples */
+  /** Process the next samples of the lead, NaN if missing. @param {Float64Array} samples */
   push(samples) {
     for (let i = 0; i < samples.length; ) {
       if (Number.isFinite(samples[i])) {
@@ -41,7 +41,7 @@ export class BandStream {
     this.filter();
   }
 
-  /** Nothing follows. */
+  /** End the recording. */
   finish() {
     this.constant(this.last ?? 0, this.pending);
     this.pending = 0;
@@ -50,7 +50,7 @@ export class BandStream {
     this.filter();
   }
 
-  /** Take a gap, or its next part. @param {number} count */
+  /** Process a gap, or its next part. @param {number} count */
   missing(count) {
     this.pending += count;
     if (this.last === null || (!this.holding && this.pending <= this.longest)) return;
@@ -74,7 +74,7 @@ export class BandStream {
     this.bridged.repeat(value, 1);
   }
 
-  /** Before its start a signal holds its first value: numbers below 0. @param {number} value */
+  /** Pad the signal before its start with its first value, at negative numbers. @param {number} value */
   begin(value) {
     this.bridged.jump(-this.half);
     this.bridged.repeat(value, this.half);
@@ -86,14 +86,14 @@ export class BandStream {
     for (let i = 1; i <= this.pending; i += 1) this.bridged.repeat(slope * i + before, 1);
   }
 
-  /** Lay out a constant stretch; of a very long one no more than its end. @param {number} value @param {number} count */
+  /** Append a constant segment; of a very long one only its end. @param {number} value @param {number} count */
   constant(value, count) {
     if (!count) return;
     if (this.bridged.stop === 0) this.begin(value);
     if (count > this.memory) {
       this.bridged.jump(this.bridged.stop + count - this.memory);
       this.bridged.repeat(value, this.memory);
-      // one sum stands for all whose samples are the same: hours of a gap are no work
+      // one sum is computed for all equal samples, so that long gaps cost nothing
       const [first, repeats] = [this.bridged.start, this.memory - 2 * this.half];
       this.filtered.jump(first + this.half);
       this.filtered.repeat(inner(this.bridged.part(first, first + this.taps.length), this.taps)[0], repeats);
@@ -111,7 +111,7 @@ export class BandStream {
   }
 
   /**
-   * Cut the window of an R peak, or return null where its samples have not come.
+   * Cut the window of an R peak; null if its samples are not available yet.
    * @param {number} peak
    * @returns {{windowMv: Float32Array, padded: boolean} | null}
    */

@@ -1,4 +1,4 @@
-/** One recording that comes as a stream: R peaks, windows, features and answers, step by step (ecgfed/domain/beats/stream.py). */
+/** A recording as a stream: R peaks, windows, features and predictions, step by step (ecgfed/domain/beats/stream.py). */
 
 import { BandStream } from "./band-stream.js";
 import { ContextStream } from "./context.js";
@@ -13,24 +13,24 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
 /** @typedef {import("./index.d.ts").StreamBeat} StreamBeat */
 /** @typedef {import("./classifier.js").Classifier} Classifier */
 /**
- * A beat on its way.
+ * A beat that waits for its features.
  * @typedef {{sample: number, windowMv: Float32Array, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
  */
 /**
- * What a stream is told of, once for all its recordings.
+ * Options of a stream, the same for all its recordings.
  * @typedef {{fsHz: number, leads: number, lead: number, railsMv: number[], early: boolean, drift: import("./drift.js").Drift}} StreamOptions
  */
 
-/** Intervals of version 1 that a beat's features look back at, and the beat that ends the first of them. */
+/** Number of previous peaks needed for RR features of version 1. */
 const RR_BACK = 11;
-/** Stretches are kept for so long: no interval is longer than ten seconds. */
+/** Time for which bad segments are stored; no interval is longer than ten seconds. */
 const MEMORY_S = 30;
-/** Everything is looked at so often, as Python does it; quality every so many times. */
+/** Duration of a step, as in Python, and number of steps between quality updates. */
 const STEP_S = 0.25;
 const QUALITY_STEPS = 4;
-/** No peak is found later than this after it. */
+/** Maximum delay of the detector. */
 const DETECTED_WITHIN_S = 6;
-/** How long a gap has to last to be passed over in leaps, how long a leap is at most, how much of a gap is laid out. */
+/** Minimum duration of a gap that is processed in leaps, maximum leap, and maximum part of a gap processed at once. */
 const DEAD_S = 90;
 const LEAP_S = 600;
 const GAP_AT_ONCE_S = 600;
@@ -53,9 +53,9 @@ export class BeatStream {
     this.quality = new QualityStream(this.samples, fsHz, railsMv);
     this.band = new BandStream(fsHz);
     this.context = new ContextStream();
-    this.lastPeak = 0; // the last R peak that was found, 0 before the first one
-    this.validUntil = 0; // the end of the last step in which some lead showed something
-    /** Samples that do not fill a step yet. @type {Float64Array[]} */
+    this.lastPeak = 0; // the last R peak, 0 before the first one
+    this.validUntil = 0; // the end of the last step with valid samples on some lead
+    /** Samples of an incomplete step. @type {Float64Array[]} */
     this.rest = Array.from({ length: leads }, () => new Float64Array(0));
     /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, reported: StreamBeat | null}[]} */
     this.pending = [];
@@ -66,7 +66,7 @@ export class BeatStream {
     this.before = -1; // the last R peak that is a beat
   }
 
-  /** Take a gap, not all of its samples at once. @param {number} samples @returns {Promise<StreamBeat[]>} */
+  /** Process a gap in parts. @param {number} samples @returns {Promise<StreamBeat[]>} */
   async pass(samples) {
     const beats = [];
     for (let remaining = samples; remaining > 0; ) {
@@ -79,7 +79,7 @@ export class BeatStream {
   }
 
   /**
-   * Look at the stream at every whole step of it, however the samples come; a long gap passes in leaps.
+   * Process the stream in complete steps, independently of its chunks; a long gap in leaps.
    * @param {Float64Array[]} chunk
    * @returns {Promise<StreamBeat[]>}
    */
@@ -95,13 +95,13 @@ export class BeatStream {
         at += some;
         beats.push(...(await this.take(part, false)));
       }
-    } finally { // a model that failed costs these beats, and not the numbers of those that follow
+    } finally { // after a failed inference these beats are lost, but later sample numbers stay correct
       this.rest = data.map((row) => row.slice(at));
     }
     return beats;
   }
 
-  /** Whether nothing has been recorded for so long that nothing is left to say: then a gap may pass in leaps. */
+  /** Whether the signal has been missing so long that nothing is pending, so that a gap can be processed in leaps. */
   get dead() {
     return this.samples.stop - this.validUntil > DEAD_S * this.fsHz && !this.pending.length && this.qualityIsDue;
   }
@@ -110,20 +110,20 @@ export class BeatStream {
     return this.samples.stop % (QUALITY_STEPS * this.step) === 0;
   }
 
-  /** How many of so many missing samples may be taken at once: whole looks at quality. @param {number} missing */
+  /** Return how many missing samples can be processed at once, a multiple of the quality update. @param {number} missing */
   leap(missing) {
     const unit = QUALITY_STEPS * this.step;
     return Math.floor(Math.min(missing, rint(LEAP_S * this.fsHz)) / unit) * unit;
   }
 
-  /** Nothing follows; return the beats that are left. */
+  /** End the recording and return its last beats. */
   async finish() {
-    const beats = await this.steps(this.rest.map((row) => row.subarray(0, 0))); // whole steps that an error left
+    const beats = await this.steps(this.rest.map((row) => row.subarray(0, 0))); // complete steps left by an error
     return [...beats, ...(await this.take(this.rest, true))];
   }
 
   /**
-   * Take one step.
+   * Process one step.
    * @param {Float64Array[]} data
    * @param {boolean} ended
    * @returns {Promise<StreamBeat[]>}
@@ -201,20 +201,20 @@ export class BeatStream {
     else beat.rr = new Float32Array(0);
   }
 
-  /** Features of version 1 of the beat before the last: it needed the last one. @param {number} peak */
+  /** Assign features of version 1 to the beat before the last, whose next interval is now known. @param {number} peak */
   giveFirst(peak) {
     this.peaks = [...this.peaks, peak].slice(-RR_BACK - 1);
     const count = this.peaks.length;
     if (count > 1) this.give([rrFeatures(this.peaks, this.fsHz)[count - 2]]);
   }
 
-  /** @param {Float32Array[]} features of the beats that follow those given before */
+  /** @param {Float32Array[]} features of the next beats without features */
   give(features) {
     let at = this.waiting.findIndex((beat) => beat.rr === null);
     for (const rr of features) this.waiting[at++].rr = rr;
   }
 
-  /** Take out the beats whose features are known. @param {boolean} ended */
+  /** Remove and return the beats whose features are known. @param {boolean} ended */
   withFeatures(ended) {
     if (ended && this.classifier.rrVersion === 2) this.give(this.context.finish());
     if (ended && this.classifier.rrVersion === 1 && this.peaks.length) {
@@ -224,7 +224,7 @@ export class BeatStream {
     return this.waiting.splice(0, first < 0 ? this.waiting.length : first);
   }
 
-  /** What the beats that were found since would be if none followed. @returns {Promise<StreamBeat[]>} */
+  /** Return early predictions of the pending beats, as if no beat followed. @returns {Promise<StreamBeat[]>} */
   async soon() {
     const fresh = this.pending.filter((entry) => entry.cut !== null);
     if (fresh.every((entry) => entry.reported !== null)) return [];

@@ -1,4 +1,4 @@
-/** A chain of graphs: beats in, classes with probabilities out (ecgfed/exports/device/classifier.py, certainty.py). */
+/** Classifier: a chain of ONNX graphs with calibrated probabilities (ecgfed/exports/device/classifier.py, calibration.py). */
 
 import { detectAroundGaps } from "./around-gaps.js";
 import { BundleError, RecordError } from "./errors.js";
@@ -13,13 +13,12 @@ import { RR_NAMES, WINDOW_SAMPLES, windowSpan, windowsAround } from "./windows.j
 /** @typedef {import("./index.d.ts").Recording} Recording */
 /** @typedef {import("./windows.js").Windows} Windows */
 /**
- * A graph's file, its session in ONNX Runtime, and how many examples it takes at once, no more and no fewer; null where
- * that is open.
+ * A graph's file, its ONNX Runtime session, and its fixed batch size, or null if it is variable.
  * @typedef {{name: string, session: any, batch: number | null}} Graph
  */
 /** @typedef {{label: number, probability: Float32Array, outOfDistribution: boolean, lowConfidence: boolean}} Prediction */
 
-/** Examples that are run at once. */
+/** Batch size. */
 const AT_ONCE = 32;
 const f = Math.fround;
 
@@ -36,7 +35,7 @@ export function softmax(logits, temperature) {
   return Float32Array.from(shifted, (value) => value / sum);
 }
 
-/** A chain of graphs with what its probabilities are worth. Made by `Bundle.classifier`. */
+/** A chain of graphs with its calibration. Created by `Bundle.classifier`. */
 export class Classifier {
   /**
    * @param {object} parts
@@ -63,7 +62,7 @@ export class Classifier {
   }
 
   /**
-   * Return the logits of beats, a row for each.
+   * Return the logits of beats, one row per beat.
    * @param {Float32Array[]} windowMv 256 samples each, millivolt at 360 Hz, filtered
    * @param {Float32Array[]} rr RR features of the version `rrVersion`
    */
@@ -134,7 +133,7 @@ export class Classifier {
   }
 
   /**
-   * Return some examples of a batch, the last one filling up what a graph takes at once.
+   * Return examples of a batch; the last one is repeated to fill a fixed batch size.
    * @param {any} tensor
    * @param {number} start
    * @param {number} size
@@ -166,7 +165,7 @@ export class Classifier {
   }
 
   /**
-   * Say of beats that have been cut what they are.
+   * Classify windows of beats.
    * @param {Float32Array[]} windowMv
    * @param {Float32Array[]} rr
    * @returns {Promise<Prediction[]>}
@@ -203,8 +202,8 @@ export class Classifier {
   /**
    * Find and classify every beat of a recording, as `ecgfed predict` does. Research use only, not for diagnosis.
    * @param {Recording} recording
-   * @param {{lead?: string | number, railsMv?: number[]}} [options] another lead than the bundle's; the values at which
-   *     the recorder's converter ends, in place of the lead's own extremes
+   * @param {{lead?: string | number, railsMv?: number[]}} [options] another lead than the bundle's; limits of the
+   *     recorder's converter, instead of the extremes of the lead
    * @returns {Promise<Beat[]>}
    */
   async classify(recording, options = {}) {
@@ -240,7 +239,7 @@ export class Classifier {
   }
 }
 
-/** Refuse what is no recording; return its samples as float64. @param {Recording} recording */
+/** Check a recording and return its samples as float64. @param {Recording} recording */
 export function checkedRecording(recording) {
   if (recording === null || typeof recording !== "object") {
     throw new RecordError("recording", `is ${recording === null ? "null" : typeof recording}`, "{ fsHz, signalsMv, leads }", "read one with readRecording");
@@ -258,7 +257,7 @@ export function checkedRecording(recording) {
 }
 
 /**
- * Return the row of the lead in use.
+ * Return the index of the lead to classify.
  * @param {Recording} recording
  * @param {readonly string[]} leads the bundle's, in order of preference
  * @param {string | number} [lead] another one

@@ -1,8 +1,8 @@
-/** The patient's own shape, and the intervals between its beats: the references of `context.js`. */
+/** The patient's typical beat and intervals: the references of `context.js`. */
 
 /** @typedef {import("./context.js").Beat} Beat */
 
-/** References are made anew every BLOCK beats, from so many such blocks before the beat's own, and after. */
+/** References are updated every BLOCK beats, from BACK blocks before the beat's own block to AHEAD blocks after it. */
 const BLOCK = 8;
 const BACK = 31;
 const AHEAD = 3;
@@ -24,7 +24,7 @@ export function logRatio(value, reference) {
   return Math.log(value / reference) / LOG_UNIT;
 }
 
-/** Quantile of values, NaN not counted; NaN where there are fewer than three. @param {Float64Array} values @param {number} share */
+/** Quantile of values without NaN; NaN for fewer than three values. @param {Float64Array} values @param {number} share */
 export function quantile(values, share) {
   const ordered = values.filter((value) => !Number.isNaN(value)).sort();
   if (ordered.length < MIN_COUNT) return NaN;
@@ -42,7 +42,7 @@ function meanOf(values) {
   return sum / values.length;
 }
 
-/** Correlation, NaN where one has a NaN. @param {Float64Array} values @param {Float64Array} reference */
+/** Correlation; NaN if either array has a NaN. @param {Float64Array} values @param {Float64Array} reference */
 function correlation(values, reference) {
   const [mean, referenceMean] = [meanOf(values), meanOf(reference)];
   let [product, first, second] = [0, 0, 0];
@@ -55,7 +55,7 @@ function correlation(values, reference) {
   return product / Math.sqrt(Math.max(first * second, 1e-12));
 }
 
-/** Duration of the QRS in samples, one at least. @param {Float64Array} window */
+/** Duration of the QRS in samples, at least one. @param {Float64Array} window */
 function duration(window) {
   const starts = window.length - SLOPE_SAMPLES;
   const slope = new Float64Array(starts);
@@ -78,10 +78,10 @@ function middleOf(windowMv) {
 }
 
 /**
- * Running mean over the last minutes of the chosen rows, made anew every block; NaN where they are too few.
+ * Running mean of the chosen rows over the last minutes, updated every block; NaN if there are too few.
  * @param {Float64Array[]} rows
  * @param {boolean[]} chosen
- * @returns {Float64Array[]} one for each block
+ * @returns {Float64Array[]} one per block
  */
 function blockMeans(rows, chosen) {
   const width = rows.length ? rows[0].length : 0;
@@ -106,10 +106,10 @@ function blockMeans(rows, chosen) {
 }
 
 /**
- * Running quantiles over the last minutes, made anew every block.
+ * Running quantiles over the last minutes, updated every block.
  * @param {ArrayLike<number>} values
  * @param {number} share
- * @returns {number[]} one for each value
+ * @returns {number[]} one per value
  */
 function blockQuantiles(values, share) {
   const all = Float64Array.from(values);
@@ -119,7 +119,7 @@ function blockQuantiles(values, share) {
   return Array.from(all, (_, i) => blocks[Math.floor(i / BLOCK)]);
 }
 
-/** References made of beats in a row. */
+/** References from consecutive beats. */
 export class TypicalBeat {
   /** @param {Beat[]} beats */
   constructor(beats) {
@@ -137,9 +137,9 @@ export class TypicalBeat {
     const similar = usable.map((isUsable, i) => isUsable && correlation(qrs[i], draft[Math.floor(i / BLOCK)]) > MIN_CORRELATION);
     const between = similar.map((isTypical, i) => isTypical && i > 0 && similar[i - 1]);
     const mine = before.map((interval, i) => (between[i] ? interval : NaN));
-    /** Seconds: the median of the intervals between two beats of the own shape, of all where there are too few. */
+    /** Median interval between two beats of the typical shape, or of all beats if there are too few, in seconds. */
     this.typical = blockQuantiles(mine, TYPICAL).map((interval, i) => (Number.isFinite(interval) ? interval : every[i]));
-    /** Seconds: their long quantile, likewise. */
+    /** Upper quantile of these intervals, in seconds. */
     this.sinus = blockQuantiles(mine, SINUS).map((interval, i) => (Number.isFinite(interval) ? interval : this.typical[i]));
     const chosen = between.map((follows, i) => follows && before[i] >= this.sinus[i] * NEARLY);
     this.reference = blockMeans(qrs, chosen);
@@ -147,7 +147,7 @@ export class TypicalBeat {
     this.usual = blockMeans(parts.map((part) => Float64Array.of(part.power, part.logSize, part.logWidth)), chosen);
   }
 
-  /** A beat's shape against the mean of the beats that follow a sinus interval. @param {number} i */
+  /** Compare a beat's shape with the mean of the beats that follow a sinus interval. @param {number} i */
   againstReference(i) {
     const block = Math.floor(i / BLOCK);
     const { qrs, pRegion, logSize, logWidth } = this.parts[i];
@@ -167,10 +167,10 @@ export class TypicalBeat {
   }
 }
 
-/** What was made of beats that are looked at again. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
+/** Cached parts of beats. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
 const PARTS = new WeakMap();
 
-/** What a beat's window says on its own. @param {Beat} beat */
+/** Derive the compared parts of a beat's window. @param {Beat} beat */
 function partsOf(beat) {
   const middle = middleOf(beat.windowMv);
   const window = Float64Array.from(beat.windowMv, (value) => value - middle);

@@ -1,6 +1,6 @@
 /**
- * RR features, version 2: what a beat is among the patient's own beats of the last minutes (ecgfed/domain/beats/context.py).
- * A beat's features depend on the HISTORY beats before it and the LOOK_AHEAD beats after it, no more.
+ * RR features, version 2: a beat relative to the patient's beats of the last minutes (ecgfed/domain/beats/context.py).
+ * A beat's features depend only on the HISTORY beats before it and the LOOK_AHEAD beats after it.
  */
 
 import { TypicalBeat, logRatio, quantile } from "./context-shape.js";
@@ -28,7 +28,7 @@ export const FEATURES = Object.freeze([
 ]);
 
 /**
- * A beat: seconds before it (NaN where void), its window in millivolt, and whether that may make a reference.
+ * A beat: the interval before it in seconds (NaN if undefined), its window in millivolt, and whether references use it.
  * @typedef {{beforeS: number, windowMv: Float32Array, usable: boolean}} Beat
  */
 
@@ -38,27 +38,27 @@ export function contextFeatures(beats) {
   return [...stream.push(beats), ...stream.finish()];
 }
 
-/** Features of a recording that comes in pieces: the same as of the whole, LOOK_AHEAD beats late. */
+/** Features of a stream, equal to those of the whole recording, LOOK_AHEAD beats late. */
 export class ContextStream {
   constructor() {
     /** @type {Beat[]} */
     this.beats = [];
-    this.first = 0; // number of the first beat held
-    this.reported = 0; // number of the next beat whose features are due
+    this.first = 0; // number of the first stored beat
+    this.reported = 0; // number of beats with reported features
   }
 
-  /** Take the next beats; return the features of those that are decided now. @param {Beat[]} beats */
+  /** Add the next beats and return the features that are final now. @param {Beat[]} beats */
   push(beats) {
     for (const beat of beats) this.beats.push(beat);
     return this.give(Math.floor((this.first + this.beats.length - LOOK_AHEAD) / BLOCK) * BLOCK);
   }
 
-  /** Return the features of the beats that are left; nothing follows the last. */
+  /** End the recording and return the features of its last beats. */
   finish() {
     return this.give(this.first + this.beats.length);
   }
 
-  /** Return what would be said of some beats more if none followed them. @param {Beat[]} beats */
+  /** Return the features of additional beats as if no beat followed. @param {Beat[]} beats */
   early(beats) {
     if (!beats.length) return [];
     const all = this.first + this.beats.length;
@@ -87,7 +87,7 @@ export class ContextStream {
   }
 }
 
-/** Features of some of the beats in a row. @param {Beat[]} beats @param {number} from @param {number} to @returns {Float32Array[]} */
+/** Features of consecutive beats. @param {Beat[]} beats @param {number} from @param {number} to @returns {Float32Array[]} */
 function featuresOf(beats, from, to) {
   const typicalBeat = new TypicalBeat(beats);
   const change = changesOf(beats, from, to);
@@ -125,7 +125,7 @@ function featuresOf(beats, from, to) {
 }
 
 /**
- * Irregularity: the median of the last changes of the interval, 0 where there is no rhythm yet.
+ * Irregularity: the median of the last changes of the interval, 0 if undefined.
  * @param {Beat[]} beats
  * @param {number} from
  * @param {number} to

@@ -160,7 +160,7 @@ function scaleOf(column, how, where) {
 }
 
 /**
- * Read a recording, a row for each sample: every ECG whose unit is a voltage.
+ * Read a recording, one row per sample: all ECG leads with a voltage as unit.
  * @param {NamedFile} file
  * @param {How} how
  */

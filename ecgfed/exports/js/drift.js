@@ -1,21 +1,22 @@
 /**
- * Whether a patient's beats have changed since the first minutes (ecgfed/exports/device/drift.py, docs/stream.md): counts of
- * whole numbers over the last beats against those of the first ones, the same values in both languages to the last bit.
+ * Drift detection: whether a patient's beats have changed since the first minutes (ecgfed/exports/device/drift.py,
+ * docs/stream.md). Integer counts over the last beats are compared with those over the first ones; values equal Python's
+ * to the last bit.
  */
 
 import { argMax, rint } from "./numbers.js";
 import { limited } from "./quality.js";
 import { FLAG_POOR_QUALITY } from "./windows.js";
 
-/** A beat's shape is the mean of every four samples of its window, in whole microvolts. */
+/** A beat's shape: its window averaged over four samples each, in integer microvolts. */
 const SHAPE = 64;
 const EACH = 4;
 /** The QRS in a window. */
 const QRS = [75, 136];
-/** Changes that are remembered, the last ones. */
+/** Maximum number of stored events. */
 const MAX_EVENTS = 1000;
 
-/** What may have changed, and what is to be done: the words of a line. @type {Readonly<Record<string, string>>} */
+/** Reasons of drift with their messages. @type {Readonly<Record<string, string>>} */
 export const DRIFT_REASONS = Object.freeze({
   far: "more beats than before look like none the model was trained on",
   uncertain: "more beats than before have a class that is not sure",
@@ -25,17 +26,17 @@ export const DRIFT_REASONS = Object.freeze({
   poor: "the signal has become poor: look at the electrodes",
   silence: "no beat has come for a minute: look at the electrodes",
 });
-/** Reasons that speak of the signal, where new labels would not help. */
+/** Reasons due to the signal, for which new labels do not help. */
 const OF_THE_SIGNAL = ["poor", "silence"];
 
-/** When a change counts: see `DriftBounds` in index.d.ts. @type {import("./index.d.ts").DriftBounds} */
+/** Bounds above which a change is reported: see `DriftBounds` in index.d.ts. @type {import("./index.d.ts").DriftBounds} */
 export const DRIFT_BOUNDS = Object.freeze({
   first: 300, last: 200, far: 0.2, uncertain: 0.65, classes: 0.65, shape: 0.2, poor: 0.5, size: 1.9, silenceS: 60, end: 0.5,
 });
 
 /** @typedef {{label: number, lowConfidence: number, outOfDistribution: number, poor: boolean, sizeUv: number, shapeUv: number[]}} Counted */
 
-/** How many of some beats are what; sizes and shapes added up for each class. */
+/** Counts of beats, and sums of sizes and shapes per class. */
 class Counts {
   /** @param {number} classes */
   constructor(classes) {
@@ -50,7 +51,7 @@ class Counts {
     this.shapeUv = Array.from({ length: classes }, () => new Float64Array(SHAPE));
   }
 
-  /** Count a beat, or with `times` -1 no longer. @param {Counted} beat @param {1 | -1} times */
+  /** Add a beat, or remove it with `times` -1. @param {Counted} beat @param {1 | -1} times */
   add(beat, times = 1) {
     this.beats += times;
     if (beat.poor) return;
@@ -99,7 +100,7 @@ export class Drift {
     Object.assign(this, new Drift(this.classes, this.bounds));
   }
 
-  /** What has changed and is so still, in order of `DRIFT_REASONS`. @returns {string[]} */
+  /** Changes that are active, in the order of `DRIFT_REASONS`. @returns {string[]} */
   get reasons() {
     return Object.keys(DRIFT_REASONS).filter((reason) => this.on.has(reason));
   }
@@ -109,7 +110,7 @@ export class Drift {
     return this.reasons.some((reason) => !OF_THE_SIGNAL.includes(reason));
   }
 
-  /** One sentence, or "" where nothing has changed. */
+  /** One sentence, or "" without changes. */
   get text() {
     if (!this.on.size) return "";
     const what = this.reasons.map((reason) => DRIFT_REASONS[reason]).join("; ");
@@ -117,7 +118,7 @@ export class Drift {
     return `${what[0].toUpperCase()}${what.slice(1)}.`;
   }
 
-  /** How much of its bound each change is; 0 before it is known. @returns {Record<string, number>} */
+  /** Each change as a fraction of its bound; 0 before there are enough beats. @returns {Record<string, number>} */
   get values() {
     const { atFirst: first, now, bounds } = this;
     const ratios = { far: 0, uncertain: 0, classes: 0, shape: 0, size: 0, poor: 0 };
@@ -131,7 +132,7 @@ export class Drift {
     return { ...ratios, ...this.usualBeat() };
   }
 
-  /** How the mean beat of the class that was the commonest has changed; 0 where too few of the last beats have it. */
+  /** Change of the mean beat of the most frequent reference class; 0 if too few of the last beats have that class. */
   usualBeat() {
     const { atFirst: first, now, bounds } = this;
     const usual = argMax(first.label);
@@ -144,7 +145,7 @@ export class Drift {
   }
 
   /**
-   * Take one beat, as a stream tells it finally.
+   * Add one beat with its final prediction.
    * @param {import("./index.d.ts").DriftBeat} beat
    * @param {ArrayLike<number>} windowMv its window, 256 samples in millivolt
    */
@@ -167,7 +168,7 @@ export class Drift {
   }
 
   /**
-   * Say how long no beat has come, found or told: a stream tells a beat's answer late, and silence at once.
+   * Report the time without beats; a stream reports silence at once, but beats with a delay.
    * @param {number} timeS since the stream's start
    * @param {number} forS since the last R peak, or the start
    */

@@ -25,7 +25,7 @@ function numberIn(raw, where, field, low) {
 }
 
 /**
- * Read the header and weigh it against the file's size.
+ * Read the header and check it against the size of the file.
  * @param {string} where
  * @param {Uint8Array} bytes
  */
@@ -66,7 +66,7 @@ function channelsOf(where, rest, count) {
 }
 
 /**
- * Return the sample at which each data record begins; later than the one before ends where there is a gap.
+ * Return the first sample of each data record; gaps leave samples between them.
  * @param {string} where
  * @param {Uint8Array} bytes
  * @param {ReturnType<typeof layoutOf>} layout
@@ -104,7 +104,7 @@ function perMillivolt(where, channel, units) {
 }
 
 /**
- * Read a recording: every ECG of the first one's sampling frequency whose unit is a voltage.
+ * Read a recording: all ECG leads with the sampling frequency of the first one and a voltage as unit.
  * @param {NamedFile} file
  * @param {{units?: string}} how units, for a file that states none
  */
@@ -133,7 +133,7 @@ export function readEdf(file, how = {}) {
   return { name: where.replace(/\.edf$/i, ""), fsHz, leads: rows.map((row) => names[row]), units: rows.map((row) => units[row]), signalsMv };
 }
 
-/** Gaps may make a recording so many times longer. */
+/** Maximum factor by which gaps may lengthen a recording. */
 const MAX_TIMES = 32;
 
 /**

@@ -73,8 +73,8 @@ export function lowPass(taps, cutoff) {
 }
 
 /**
- * Convolve with an odd number of symmetric taps where the signal reaches far enough: one value fewer than it has taps
- * is lost. Every value is one sum in one order, so that a stream gives the bits of the whole.
+ * Convolve with an odd number of symmetric taps, valid part only. Every value is one sum in a fixed order, so that a
+ * stream gives the same bits as the whole signal.
  * @param {Float64Array} signal (samples,)
  * @param {Float64Array} taps
  * @returns {Float64Array} (samples - taps + 1,)
@@ -126,7 +126,7 @@ export function inner(signal, taps) {
 }
 
 /**
- * Convolve a whole signal, delay compensated, its first and last value held at the ends.
+ * Convolve a whole signal, delay compensated, padded with its first and last value.
  * @param {Float64Array} signal (samples,) finite
  * @param {Float64Array} taps an odd number, symmetric
  * @returns {Float64Array} (samples,)
@@ -136,7 +136,7 @@ export function convolved(signal, taps) {
 }
 
 /**
- * Return a signal with its first value before it and its last one behind it, so many times.
+ * Pad a signal with its first value before it and its last one after it.
  * @param {Float64Array} signal
  * @param {number} before
  * @param {number} after
@@ -151,7 +151,7 @@ export function edgePadded(signal, before, after) {
   return laid;
 }
 
-/** Brings a signal from one sampling frequency to another with a linear-phase polyphase filter. */
+/** Resamples a signal with a linear-phase polyphase filter. */
 export class Resampler {
   /**
    * @param {number} fsHz
@@ -177,7 +177,7 @@ export class Resampler {
     });
   }
 
-  /** How many samples a signal of so many gives. @param {number} samples */
+  /** Return the number of output samples of a signal. @param {number} samples */
   count(samples) {
     return Math.ceil((samples * this.up) / this.down);
   }
@@ -193,8 +193,8 @@ export class Resampler {
   }
 
   /**
-   * Return one output. Nothing is taken to lie before the signal's start and behind its end.
-   * @param {(sample: number) => number} read 0 where there is no sample
+   * Return one output sample; the signal is 0 beyond its ends.
+   * @param {(sample: number) => number} read 0 beyond the ends
    * @param {number} output
    */
   at(read, output) {
@@ -207,7 +207,7 @@ export class Resampler {
   }
 
   /**
-   * Resample a whole signal; itself where the frequencies agree.
+   * Resample a whole signal; returns the signal itself if the frequencies are equal.
    * @param {Float64Array} signal
    */
   resample(signal) {

@@ -1,9 +1,9 @@
-/** Names of leads: which are the same, like one another, and no ECG (ecgfed/domain/record/leads.py, lead_names.py). */
+/** Lead names: equal and similar ones, and other signals (ecgfed/domain/record/leads.py, lead_names.py). */
 
 import { RecordError } from "./errors.js";
 import { NAMES } from "./lead-table.js";
 
-/** How far one name of a lead answers for another one. */
+/** How well a lead name matches another. */
 export const MATCH = Object.freeze({ NONE: 0, MODIFIED: 1, LEAD: 2, NAME: 3, EXACT: 4 });
 const NUMBERED = /\s*\(([0-9]{1,4})\)$/;
 const KIND = new RegExp(`^(?:${NAMES.kind})`);
@@ -13,14 +13,14 @@ const ECG_WORD = new RegExp(NAMES.ecgWord);
 const EEG = new RegExp(`^(?:${NAMES.eeg})$`);
 const LEADS = new Map(Object.entries(/** @type {Record<string, string[]>} */ (NAMES.leads)));
 
-/** Return a name without case, blanks, hyphens, underscores and points; a minus before or behind it stays. @param {string} name */
+/** Normalise a name: lower case, without spaces, hyphens, underscores and points; a leading or trailing minus stays. @param {string} name */
 function folded(name) {
   const text = name.normalize("NFKC").toLowerCase().trim();
   const bare = text.replace(/[\s\-_.,:;]+/g, "");
   return (text.startsWith("-") ? "-" : "") + bare + (bare && text.endsWith("-") ? "-" : "");
 }
 
-/** Return the lead that a folded name means, and how its electrodes were moved, or null. @param {string} text */
+/** Return the lead of a normalised name and its electrode placement, or null. @param {string} text */
 function knownLead(text) {
   const known = LEADS.get(text);
   if (known) return { lead: known[0], electrodes: known[1] };
@@ -30,7 +30,7 @@ function knownLead(text) {
   return named ? { lead: named[0], electrodes: modified ? named[1] || "mod" : named[1] } : null;
 }
 
-/** Say how far a lead that is there answers for one that is asked for. @param {string} requested @param {string} present */
+/** Return how well a present lead matches a requested one. @param {string} requested @param {string} present */
 export function leadMatch(requested, present) {
   if (requested === present) return MATCH.EXACT;
   const numbers = new Set([requested, present].flatMap((name) => NUMBERED.exec(name)?.slice(1).map(Number) ?? []));
@@ -48,7 +48,7 @@ function electrodeOfEeg(name) {
   return text.startsWith("eeg") || (EEG.test(text) && knownLead(text) === null);
 }
 
-/** Say whether a name is one of something else than an ECG. @param {string} name @param {boolean} brain other channels are EEG */
+/** Return whether a name is that of another signal than an ECG. @param {string} name @param {boolean} brain other channels are EEG */
 function isAnotherSignal(name, brain) {
   const text = folded(name);
   if (knownLead(text) !== null) return brain && /^c[1-6]$/.test(text);
@@ -62,7 +62,7 @@ function isAnotherSignal(name, brain) {
 }
 
 /**
- * Say of each channel whether it may be taken for an ECG unasked: beside one that is labelled so no other is.
+ * Return for each channel whether it is an ECG; if any is labelled as ECG, only labelled ones are.
  * @param {string[]} names
  * @param {string[]} units "" is unknown
  */
@@ -78,11 +78,11 @@ export function areEcg(names, units = []) {
 }
 
 /**
- * Return the position of the lead that is asked for, or of the first ECG where none is.
+ * Return the index of the requested lead, or of the first ECG if none is requested.
  * @param {string[]} present names of the channels, in order
  * @param {string} where the recording, for the error
- * @param {readonly string[]} leads names in order of preference, or places as "#2"
- * @param {string[]} units the channels' units, as far as they are known
+ * @param {readonly string[]} leads names in order of preference, or positions such as "#2"
+ * @param {string[]} units units of the channels, if known
  */
 export function chooseLead(present, where, leads, units = []) {
   const listed = present.join(", ");
@@ -104,7 +104,7 @@ export function chooseLead(present, where, leads, units = []) {
   throw new RecordError(where, `has no lead ${leads.join(" or ")}; it has ${listed}`, "", "name a lead");
 }
 
-/** Return names of which no two are the same: the second ECG is "ECG (2)", and the first then "ECG (1)". @param {string[]} names */
+/** Make names unique: two channels "ECG" become "ECG (1)" and "ECG (2)". @param {string[]} names */
 export function distinct(names) {
   const taken = new Set(names);
   /** @type {Map<string, number>} */

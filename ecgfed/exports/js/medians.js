@@ -1,4 +1,4 @@
-/** Medians of a window that runs along a signal (ecgfed/domain/signal/medians.py). */
+/** Running medians (ecgfed/domain/signal/medians.py). */
 
 import { searchSorted } from "./numbers.js";
 

@@ -1,4 +1,4 @@
-/** What Node alone can do: a bundle and recordings from the disk. */
+/** Bundles and recordings from disk, for Node. */
 
 import { readFile, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
@@ -38,7 +38,7 @@ async function named(path) {
 /**
  * Read a recording from the disk: a WFDB record with or without its ending, an EDF file, or a text table.
  * @param {string} path
- * @param {{fsHz?: number, units?: string, columns?: string[]}} [how] what a table leaves open
+ * @param {{fsHz?: number, units?: string, columns?: string[]}} [how] sampling frequency, units and columns of a text table
  */
 export async function readRecordingAt(path, how = {}) {
   if (/\.(?:edf|csv|tsv|txt)$/i.test(path)) return readRecording([await named(path)], how);

@@ -1,6 +1,6 @@
 /**
- * What the QRS detector's networks are shown: each lead around a candidate, and the extrema of a beat
- * (ecgfed/domain/signal/qrs_features.py). Features are whole multiples of 1/128, worked out in float32.
+ * Input features of the QRS detector's networks: each lead around a candidate, and the extrema of a beat
+ * (ecgfed/domain/signal/qrs_features.py). Features are multiples of 1/128, computed in float32.
  */
 
 import { searchSorted, rint } from "./numbers.js";
@@ -16,11 +16,11 @@ const offsets = (...parts) =>
 
 const SHAPE_AT = offsets([-120, -32, 8], [-30, 31, 2], [33, 121, 8]);
 const ENVELOPE_AT = offsets([-330, -60, 15], [-60, 61, 6], [66, 201, 12]);
-/** The part of a lead's features that is its form: the shape within 100 ms. */
+/** The features of a lead that describe its form: the shape within 100 ms. */
 export const FORM = Object.freeze([16, 37]);
 const PEAK_SHAPE_AT = offsets([-60, -24, 6], [-24, 25, 2], [30, 61, 6]);
 const PEAK_ENVELOPE_AT = offsets([-30, 31, 6]);
-/** How far from a candidate its R peak may stand (140 ms), and how many extrema are compared. */
+/** Maximum distance of the R peak from its candidate (140 ms), and number of extrema compared. */
 export const REACH = 28;
 const EXTREMA = 6;
 const LEVELS = 6;
@@ -32,7 +32,7 @@ const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
 
 /**
- * Return log2 of a positive number, by straight lines between the powers of two.
+ * Piecewise linear log2 of a positive number, exact at powers of two.
  * @param {number} ratio a normal float32
  */
 export function logarithm(ratio) {
@@ -42,13 +42,13 @@ export function logarithm(ratio) {
   return f(f(exponent - 2) + f(2 * float[0]));
 }
 
-/** Return a feature as a whole multiple of 1/128, at most 4 in size. @param {number} feature */
+/** Round a feature to a multiple of 1/128, clipped to 4 in magnitude. @param {number} feature */
 export function rounded(feature) {
   return Math.min(Math.max(rint(f(f(feature) * UNIT)), -LIMIT), LIMIT);
 }
 
 /**
- * Return the envelope that a candidate's features are measured by, in microvolt.
+ * Return the envelope that normalises a candidate's features, in microvolt.
  * @param {Float32Array} envelope of a lead
  * @param {number} at
  * @param {number} level the lead's, of the candidate's block
@@ -58,7 +58,7 @@ export function beatEnvelope(envelope, at, level) {
 }
 
 /**
- * Return what one lead shows around a candidate.
+ * Return the features of one lead around a candidate.
  * @param {Traces} traces
  * @param {number} lead
  * @param {number} at
@@ -81,7 +81,7 @@ export function leadFeatures(traces, lead, at, level, reference) {
 }
 
 /**
- * Return the own envelope over each level, mean of the leads asked.
+ * Return the ratio of the envelope to each level, mean over the counted leads.
  * @param {Float64Array[]} features of each lead
  * @param {boolean[]} counted
  */
@@ -95,7 +95,7 @@ export function levelRatios(features, counted) {
 }
 
 /**
- * List where a lead turns: its local extrema.
+ * List the local extrema of a lead.
  * @param {Int32Array} smooth
  * @returns {number[]}
  */
@@ -114,7 +114,7 @@ export function turnsOf(smooth) {
  * @param {number} lead
  * @param {number[]} turns of that lead
  * @param {number} at
- * @param {number} reference that lead's own envelope
+ * @param {number} reference the envelope of the beat on that lead
  * @returns {{position: number, exists: boolean, features: Float64Array}[]}
  */
 export function extrema(traces, lead, turns, at, reference) {

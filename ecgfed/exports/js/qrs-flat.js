@@ -1,28 +1,28 @@
 /**
- * Where no lead of a stream has changed for seconds: a disconnected electrode, a saturated amplifier, zeros
- * (ecgfed/domain/signal/qrs_flat.py). The QRS detector takes such a line for a gap.
+ * Detects when all leads of a stream are constant for seconds: a disconnected electrode, a saturated amplifier, zeros
+ * (ecgfed/domain/signal/qrs_flat.py). The QRS detector treats such a flat line as a gap.
  */
 
 import { clip, rint } from "./numbers.js";
 
-/** A line is flat while it stays within so many microvolt for so many parts of so many seconds. */
+/** A line is flat if it stays within FLAT_UV microvolts for PARTS parts of PART_S seconds. */
 const FLAT_UV = 40;
 const PART_S = 0.5;
 const PARTS = 6;
 const LIMIT_MV = 1000;
 
-/** Extremes of one lead, whole microvolt: of the last whole parts, and of the part that is under way. */
+/** Extremes of one lead in integer microvolts: of the last complete parts, and of the current part. */
 class Extremes {
   constructor() {
     this.low = new Array(PARTS).fill(-Infinity);
     this.high = new Array(PARTS).fill(Infinity);
-    this.lowest = -Infinity; // of the whole parts
+    this.lowest = -Infinity; // of the complete parts
     this.highest = Infinity;
-    this.partLow = Infinity; // without any sample
+    this.partLow = Infinity; // before the first sample
     this.partHigh = -Infinity;
   }
 
-  /** @param {number} valueMv NaN where there is no sample */
+  /** @param {number} valueMv NaN if missing */
   take(valueMv) {
     const valueUv = rint(clip(valueMv, -LIMIT_MV, LIMIT_MV) * 1000);
     if (valueUv < this.partLow) this.partLow = valueUv;
@@ -47,7 +47,7 @@ class Extremes {
   }
 }
 
-/** Marks the samples of a stream on which every lead is flat; the marks do not depend on how it is cut into chunks. */
+/** Marks the samples at which every lead is flat, independently of how the stream is split into chunks. */
 export class FlatLine {
   /**
    * @param {number} fsHz
@@ -60,9 +60,9 @@ export class FlatLine {
   }
 
   /**
-   * Return the next samples with NaN where every lead is flat.
-   * @param {Float64Array[]} chunkMv a row for each lead, millivolt, NaN where there is no sample
-   * @returns {Float64Array[]} the same rows where no line is flat
+   * Replace samples at which every lead is flat by NaN.
+   * @param {Float64Array[]} chunkMv a row per lead, millivolt, NaN if missing
+   * @returns {Float64Array[]} the same rows if no line is flat
    */
   without(chunkMv) {
     /** @type {Float64Array[] | null} */

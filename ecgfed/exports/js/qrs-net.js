@@ -1,4 +1,4 @@
-/** The detector's three small networks in fixed-point arithmetic (ecgfed/domain/signal/qrs_net.py): whole numbers throughout. */
+/** The detector's three small networks in integer arithmetic (ecgfed/domain/signal/qrs_net.py). */
 
 import { LAYERS } from "./qrs-weights.js";
 
@@ -7,7 +7,7 @@ export const UNIT = 128;
 const WEIGHT_UNIT = 256;
 const SCORE_UNIT = UNIT * WEIGHT_UNIT;
 const HIGHEST = 8;
-/** Leads that decide about one candidate: the two that show the least between the beats. */
+/** Number of leads evaluated per candidate: the two with the lowest signal between the beats. */
 export const LEADS = 2;
 export const MIXED = 24;
 
@@ -63,9 +63,9 @@ function relu(values) {
 }
 
 /**
- * Say how likely a candidate is a QRS complex, by its shape and surroundings.
+ * First network: log odds that a candidate is a QRS complex, from its shape and surroundings.
  * @param {ArrayLike<number>[]} features of each lead
- * @param {boolean[]} counted which leads to ask, at least one
+ * @param {boolean[]} counted the leads to evaluate, at least one
  * @returns {{score: number, mixed: Float64Array}} log odds, and the last activations
  */
 export function firstLook(features, counted) {
@@ -86,12 +86,12 @@ export function firstLook(features, counted) {
   return { score: sums(mixed, "first")[0] / SCORE_UNIT, mixed };
 }
 
-/** Return the log odds of a QRS complex by its neighbours. @param {ArrayLike<number>} features */
+/** Second network: log odds of a QRS complex from its neighbours. @param {ArrayLike<number>} features */
 export function secondLook(features) {
   return sums(relu(sums(relu(sums(features, "around")), "tie")), "beat")[0] / SCORE_UNIT;
 }
 
-/** Say how likely an extremum is the R peak, comparable within a beat. @param {ArrayLike<number>} features */
+/** Third network: score of an extremum as the R peak, comparable within a beat. @param {ArrayLike<number>} features */
 export function peakScore(features) {
   return sums(relu(sums(relu(sums(features, "place")), "near")), "pick")[0];
 }

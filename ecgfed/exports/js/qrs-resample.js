@@ -1,9 +1,9 @@
-/** Every sampling frequency brought to the detector's 200 a second: means over 5 ms (ecgfed/domain/signal/qrs_resample.py). */
+/** Resampling to the detector's 200 Hz by averaging over 5 ms (ecgfed/domain/signal/qrs_resample.py). */
 
 import { limitDenominator, rint } from "./numbers.js";
 import { RATE_HZ } from "./qrs-signal.js";
 
-/** Frequencies whose windows repeat after more 200 Hz samples than this are counted one by one. */
+/** Maximum period of windows, in 200 Hz samples, that is tabulated. */
 const LONGEST = 40;
 
 /** @typedef {{low: number, high: number, before: number, after: number, over: number}} Window */
@@ -21,7 +21,7 @@ function edges(number, step) {
   return [centre - half, centre + half];
 }
 
-/** Averages a stream over each 5 ms, or over one sample where those are longer. */
+/** Averages a stream over 5 ms each, or over one sample if that is longer. */
 export class Averager {
   /** @param {number} fsHz */
   constructor(fsHz) {
@@ -76,7 +76,7 @@ export class Averager {
   }
 
   /**
-   * How many 200 Hz samples so many of a stream give: those whose 5 ms are over, or all when it has ended.
+   * Return the number of complete 200 Hz samples, or of all after the end of the stream.
    * @param {number} samples
    * @param {boolean} ended
    */

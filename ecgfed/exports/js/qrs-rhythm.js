@@ -1,4 +1,4 @@
-/** The detector's second look: each likely candidate beside those before and after it (ecgfed/domain/signal/qrs_rhythm.py). */
+/** Features of the detector's second network: a candidate relative to its neighbours (ecgfed/domain/signal/qrs_rhythm.py). */
 
 import { clip, searchSorted } from "./numbers.js";
 import { logarithm, rounded } from "./qrs-features.js";
@@ -9,22 +9,22 @@ const BEFORE = 4;
 const AFTER = 4;
 const BEATS_BEFORE = 3;
 const BEATS_AFTER = 2;
-/** Nothing older is a neighbour (12 s), and nothing that lies more than two blocks after the candidate's. */
+/** Neighbours are at most 12 s older, and at most two blocks after the candidate's. */
 export const MEMORY = 12 * RATE_HZ;
 export const BLOCKS_AHEAD = 2;
 
 /**
- * A candidate that the first look has not ruled out.
+ * A candidate that the first network did not reject.
  * @typedef {object} Likely
  * @property {number} at 200 Hz sample of the segment
- * @property {number} score log odds of the first look
+ * @property {number} score log odds of the first network
  * @property {Float64Array} mixed the first network's last activations
  * @property {number[]} envelope of each lead of the view, microvolt
- * @property {boolean[]} counted the leads that were asked
+ * @property {boolean[]} counted the leads that were evaluated
  * @property {Float64Array[]} form of each lead: the shape within 100 ms
- * @property {Float64Array} ratio own envelope over the levels
- * @property {number} lead the lead to put the R peak on
- * @property {number} size the own envelope on that lead, microvolt
+ * @property {Float64Array} ratio envelope relative to the levels
+ * @property {number} lead the lead of the R peak
+ * @property {number} size the envelope on that lead, microvolt
  */
 
 /** @param {Float64Array} a @param {Float64Array} b */
@@ -35,7 +35,7 @@ function dot(a, b) {
 }
 
 /**
- * Return the neighbours' indices in one order, -1 for one that is not there.
+ * Return the indices of the neighbours in a fixed order, -1 for a missing one.
  * @param {Likely[]} likely
  * @param {number[]} beats indices of those whose first score is above 0
  * @param {number} which
@@ -57,7 +57,7 @@ function neighbours(likely, beats, which) {
 }
 
 /**
- * Return how large a neighbour is beside a candidate, and how much alike, summed over the leads that were asked.
+ * Return size ratio and similarity of a neighbour, summed over the counted leads.
  * @param {Likely} mine
  * @param {Likely} neighbour
  */
@@ -74,8 +74,8 @@ function compared(mine, neighbour) {
 }
 
 /**
- * Describe some candidates by their neighbours.
- * @param {Likely[]} likely all of them, those of the two blocks after the last one asked for included
+ * Return the features of candidates from their neighbours.
+ * @param {Likely[]} likely all candidates, including those of the two blocks after the last one in `which`
  * @param {number[]} which indices of those to describe
  * @returns {number[][]} whole numbers, features times 128
  */

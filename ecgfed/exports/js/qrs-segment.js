@@ -1,5 +1,5 @@
 /**
- * A stretch of a stream without a gap: what the detector keeps of it between two calls, and its open decisions
+ * A segment of a stream without gaps: the state of the detector and its pending decisions
  * (ecgfed/domain/signal/qrs_segment.py).
  */
 
@@ -17,13 +17,13 @@ import { SAME_BEAT, LeadVote, viewsOf } from "./qrs-views.js";
 /** @typedef {import("./qrs-rhythm.js").Likely} Likely */
 /** @typedef {import("./qrs-views.js").ViewBeat} ViewBeat */
 
-/** Two beats are at least the first of these apart, and the second unless the log odds of both reach WEAK_SCORE. */
+/** Minimum distance of two beats, and minimum distance unless the log odds of both reach WEAK_SCORE. */
 export const REFRACTORY_S = 0.14;
 export const RELATIVE_REFRACTORY_S = 0.185;
 const WEAK_SCORE = 0.5;
-/** A beat so long before the end of a decided block is reported with it: waiting longer would exceed DELAY_S. */
+/** Beats this long before the end of a decided block are reported with it, to stay within DELAY_S. */
 const FINAL_S = 0.17;
-/** Beats that were moved to the same extremum are this near. */
+/** Maximum distance of peaks that were refined to the same extremum. */
 const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
 const LEVELS_OF = 30;
@@ -45,7 +45,7 @@ function edged(values, before, after) {
   return out;
 }
 
-/** Microvolts of one lead: where it misses samples its last value is held, and it goes on from there. */
+/** Microvolts of one lead; the signal continues from its last value after missing samples. */
 class Microvolts {
   constructor() {
     this.last = 0;
@@ -53,7 +53,7 @@ class Microvolts {
     this.wasMissing = true;
   }
 
-  /** @param {Float64Array} dataMv NaN where a sample is missing */
+  /** @param {Float64Array} dataMv NaN if missing */
   take(dataMv) {
     return Int32Array.from(dataMv, (value) => {
       const missing = !Number.isFinite(value);
@@ -68,13 +68,13 @@ class Microvolts {
   }
 }
 
-/** Takes the samples of a stretch as they come and returns the R peaks that have become certain. */
+/** Processes the samples of a segment and returns new R peaks. */
 export class Segment {
   /**
    * @param {number} fsHz
    * @param {number} leads
-   * @param {number} lead the lead on whose extremum the R peak is put
-   * @param {number} start sample of the stream at which the stretch begins
+   * @param {number} lead the lead whose extremum is the R peak
+   * @param {number} start first sample of the segment in the stream
    */
   constructor(fsHz, leads, lead, start) {
     this.fsHz = fsHz;
@@ -87,11 +87,11 @@ export class Segment {
     this.signalStart = 0;
     this.statistics = this.microvolts.map(() => ({ highest: /** @type {number[]} */ ([]), middle: /** @type {number[]} */ ([]) }));
     this.statisticsStart = 0;
-    this.blocks = 0; // looked at so far
+    this.blocks = 0; // number of blocks searched
     this.decided = 0;
     this.views = viewsOf(leads, lead);
     this.vote = new LeadVote(this.views);
-    /** Block by block, from `activeStart` on, on which leads anything was to be seen. @type {boolean[][]} */
+    /** For each block from `activeStart` on, which leads had a signal. @type {boolean[][]} */
     this.active = [];
     this.activeStart = 0;
     /** @type {ViewBeat | null} */
@@ -100,8 +100,8 @@ export class Segment {
   }
 
   /**
-   * Take samples; `ended` says that no more will come.
-   * @param {Float64Array[]} dataMv a row for each lead, NaN where one is missing
+   * Process samples; `ended` at the end of the segment.
+   * @param {Float64Array[]} dataMv a row per lead, NaN if missing
    * @param {boolean} ended
    * @returns {number[]} peaks as samples of the stream
    */
@@ -124,7 +124,7 @@ export class Segment {
   }
 
   /**
-   * Look at the blocks up to `stop`, decide what can be; return the R peaks that nothing can replace.
+   * Search the blocks up to `stop` and make decisions; returns the final R peaks.
    * @param {number} stop
    * @param {number} count
    * @param {boolean} ended
@@ -160,7 +160,7 @@ export class Segment {
   }
 
   /**
-   * Return the beats of each view in the blocks not decided on up to `decide`, with their R peaks.
+   * Return the beats of each view in the undecided blocks up to `decide`, with their R peaks.
    * @param {Traces} stretchTraces
    * @param {number} decide
    */
@@ -169,7 +169,7 @@ export class Segment {
     const together = [...this.vote.last[0]];
     return this.views.flatMap((view, number) =>
       view.secondLook(this.decided, decide).map(({ likely, score }) => {
-        // what all leads together have decided on needs no place from one of them
+        // beats of the combined view already have an R peak
         const known = number > 0 && together.some((at) => Math.abs(at - likely.at) <= SAME_BEAT);
         if (number === 0) together.push(likely.at);
         return { at: likely.at, view: number, score, peak: known ? 0 : this.locate(stretchTraces, turns, likely) };
@@ -178,7 +178,7 @@ export class Segment {
   }
 
   /**
-   * Take the statistics of the blocks up to a 200 Hz sample that have none yet.
+   * Compute the missing block statistics up to a 200 Hz sample.
    * @param {Traces} stretchTraces
    * @param {number} stop
    */
@@ -194,7 +194,7 @@ export class Segment {
   }
 
   /**
-   * Return each lead's levels of some blocks and of one more on each side.
+   * Return each lead's levels of a range of blocks plus one on each side.
    * @param {number} first
    * @param {number} stop
    */
@@ -215,7 +215,7 @@ export class Segment {
   /**
    * Return the R peak of a beat, in samples of the segment.
    * @param {Traces} stretchTraces
-   * @param {(number[] | null)[]} turns of each lead, once they were asked for
+   * @param {(number[] | null)[]} turns of each lead, computed on demand
    * @param {Likely} beat
    */
   locate(stretchTraces, turns, beat) {
@@ -229,7 +229,7 @@ export class Segment {
   }
 
   /**
-   * Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms.
+   * Refine a 200 Hz sample to the extremum within 8 ms at the sampling frequency of the stream, smoothed over 5 ms.
    * @param {number} lead
    * @param {number} position
    * @param {boolean} up
@@ -252,7 +252,7 @@ export class Segment {
   }
 
   /**
-   * Of two beats within the refractory period the surer stays; return the peaks that nothing can replace.
+   * Of two beats within the refractory period the one with the higher score remains; returns the final peaks.
    * @param {ViewBeat[]} beats
    * @param {number} stop
    */
@@ -274,7 +274,7 @@ export class Segment {
     return peaks;
   }
 
-  /** Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. @param {number[]} peaks */
+  /** Report the open beat; if its R peak coincides with the last one, at the centre of its envelope. @param {number[]} peaks */
   report(peaks) {
     if (this.open === null) return;
     const spacing = SAME_PEAK_S * this.fsHz;
@@ -287,7 +287,7 @@ export class Segment {
     }
   }
 
-  /** Drop what no later decision looks at. */
+  /** Drop everything that later decisions do not need. */
   forget() {
     const keep = Math.max(this.decided * BLOCK - LOOK_BACK, this.signalStart);
     this.signal = this.signal.map((row) => row.slice(keep - this.signalStart));

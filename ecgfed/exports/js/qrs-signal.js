@@ -1,11 +1,11 @@
 /**
- * What the QRS detector looks at: slope energy, its level over the last seconds, and the peaks of it
- * (ecgfed/domain/signal/qrs_signal.py). Sums are of whole numbers in 32 bits; the rest is float32, one rounding an operation,
- * so the bits are Python's.
+ * Signals of the QRS detector: slope envelope, its levels over the last seconds, and its peaks
+ * (ecgfed/domain/signal/qrs_signal.py). Sums are 32-bit integers; the rest is float32, rounded after every operation, so
+ * that the bits equal Python's.
  */
 
 const f = Math.fround;
-/** Samples a second of everything here, and samples in the blocks whose levels are taken. */
+/** Sampling frequency here, and samples per block of the levels. */
 export const RATE_HZ = 200;
 export const BLOCK = 200;
 const WINDOW_BACK = 330;
@@ -22,12 +22,12 @@ export const FIRST_BLOCKS = 4;
 export const LEVEL_ROWS = 6;
 
 /**
- * What is derived from a stretch of the 200 Hz signal, a row for each lead, from `start` on.
+ * Signals derived from a part of the 200 Hz signal, a row per lead, from `start` on.
  * @typedef {{start: number, shape: Float32Array[], envelope: Float32Array[], smooth: Int32Array[]}} Traces
  */
 
 /**
- * Return the sums of every `length` neighbours.
+ * Return the sums of `length` consecutive values.
  * @param {Int32Array} signal
  * @param {number} length
  */
@@ -44,9 +44,9 @@ function sums(signal, length) {
 }
 
 /**
- * Filter a stretch that reaches half a baseline further on both sides than what is returned.
+ * Filter a part of the signal; the input exceeds the output by half a baseline window on both sides.
  * @param {Int32Array[]} signalUv whole microvolts, a row for each lead
- * @param {number} start 200 Hz sample at which it begins
+ * @param {number} start its first 200 Hz sample
  * @returns {Traces}
  */
 export function traces(signalUv, start) {
@@ -67,7 +67,7 @@ export function traces(signalUv, start) {
 }
 
 /**
- * Return maximum and median of the envelope in each block, the last maybe short.
+ * Return maximum and median of the envelope in each block; the last one may be incomplete.
  * @param {Float32Array} envelope
  * @returns {{highest: number[], middle: number[]}}
  */
@@ -92,11 +92,11 @@ function order(values, share) {
 }
 
 /**
- * Describe the seconds up to each block, of one lead; for the first ones the first four, which may lie ahead.
+ * Return the levels of one lead over the seconds up to each block; at the start over the first four blocks.
  * @param {{highest: number[], middle: number[]}} statistics from block `begin` on
  * @param {number} begin the first block in `statistics`
- * @param {number} first first block wanted
- * @param {number} stop end of the blocks wanted
+ * @param {number} first first block of the result
+ * @param {number} stop end of the blocks of the result
  * @returns {Float32Array[]} six rows of stop - first
  */
 export function levels(statistics, begin, first, stop) {
@@ -119,10 +119,10 @@ export function levels(statistics, begin, first, stop) {
 }
 
 /**
- * How much a lead counts when candidates are looked for, 0 where there is nothing on it.
+ * Weight of a lead in the search for candidates, 0 without signal.
  * @param {number} high level of ten seconds
  * @param {number} middle median of ten seconds
- * @param {number} blockHigh the block's own maximum
+ * @param {number} blockHigh maximum of the block
  */
 export function leadWeight(high, middle, blockHigh) {
   if (high < FLOOR_UV || blockHigh < FLOOR_UV) return 0;
@@ -130,7 +130,7 @@ export function leadWeight(high, middle, blockHigh) {
 }
 
 /**
- * Find the peaks of the leads' joint envelope.
+ * Find the peaks of the joint envelope of the leads.
  * @param {Float32Array[]} envelope a row for each lead, from `back` samples before the first block on
  * @param {Float32Array[][]} level of each lead, of the blocks to search and of one more on each side
  * @param {number} back

@@ -1,6 +1,6 @@
 /**
- * What the QRS detector makes of one lead or of several at once, and which of these views decides about a beat
- * (ecgfed/domain/signal/qrs_views.py). Log odds are whole multiples of 2^-15, so that sums of them have no rounding.
+ * Views of the QRS detector, each of one lead or of all leads, and the vote between them
+ * (ecgfed/domain/signal/qrs_views.py). Log odds are multiples of 2^-15, so that their sums are exact.
  */
 
 import { argMax, searchSorted } from "./numbers.js";
@@ -13,31 +13,31 @@ import { BLOCK, RATE_HZ, candidates, leadWeight } from "./qrs-signal.js";
 /** @typedef {import("./qrs-rhythm.js").Likely} Likely */
 /**
  * A beat of one view: the centre of its envelope (200 Hz sample of the segment), the number of the view, the log odds
- * of the second look, and the sample of the segment at which the R peak stands.
+ * of the second network, and the R peak as a sample of the segment.
  * @typedef {{at: number, view: number, score: number, peak: number}} ViewBeat
  */
 
 const f = Math.fround;
 const KEEP = -5;
 const THRESHOLD = 0;
-/** Leads that are looked at alone beside all together: the lead in use and the first others. */
+/** Maximum number of single-lead views: the lead in use and the first other leads. */
 const MAX_ALONE = 3;
-/** Two views mean the same beat when their candidates are this near, and the same wave when they are that near. */
+/** Maximum distance of candidates of the same beat, and of the same wave. */
 export const SAME_BEAT = 30;
 const NEAR = 20;
-/** A view is trusted by its scores from so long ago up to so shortly before, none of them counted beyond the limit. */
+/** Interval before a beat whose scores determine the trust in a view, and limit of a score. */
 const TRUST_FROM = 10 * RATE_HZ;
 const TRUST_TO = 70;
 const TRUST_LIMIT = 4;
-/** Log odds of a view that has no candidate at all where another one has a beat. */
+/** Log odds of a view without a candidate near the beat of another view. */
 const NOTHING = -8;
-/** A beat is due when this share of the usual interval has passed since the last one: so much is added to the sum. */
+/** Share of the usual interval after which a beat is due, and the log odds that are then added. */
 const DUE_SHARE = 0.85;
 const DUE_ODDS = 3;
 const DUE_MIN = 2;
 const USUAL_OF = 8;
 const USUAL_FROM = 3;
-/** A wave below this share of the last beats', at least and at most so many microvolt, is weak, unless it stands out of the median. */
+/** A wave is weak below this share of the last beats' envelope, within these limits, unless it exceeds the median clearly. */
 const WEAK_MIN_UV = 30;
 const WEAK_MAX_UV = 60;
 const WEAK_SHARE = f(0.12);
@@ -45,31 +45,31 @@ const WEAK_OF = 16;
 const WEAK_RATIO = (1.5 / 2) * UNIT;
 const MEDIAN = 1;
 
-/** One lead, or all of them, as the detector's networks see it. */
+/** A view of one lead, or of all leads. */
 export class View {
   /**
-   * @param {number[]} rows numbers of the leads
-   * @param {number} leadInUse the lead on which R peaks are put
+   * @param {number[]} rows indices of the leads
+   * @param {number} leadInUse the lead of the R peaks
    */
   constructor(rows, leadInUse) {
     this.rows = rows;
     this.leadInUse = leadInUse;
     /** @type {Likely[]} */
     this.likely = [];
-    /** Of all candidates decided on: 200 Hz samples and scores. @type {number[]} */
+    /** 200 Hz samples and scores of the decided candidates. @type {number[]} */
     this.at = [];
     /** @type {number[]} */
     this.score = [];
-    /** Own envelopes of the last beats, a row for each lead. @type {number[][]} */
+    /** Envelopes of the last beats, a row per lead. @type {number[][]} */
     this.sizes = rows.map(() => []);
   }
 
   /**
-   * Look for candidates in some blocks.
+   * Search blocks for candidates.
    * @param {Traces} traces traces of every lead
    * @param {Float32Array[][]} level of each lead, of the blocks to search and of one more on each side
    * @param {number} back samples of the traces before the first block to search
-   * @param {number} stop samples of the traces that there are
+   * @param {number} stop number of samples of the traces
    */
   take(traces, level, back, stop) {
     const envelope = this.rows.map((row) => traces.envelope[row]);
@@ -79,11 +79,11 @@ export class View {
   }
 
   /**
-   * Keep a candidate that the first network does not rule out.
+   * Add a candidate unless the first network rejects it.
    * @param {Traces} traces
    * @param {number} at
    * @param {Float32Array[][]} level
-   * @param {number} block place of the candidate's block in `level`
+   * @param {number} block index of the candidate's block in `level`
    */
   firstLook(traces, at, level, block) {
     const mine = level.map((rows) => rows.map((row) => row[block]));
@@ -136,7 +136,7 @@ export class View {
   }
 
   /**
-   * Say whether a beat is more than noise in a lead whose heart has stopped, or that has come off; remember its size.
+   * Return whether a beat is more than the noise of asystole or of a disconnected lead; stores its size.
    * @param {Likely} beat
    */
   isStrong(beat) {
@@ -156,7 +156,7 @@ export class View {
     return true;
   }
 
-  /** Return from 0 to 1 how clear-cut the answers before a 200 Hz sample were. @param {number} at */
+  /** Return the trust in this view before a 200 Hz sample, from 0 to 1. @param {number} at */
   trust(at) {
     const [low, high] = [searchSorted(this.at, at - TRUST_FROM), searchSorted(this.at, at - TRUST_TO)];
     if (high === low) return 1;
@@ -174,7 +174,7 @@ export class View {
     return high > low ? Math.max(...this.score.slice(low, high)) : NOTHING;
   }
 
-  /** Drop what no decision from a block on looks at. @param {number} decided */
+  /** Drop everything that decisions from a block on do not need. @param {number} decided */
   forget(decided) {
     const oldest = Math.max(decided * BLOCK - MEMORY, 0);
     this.likely = this.likely.filter((candidate) => candidate.at >= oldest);
@@ -185,7 +185,7 @@ export class View {
 }
 
 /**
- * Return all leads together, and of several the lead in use and the first others each alone.
+ * Return the view of all leads and, for several leads, single-lead views of the lead in use and the first others.
  * @param {number} leads
  * @param {number} leadInUse
  */
@@ -200,33 +200,33 @@ export class LeadVote {
   /** @param {View[]} views */
   constructor(views) {
     this.views = views;
-    /** Beats of any view that have not been decided on, in order of time. @type {ViewBeat[]} */
+    /** Undecided beats of all views, in order of time. @type {ViewBeat[]} */
     this.waiting = [];
-    /** 200 Hz samples of each view's last beats, decided on or not. @type {number[][]} */
+    /** 200 Hz samples of each view's last beats, decided or not. @type {number[][]} */
     this.last = views.map(() => []);
-    /** The last one that a lead alone had and that was decided on, whatever became of it. */
+    /** The last decided beat of a single-lead view, accepted or not. */
     this.added = -Infinity;
-    /** The last beats that were accepted. @type {number[]} */
+    /** The last accepted beats. @type {number[]} */
     this.accepted = [];
   }
 
-  /** Take what the views have decided on. @param {ViewBeat[]} fresh */
+  /** Add new beats of the views. @param {ViewBeat[]} fresh */
   take(fresh) {
     this.waiting.push(...fresh);
     this.waiting.sort((a, b) => a.at - b.at || a.view - b.view);
     for (const beat of fresh) this.last[beat.view].push(beat.at);
   }
 
-  /** Say whether a view has a beat near a 200 Hz sample. @param {number} view @param {number} at */
+  /** Return whether a view has a beat near a 200 Hz sample. @param {number} view @param {number} at */
   has(view, at) {
     return this.last[view].some((beatAt) => Math.abs(beatAt - at) <= SAME_BEAT);
   }
 
   /**
-   * Return the beats before a 200 Hz sample that are accepted, in order of time.
+   * Return the accepted beats before a 200 Hz sample, in order of time.
    * @param {number} limit
-   * @param {number} oldest 200 Hz sample before which no later decision looks
-   * @param {(lead: number, at: number) => boolean} active whether anything was to be seen on a lead
+   * @param {number} oldest first 200 Hz sample that later decisions need
+   * @param {(lead: number, at: number) => boolean} active whether a lead had a signal
    */
   decide(limit, oldest, active) {
     const chosen = [];
@@ -257,7 +257,7 @@ export class LeadVote {
     return votes + this.due(beat) > 0;
   }
 
-  /** Return what is added to the log odds of a beat that comes when one is due. @param {ViewBeat} beat */
+  /** Return the log odds added to a beat if one is due. @param {ViewBeat} beat */
   due(beat) {
     const intervals = this.accepted.slice(1).map((at, i) => at - this.accepted[i]);
     if (intervals.length < USUAL_FROM || (beat.view && beat.score < DUE_MIN)) return 0;

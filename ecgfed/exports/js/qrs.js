@@ -1,22 +1,22 @@
-/** The QRS detector: one stream, whole recordings included, that answers within 4.7 s (ecgfed/domain/signal/qrs.py). */
+/** The QRS detector, a stream with a delay of at most 4.7 s, also for whole recordings (ecgfed/domain/signal/qrs.py). */
 
 import { rint, runs } from "./numbers.js";
 import { FlatLine } from "./qrs-flat.js";
 import { Segment } from "./qrs-segment.js";
 
-/** A peak is reported at the latest when this much signal after it has been seen. */
+/** Maximum delay of a peak in seconds. */
 export const DELAY_S = 4.7;
 const BRIDGE_S = 0.04;
 export const MIN_FS_HZ = 100;
-/** A longer piece is fed in parts. */
+/** Maximum duration of a part that is processed at once. */
 const PIECE_S = 60;
 
-/** Finds R peaks in a stream of samples; the peaks do not depend on how the stream is cut into chunks. */
+/** Finds R peaks in a stream; the peaks do not depend on how it is split into chunks. */
 export class QrsDetector {
   /**
    * @param {number} fsHz sampling frequency in Hz, 100 or more
-   * @param {number} leads how many leads a chunk has
-   * @param {number} lead the lead on whose extremum the R peak is put
+   * @param {number} leads number of leads of a chunk
+   * @param {number} lead the lead whose extremum is the R peak
    */
   constructor(fsHz, leads = 1, lead = 0) {
     if (!(Number.isFinite(fsHz) && fsHz >= MIN_FS_HZ)) throw new RangeError(`fsHz is ${fsHz}; expected ${MIN_FS_HZ} or more`);
@@ -26,7 +26,7 @@ export class QrsDetector {
     this.lead = lead;
     this.bridge = rint(BRIDGE_S * fsHz);
     this.sampleCount = 0;
-    /** A run of missing samples that may yet be a gap. */
+    /** Missing samples at the end, which may become a gap. */
     this.waiting = this.nothing();
     /** @type {Segment | null} */
     this.segment = null;
@@ -39,8 +39,8 @@ export class QrsDetector {
   }
 
   /**
-   * Take the next samples and return the R peaks that have become certain, as samples since the stream's start.
-   * @param {Float64Array[]} chunkMv a row for each lead, millivolt, NaN where there is no sample
+   * Process the next samples; returns new R peaks, as samples since the start of the stream.
+   * @param {Float64Array[]} chunkMv a row per lead, millivolt, NaN if missing
    * @returns {number[]}
    */
   push(chunkMv) {
@@ -72,7 +72,7 @@ export class QrsDetector {
   }
 
   /**
-   * Cut at gaps and flat lines; a run of missing samples at the end waits until it is known to be one.
+   * Split at gaps and flat lines; missing samples at the end wait until their number is known.
    * @param {Float64Array[]} chunk
    */
   take(chunk) {
@@ -115,7 +115,7 @@ export class QrsDetector {
    * @param {Float64Array[]} data
    * @param {number} start
    * @param {number} stop
-   * @param {number} begin sample of the stream at which `data` begins
+   * @param {number} begin first sample of `data` in the stream
    */
   feed(data, start, stop, begin) {
     if (stop <= start) return [];
@@ -125,10 +125,10 @@ export class QrsDetector {
 }
 
 /**
- * Find the R peaks of a whole recording: the stream, fed at once.
- * @param {Float64Array[]} signalsMv a row for each lead, millivolt, NaN where there is no sample
+ * Find the R peaks of a whole recording.
+ * @param {Float64Array[]} signalsMv a row per lead, millivolt, NaN if missing
  * @param {number} fsHz
- * @param {number} lead the lead on whose extremum the R peak is put
+ * @param {number} lead the lead whose extremum is the R peak
  */
 export function detectQrs(signalsMv, fsHz, lead = 0) {
   const detector = new QrsDetector(fsHz, signalsMv.length, lead);

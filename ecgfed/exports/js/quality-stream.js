@@ -1,9 +1,9 @@
 /**
- * The quality of a lead whose samples come as they are recorded: what `leadQuality` finds in the whole, seconds later.
+ * Quality of a lead during recording: the result of `leadQuality` for the whole recording, seconds later.
  *
- * The last half minute is judged again every second by the functions that judge a whole lead. What they find is decided
- * where nothing that may still come can change it. A rail is the lead's own extreme, which no stream knows: it is told
- * the limits of its converter, or finds none.
+ * The last half minute is evaluated every second by the functions for whole leads. A result is final once later samples
+ * cannot change it. A stream does not know its extremes, so saturation is detected only with the limits of the
+ * converter.
  */
 
 import { bridgeSamples, fillGaps } from "./filters.js";
@@ -17,11 +17,11 @@ import { Spans } from "./spans.js";
 const FLAT_S = 1.0;
 const BASELINE_BLOCKS = 20;
 const SPIKE_REACHES_S = 0.25;
-/** Noise and jumps look so far ahead: medians over a second and two, half seconds, and pauses that are closed. */
+/** Look-ahead of noise and jumps: medians over one and two seconds, half seconds, and closed pauses. */
 const NOISE_AHEAD_S = 2.8;
-/** Stretches of two seconds before what is decided that are judged with it. */
+/** Number of two-second segments before the decided samples that are evaluated with them. */
 const UNITS_BEFORE = 8;
-/** Stretches whose height of the beats counts for one, on each side. */
+/** Number of segments on each side whose height of the beats is used for a segment. */
 const AROUND = 2;
 
 /** @param {Float64Array} values @param {Uint8Array} missing @param {number} first @param {Neighbour} before @returns {Neighbour} */
@@ -30,7 +30,7 @@ function lastValid(values, missing, first, before) {
   return at < 0 ? before : { at: first + at, value: values[at] };
 }
 
-/** Finds the bad stretches of a lead as its samples come. */
+/** Finds the bad segments of a lead during recording. */
 export class QualityStream {
   /** @param {Samples} samples the lead; more are appended to it from outside @param {number} fsHz @param {number[]} rails */
   constructor(samples, fsHz, rails) {
@@ -38,7 +38,7 @@ export class QualityStream {
     this.fsHz = fsHz;
     this.rails = rails;
     this.decided = 0;
-    this.needed = 0; // the first sample that is judged again
+    this.needed = 0; // the first sample of the next evaluation
     /** @type {Record<string, [number, number][]>} */
     this.known = Object.fromEntries(REASONS.map((reason) => [reason, []]));
     /** @type {Record<string, [number, number][]>} */

@@ -1,5 +1,5 @@
 /**
- * Where a lead cannot be used, and why: gaps, flat line, rail, spikes, noise, a baseline that jumps
+ * Unusable segments of a lead and their reasons: gaps, flat line, saturation, spikes, noise, baseline jumps
  * (ecgfed/domain/signal/quality.py, docs/quality.md).
  */
 
@@ -11,7 +11,7 @@ import { Spans } from "./spans.js";
 
 /** Every reason, in Python's order. */
 export const REASONS = Object.freeze(["gap", "flat", "rail", "spike", "noise", "baseline"]);
-/** What leaves nothing to detect a beat in. */
+/** Reasons without any signal to detect beats in. */
 export const NO_SIGNAL = Object.freeze(["gap", "flat", "rail", "spike"]);
 const FLAT_S = 1.0;
 const FLAT_MV = 0.01;
@@ -38,7 +38,7 @@ export const HEIGHT_S = 2.0;
 const HEIGHT_STRETCHES = 5;
 const MERGE_S = 1.0;
 export const BLOCK_S = 0.05;
-/** How far away what the parts of a verdict depend on can lie. */
+/** Maximum distance of samples that affect a decision. */
 export const FIRST_REACH_S = 4.0;
 export const SPIKE_REACH_S = 10.0;
 export const NOISE_REACH_S = 10.0;
@@ -46,7 +46,7 @@ const LIMIT_MV = 1e4;
 
 /** @typedef {{start: number, stop: number, reason: string}} Stretch */
 
-/** What was found on one lead: bad stretches in order of their start; different reasons may overlap. */
+/** Quality of one lead: its bad segments in order of their start; different reasons may overlap. */
 export class LeadQuality {
   /** @param {number} samples @param {number} fsHz @param {Stretch[]} stretches */
   constructor(samples, fsHz, stretches) {
@@ -55,39 +55,39 @@ export class LeadQuality {
     this.stretches = stretches;
   }
 
-  /** Return where the lead is bad for one of some reasons. @param {readonly string[]} reasons */
+  /** Return the segments that are bad for any of the reasons. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
     const mine = this.stretches.filter((stretch) => reasons.includes(stretch.reason));
     return new Spans(mine.map((stretch) => /** @type {[number, number]} */ ([stretch.start, stretch.stop])));
   }
 
-  /** Seconds without any fault. */
+  /** Seconds without any bad segment. */
   get usableS() {
     return (this.samples - this.spans().total) / this.fsHz;
   }
 }
 
-/** Return how many samples a block has. @param {number} fsHz */
+/** Return the number of samples of a block. @param {number} fsHz */
 export function blockSamples(fsHz) {
   return Math.max(1, rint(BLOCK_S * fsHz));
 }
 
-/** Return the samples of one stretch in which the height of the beats is taken. @param {number} fsHz */
+/** Return the number of samples over which the height of the beats is measured. @param {number} fsHz */
 export function unitSamples(fsHz) {
   return blockSamples(fsHz) * rint(HEIGHT_S / BLOCK_S);
 }
 
-/** A value as it counts: what a broken file holds beyond 10 V is taken as that. @param {number} value millivolt */
+/** Clip a value to the valid range, 10 V. @param {number} value millivolt */
 export const limited = (value) => Math.min(Math.max(value, -LIMIT_MV), LIMIT_MV);
 
-/** Keep the runs that are long enough. @param {Uint8Array} mask @param {number} samples */
+/** Remove runs that are too short. @param {Uint8Array} mask @param {number} samples */
 function longEnough(mask, samples) {
   const out = new Uint8Array(mask.length);
   for (const [start, stop] of runs(mask)) if (stop - start >= samples) out.fill(1, start, stop);
   return out;
 }
 
-/** Fill what lies between two true values that are at most `gap` samples apart. @param {Uint8Array} mask @param {number} gap */
+/** Fill gaps of at most `gap` samples between true values. @param {Uint8Array} mask @param {number} gap */
 function closed(mask, gap) {
   const out = mask.slice();
   let last = -1;
@@ -100,8 +100,8 @@ function closed(mask, gap) {
 }
 
 /**
- * Return which of a lead's lowest and highest values lie far from the rest.
- * @param {ArrayLike<number>} recorded (samples,) millivolt, NaN where there is none
+ * Return the extremes of a lead that are far from its other values.
+ * @param {ArrayLike<number>} recorded (samples,) millivolt, NaN if missing
  */
 export function rails(recorded) {
   const valid = Float64Array.from(recorded).filter(Number.isFinite).map(limited);
@@ -119,7 +119,7 @@ export function rails(recorded) {
 }
 
 /**
- * Find gaps, rails and flat lines.
+ * Find gaps, saturation and flat lines.
  * @param {Float64Array} recorded (samples,) millivolt, NaN where there is no sample
  * @param {number} fsHz
  * @param {number[]} atRail values that are the recorder's limits
@@ -139,7 +139,7 @@ export function firstLook(recorded, fsHz, atRail) {
 }
 
 /**
- * Mark every sample of every second that changes by no more than 10 microvolt.
+ * Mark all samples of seconds whose range is at most 10 microvolt.
  * @param {Float64Array} signal
  * @param {Uint8Array} missing
  * @param {number} fsHz
@@ -180,7 +180,7 @@ function slidingExtreme(signal, width, sign) {
   return out;
 }
 
-/** Return a signal cut into blocks, the last one filled up with its last value. @param {Float64Array} values @param {number} block */
+/** Split a signal into blocks, the last one padded with its last value. @param {Float64Array} values @param {number} block */
 function filledUp(values, block) {
   const out = new Float64Array(Math.ceil(values.length / block) * block);
   out.set(values);
@@ -188,11 +188,11 @@ function filledUp(values, block) {
   return out;
 }
 
-/** How many blocks last so long. @param {number} seconds */
+/** Number of blocks of a duration. @param {number} seconds */
 const blocksIn = (seconds) => Math.max(1, rint(seconds / BLOCK_S));
 
 /**
- * Baseline in mV, a value for each block: the median over a second.
+ * Baseline in mV per block: the median over a second.
  * @param {Float64Array} signal
  * @param {number} block
  */
@@ -208,7 +208,7 @@ function baselineOf(signal, block) {
 }
 
 /**
- * Height of the beats in mV, a value for each block; NaN where the signal is lost for ten seconds.
+ * Height of the beats in mV per block; NaN if the signal is lost for ten seconds.
  * @param {Float64Array} deviation
  * @param {Uint8Array} lost
  * @param {number} block
@@ -229,12 +229,12 @@ function beatHeight(deviation, lost, block) {
   return Float64Array.from({ length: count }, (_, i) => height[Math.floor(i / blockCount)]);
 }
 
-/** The larger, NaN where one of them is: as numpy's maximum. @param {number} a @param {number} b */
+/** Maximum that propagates NaN, as numpy's maximum. @param {number} a @param {number} b */
 const nanMax = (a, b) => (Number.isNaN(b) ? NaN : Math.max(a, b));
 
 /**
- * Measure the beats and find the spikes against them.
- * @param {Float64Array} signal bridged by straight lines where it is lost
+ * Measure the height of the beats and find spikes relative to it.
+ * @param {Float64Array} signal linearly interpolated where it is lost
  * @param {Uint8Array} lost
  * @param {number} fsHz
  */
@@ -262,7 +262,7 @@ function noiseTaps(fsHz) {
 
 /**
  * Find noise and jumps of the baseline.
- * @param {Float64Array} signal bridged where it is lost and in spikes
+ * @param {Float64Array} signal linearly interpolated where it is lost and in spikes
  * @param {Uint8Array} lost
  * @param {Uint8Array} spike
  * @param {Float64Array} height of the beats, from `spikesOf`
@@ -294,7 +294,7 @@ export function noiseAndJumps(signal, lost, spike, height, fsHz) {
 }
 
 /**
- * Mark the blocks in which a lead shows nothing but waves of `HUM_HZ` and more.
+ * Mark the blocks that contain only frequencies of `HUM_HZ` and above.
  * @param {Float64Array} signal
  * @param {Float64Array} height of the beats, from `spikesOf`
  * @param {number} block
@@ -320,7 +320,7 @@ function humOf(signal, height, block, fsHz) {
 }
 
 /**
- * Mark half seconds in which the baseline moves by much more than in the half seconds before and after.
+ * Mark half seconds in which the baseline moves much more than in the adjacent half seconds.
  * @param {Float64Array} baseline
  * @param {Float64Array} height
  */
@@ -338,9 +338,9 @@ function jumpsOf(baseline, height) {
 }
 
 /**
- * Return masks as stretches in order of time.
+ * Convert masks to segments in order of time.
  * @param {Record<string, Uint8Array>} masks
- * @param {number} first sample at which they begin
+ * @param {number} first first sample of the masks
  * @returns {Stretch[]}
  */
 export function stretchesOf(masks, first = 0) {
@@ -351,10 +351,10 @@ export function stretchesOf(masks, first = 0) {
 }
 
 /**
- * Find the bad stretches of one lead.
- * @param {Float64Array} recorded (samples,) millivolt as recorded, NaN where there is no sample
+ * Find the bad segments of one lead.
+ * @param {Float64Array} recorded (samples,) millivolt as recorded, NaN if missing
  * @param {number} fsHz above 80
- * @param {number[]} [atRail] values that are the recorder's limits; its own extremes where nobody says
+ * @param {number[]} [atRail] limits of the recorder; default: the extremes of the lead
  */
 export function leadQuality(recorded, fsHz, atRail) {
   const first = firstLook(recorded, fsHz, atRail ?? rails(recorded));

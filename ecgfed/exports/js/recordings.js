@@ -1,4 +1,4 @@
-/** A recording from the files that a person names or drops: WFDB, EDF, or a text table. */
+/** Read recordings from named or dropped files: WFDB, EDF, or a text table. */
 
 import { readCsv } from "./csv.js";
 import { readEdf } from "./edf.js";

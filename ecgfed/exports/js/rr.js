@@ -2,14 +2,14 @@
 
 import { searchSorted } from "./numbers.js";
 
-/** A stretch without signal that lasts this long may hide a QRS complex. */
+/** A segment without signal of this duration may hide a QRS complex. */
 export const HIDES_S = 0.15;
-/** No interval is longer. */
+/** Maximum interval. */
 export const LONGEST_S = 10;
 const HISTORY = 10;
 
 /**
- * Return the interval before each beat, and after the last, in seconds; NaN where it is void.
+ * Return the interval before each beat and after the last, in seconds; NaN if undefined.
  * @param {ArrayLike<number>} peaks increasing sample numbers of all R peaks
  * @param {number} fsHz
  * @param {[number, number][]} lost stretches in which the lead shows nothing, that do not touch one another

@@ -1,8 +1,8 @@
 /**
- * Samples as text lines from a serial port or Bluetooth: one format, stated here and in docs/javascript.md.
+ * Samples as text lines from a serial port or Bluetooth; docs/javascript.md describes the format.
  *
- * The first line is `# ecgfed fs=360 leads=MLII,V1 units=mV`; units may be steps as a WFDB header writes them,
- * `200(1024)/mV`. Every line after it is one sample: a number for each lead between commas, nothing where there is none.
+ * The first line is `# ecgfed fs=360 leads=MLII,V1 units=mV`; units may be steps as in a WFDB header,
+ * `200(1024)/mV`. Every further line is one sample: comma-separated numbers, one per lead, empty if missing.
  */
 
 import { EcgfedError } from "./errors.js";
@@ -12,7 +12,7 @@ const MAX_LINE = 4096;
 const MAX_LEADS = 64;
 const HEADER = "# ecgfed fs=360 leads=MLII,V1 units=mV";
 
-/** Takes text as it comes, and gives samples. */
+/** Converts incoming text to samples. */
 export class LineReader {
   constructor() {
     this.rest = "";
@@ -27,9 +27,9 @@ export class LineReader {
   }
 
   /**
-   * Take the next text; return the samples of its whole lines, a row for each lead, millivolt.
+   * Process text; returns the samples of its complete lines, one row per lead, in millivolt.
    * @param {string} text
-   * @returns {Float64Array[]} empty before the header has come
+   * @returns {Float64Array[]} empty before the header
    */
   push(text) {
     const lines = (this.rest + text).split(/\r\n|\n|\r/);

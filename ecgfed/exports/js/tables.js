@@ -3,7 +3,7 @@
 import { RecordError } from "./errors.js";
 import { numberOf } from "./units.js";
 
-/** What stands for a value that was not recorded. */
+/** Cells of missing values. */
 const GAPS = new Set(["", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "null", "-", "--"]);
 const MAX_COLUMNS = 1024;
 const LINES = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
@@ -29,7 +29,7 @@ export class Table {
       this.lines.shift();
     }
     if (!this.rows.length) throw new RecordError(where, "holds no row of numbers", "numbers below the columns' names", "choose another file, or leave this one out");
-    /** Names of the columns, or empty where the first line holds numbers already; units below them, or empty. */
+    /** Column names, empty if the first line has numbers; units in the line below, or empty. */
     this.header = head[0] ?? [];
     this.units = head[1] ?? [];
     this.decimal = this.separator !== "," && this.rows.some((row) => row.includes(",")) ? "," : ".";

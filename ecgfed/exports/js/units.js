@@ -1,4 +1,4 @@
-/** What every reader asks of a file before it believes it (ecgfed/domain/record/checks.py). */
+/** Checks of all readers (ecgfed/domain/record/checks.py). */
 
 import { EcgfedError, RecordError } from "./errors.js";
 import { medianOf } from "./rr.js";
@@ -47,7 +47,7 @@ export function parseUnits(text, where) {
 }
 
 /**
- * Refuse infinite values, and leads whose size says that the units are wrong.
+ * Refuse infinite values, and leads whose amplitude indicates wrong units.
  * @param {Float64Array[]} signalsMv
  * @param {string[]} leads
  * @param {string} where

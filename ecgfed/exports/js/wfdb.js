@@ -12,7 +12,7 @@ import { MILLIVOLT, UNITS, checkFs, checkSamples, numberOf } from "./units.js";
 /** @typedef {{file: string, format: number, frame: number, skew: number, offset: number, gain: number, baseline: number, unit: string, checksum: number | null, name: string}} Signal */
 
 const MAX_HEADER_BYTES = 16 << 20;
-/** Bytes of a sample, and the step that stands for none. @type {Record<number, {bytes: number, none: number}>} */
+/** Bytes per sample, and the value of a missing one. @type {Record<number, {bytes: number, none: number}>} */
 const FORMATS = {
   16: { bytes: 2, none: -(2 ** 15) }, 24: { bytes: 3, none: -(2 ** 23) }, 32: { bytes: 4, none: -(2 ** 31) },
   61: { bytes: 2, none: -(2 ** 15) }, 80: { bytes: 1, none: -(2 ** 7) }, 160: { bytes: 2, none: -(2 ** 15) },
@@ -44,7 +44,7 @@ function refuse(where, line, what, value, expected) {
 }
 
 /**
- * Read a header by its grammar.
+ * Parse a header.
  * @param {string} where for errors
  * @param {string} text
  */
@@ -96,7 +96,7 @@ function signalLine(where, line, text) {
 }
 
 /**
- * Return a function that reads the steps of a signal file one by one.
+ * Return a function that reads single samples of a signal file.
  * @param {Uint8Array} bytes
  * @param {number} format
  * @returns {(i: number) => number}
@@ -126,7 +126,7 @@ function stepsOf(bytes, format) {
 }
 
 /**
- * Read a record of one segment: every ECG whose unit is a voltage, in the header's order.
+ * Read a record of one segment: all ECG leads with a voltage as unit, in the order of the header.
  * @param {NamedFile} headerFile
  * @param {NamedFile[]} files the signal files among others
  */

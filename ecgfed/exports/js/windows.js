@@ -13,7 +13,7 @@ import { intervalsS, rrFeatures } from "./rr.js";
 export const FS_HZ = 360;
 export const WINDOW_SAMPLES = 256;
 export const R_INDEX = 100;
-/** The window reaches past an end of the recording; it overlaps a bad stretch of the lead. */
+/** The window extends past an end of the recording; it overlaps a bad segment of the lead. */
 export const FLAG_PADDED = 1;
 export const FLAG_POOR_QUALITY = 2;
 /** Names of the RR features, by version. */
@@ -23,7 +23,7 @@ export const RR_NAMES = Object.freeze({
 });
 
 /**
- * Beats that have been cut: windows in millivolt at 360 Hz, filtered, not normalised; RR features; flags.
+ * Windows of beats: in millivolt at 360 Hz, filtered, not normalised; RR features; flags.
  * @typedef {{windowMv: Float32Array[], rr: Float32Array[], flags: number[]}} Windows
  */
 
@@ -38,7 +38,7 @@ export function resampledPeak(peak, fsHz, samples) {
 }
 
 /**
- * Cut a window for each R peak; what lies beyond an end is 0.
+ * Cut a window around each R peak, 0 beyond the ends.
  * @param {Float64Array} filtered millivolt at 360 Hz
  * @param {number} fsHz of the recording
  * @param {number[]} peaks positions of R peaks in the recording
@@ -74,7 +74,7 @@ export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
 }
 
 /**
- * Filter a signal and cut a window and RR features for each R peak.
+ * Filter a signal, and return window and RR features of each R peak.
  * @param {Float64Array} signalMv as recorded, NaN where there is no sample
  * @param {number} fsHz
  * @param {number[]} peaks increasing positions of all R peaks

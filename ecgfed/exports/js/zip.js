@@ -1,6 +1,6 @@
 /**
- * A zip file from a stranger: its directory judged before its contents are read. Plain files, stored or deflated, each
- * once; whatever else a zip file can be is refused in one line.
+ * An untrusted zip file: its directory is checked before its contents are read. Accepts plain files, stored or deflated,
+ * each once; anything else is refused in one line.
  */
 
 import { BundleError } from "./errors.js";
@@ -8,7 +8,7 @@ import { pathProblem } from "./paths.js";
 
 const MAX_FILES = 100_000;
 const MAX_BYTES = 1 << 30;
-/** No data is packed tighter by deflate (RFC 1951); what claims to be is a bomb. */
+/** Maximum ratio of deflate (RFC 1951); a higher one indicates a zip bomb. */
 const MAX_RATIO = 1032;
 const FLAGS = 0b0000_1000_0000_1110;
 const AGAIN = "pack it again, or ask for the bundle's folder";
@@ -31,7 +31,7 @@ function crc32(bytes) {
 }
 
 /**
- * Inflate to a stated size and no further.
+ * Inflate to at most the stated size.
  * @param {Uint8Array} packed
  * @param {number} size
  */
@@ -52,7 +52,7 @@ async function inflated(packed, size) {
   return out;
 }
 
-/** A zip file whose directory has been judged. */
+/** A zip file whose directory has been checked. */
 export class ZipFiles {
   /** @param {string} name for errors @param {Uint8Array} bytes */
   constructor(name, bytes) {

@@ -1,4 +1,4 @@
-/** Opening a bundle, checking every file, and making classifiers of it (ecgfed/exports/device/bundle.py, docs/bundle.md). */
+/** Open bundles, verify their files, and create classifiers (ecgfed/exports/device/bundle.py, docs/bundle.md). */
 
 import { sha256 } from "./canonical.js";
 import { Classifier } from "./classifier.js";
@@ -12,7 +12,7 @@ import { ZipFiles } from "./zip.js";
 
 /** @typedef {import("./index.d.ts").BundleSource} BundleSource */
 /**
- * Files by name; `has` is null of an address, where nobody can look what is there.
+ * Files by name; `has` returns null for a URL, which has no listing.
  * @typedef {{name: string, has: (name: string) => boolean | null, read: (name: string) => Promise<Uint8Array>}} Files
  */
 
@@ -28,7 +28,7 @@ const bytesOf = async (blob) => new Uint8Array(await blob.arrayBuffer());
 /** @param {Uint8Array} bytes */
 const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
 
-/** Fetch a file, or say that it is not there. @param {URL} url */
+/** Fetch a file; throws if it does not exist. @param {URL} url */
 async function fetched(url) {
   const response = await fetch(url).catch(() => null);
   if (!response?.ok) throw new BundleError(url.href, "cannot be fetched", "a file of the bundle", "check the address");
@@ -56,7 +56,7 @@ function inMemory(name, map) {
 }
 
 /**
- * Return the files of whatever a bundle may be.
+ * Return the files of any bundle source.
  * @param {BundleSource} source
  * @returns {Promise<Files>}
  */
@@ -107,7 +107,7 @@ export class Bundle {
     return this.manifest.label_map.classes;
   }
 
-  /** The WFDB symbol that stands for each class: its own name where it is one. @returns {string[]} */
+  /** The WFDB symbol of each class: its name if that is one. @returns {string[]} */
   get symbols() {
     const { symbols } = this.manifest.label_map;
     return this.classes.map((name) => (symbols[name] === name ? name : Object.keys(symbols).find((symbol) => symbols[symbol] === name) ?? "Q"));
@@ -123,12 +123,12 @@ export class Bundle {
     return leadsOf(this.manifest);
   }
 
-  /** The version of the RR features that its graphs take, 0 for none. */
+  /** Version of the RR features of its graphs, 0 for none. */
   get rrVersion() {
     return rrVersionOf(this.manifest);
   }
 
-  /** Return the bytes of one of its files, which are those the manifest knows. @param {string} name */
+  /** Return the bytes of a file, verified with the manifest. @param {string} name */
   async read(name) {
     const where = `${this.files.name}/${name}`;
     const entry = this.manifest.files[name];
@@ -139,7 +139,7 @@ export class Bundle {
     return bytes;
   }
 
-  /** Return a graph's bytes and what it takes and gives, compared with the manifest by what it says of itself. @param {string} name */
+  /** Return the bytes of a graph with its inputs and outputs, its metadata checked against the manifest. @param {string} name */
   async graph(name) {
     const where = `${this.files.name}/${name}`;
     const bytes = await this.read(name);
@@ -155,7 +155,7 @@ export class Bundle {
     return { bytes, outside };
   }
 
-  /** Read every file and compare it with the manifest, graphs by what they say of themselves too. */
+  /** Verify every file with the manifest, and the metadata of graphs. */
   async verify() {
     for (const name of Object.keys(this.manifest.files)) await (name.endsWith(".onnx") ? this.graph(name) : this.read(name));
   }
@@ -184,7 +184,7 @@ export class Bundle {
     });
   }
 
-  /** Compute its golden vectors again, stage by stage, for the global model and each patient's, and compare. */
+  /** Recompute the golden vectors, stage by stage, for the global and all personal models, and compare. */
   checkGolden() {
     return checkGolden(this);
   }
@@ -203,7 +203,7 @@ export class Bundle {
   }
 }
 
-/** Refuse what is not ONNX Runtime. @param {any} ort */
+/** Check that `ort` is ONNX Runtime. @param {any} ort */
 export function checkRuntime(ort) {
   if (typeof ort?.InferenceSession?.create === "function" && typeof ort.Tensor === "function") return;
   const pass = 'pass onnxruntime-node (in a page onnxruntime-web): import * as ort from "onnxruntime-node"';
@@ -215,8 +215,8 @@ export function checkRuntime(ort) {
  * Open a bundle.
  * @param {BundleSource} source a zip file's bytes, files by name or as dropped on a page, or an address
  * @param {Options} [options] ONNX Runtime
- *     (`onnxruntime-node` or `-web`); verify false reads each file only when it is used; public keys in PEM, one of
- *     which has to have signed it
+ *     (`onnxruntime-node` or `-web`); with verify false each file is read and verified when used; trusted: public keys
+ *     in PEM, one of which must have signed the bundle
  */
 export async function openBundle(source, options) {
   const { ort, verify = true, trusted, sessionOptions = {} } = options ?? {};

@@ -1,6 +1,6 @@
 /**
- * Golden vectors: a synthetic recording, what each stage makes of it, what every model answers (ecgfed/exports/device/golden.py).
- * Every stage takes what the bundle says of the stage before, so that the first one that differs is the one at fault.
+ * Golden vectors: a synthetic recording, the output of each stage and of every model (ecgfed/exports/device/golden.py). The
+ * input of every stage is the bundle's output of the stage before, so that the first difference shows the faulty stage.
  */
 
 import { detectAroundGaps } from "./around-gaps.js";
@@ -21,14 +21,14 @@ import { FS_HZ, WINDOW_SAMPLES, beatsInTime, cutWindows } from "./windows.js";
 /** @typedef {Record<string, any>} GoldenEntry the parsed file, or a part of it */
 
 const NV_A_MV = 1_000_000;
-/** What may differ from machine to machine: nanovolt, features as numbers, logits, probabilities, distances. */
+/** Tolerances between machines: nanovolts, features, logits, probabilities, distances. */
 const [SIGNAL_NV, FEATURE, LOGIT, PROBABILITY, DISTANCE] = [2, 2e-5, 1e-4, 1e-4, 1e-4];
-/** Of an int8 form: a value in the middle between two steps may go to either, in another ONNX Runtime. */
+/** Tolerances of int8 variants: values midway between two steps may round differently in another ONNX Runtime. */
 const [INT8_LOGIT, INT8_PROBABILITY] = [0.2, 0.02];
-/** Of a logit beyond this the share of it counts. */
+/** The tolerance of larger logits is relative. */
 const LARGE_LOGIT = 100;
 const MAX_BYTES = 64 << 20;
-/** Beats that golden vectors may name at once: of each a window is made here, 256 numbers of one in the file. */
+/** Maximum number of beats in golden vectors. */
 const MAX_BEATS = 100_000;
 
 /** @param {ArrayLike<number>} signalMv */
@@ -38,7 +38,7 @@ const fromNv = (values) => Float64Array.from(values, (value) => value / NV_A_MV)
 /** @param {number[]} values */
 const windowOf = (values) => Float32Array.from(fromNv(values));
 
-/** The shape of numbers in lists in lists, and the numbers in order. @param {any} value @returns {{shape: number[], flat: number[]}} */
+/** Shape and flattened values of nested lists of numbers. @param {any} value @returns {{shape: number[], flat: number[]}} */
 function flattened(value) {
   if (typeof value === "number" || typeof value === "boolean") return { shape: [], flat: [Number(value)] };
   if (!Array.isArray(value) && !ArrayBuffer.isView(value)) throw new TypeError("numbers in lists");
@@ -49,7 +49,7 @@ function flattened(value) {
 }
 
 /**
- * Compare what was computed with what the bundle says.
+ * Compare computed values with those in the bundle.
  * @param {string} name
  * @param {any} computed
  * @param {any} expected
@@ -70,7 +70,7 @@ function compared(name, computed, expected, tolerance, unit, scaled = (differenc
 /** @param {number} difference @param {number} expected */
 const scaledLogit = (difference, expected) => difference / Math.max(Math.abs(expected) / LARGE_LOGIT, 1);
 
-/** A list that has an entry for each beat, of no more than anybody's. @template T @param {T[]} values @returns {T[]} */
+/** Check the length of a list with one entry per beat. @template T @param {T[]} values @returns {T[]} */
 function ofBeats(values) {
   if (!(values.length <= MAX_BEATS)) throw new RangeError(`${values.length} beats`);
   return values;
@@ -102,7 +102,7 @@ function recordingStages(recording, rrVersion) {
   return stages;
 }
 
-/** The RR features of some beats among many that are sums of few shapes. @param {GoldenEntry} context */
+/** RR features of selected beats, whose windows are sums of a few shapes. @param {GoldenEntry} context */
 function contextOf(context) {
   const shapes = context.shapes_nv.map((/** @type {number[]} */ shape) => Array.from(shape));
   if (shapes.some((/** @type {number[]} */ shape) => shape.length !== WINDOW_SAMPLES)) throw new RangeError("shapes of other windows");
@@ -118,7 +118,7 @@ function contextOf(context) {
 }
 
 /**
- * Every model's answers.
+ * The stages of all models.
  * @param {Bundle} bundle
  * @param {GoldenEntry} golden
  * @param {Float32Array[]} windowMv
@@ -159,14 +159,14 @@ async function stagesOf(bundle, golden) {
   return [...stages, ...(await modelStages(bundle, golden, windowMv, rr))];
 }
 
-/** What a check found: every stage in order. */
+/** Result of a check: all stages in order. */
 export class GoldenCheck {
   /** @param {GoldenStage[]} stages */
   constructor(stages) {
     this.stages = stages;
   }
 
-  /** The first stage that differs; null where all agree. */
+  /** The first stage that differs; null if all agree. */
   get first() {
     return this.stages.find((stage) => !stage.agrees) ?? null;
   }
@@ -186,7 +186,7 @@ export class GoldenCheck {
 }
 
 /**
- * Compute all of a bundle's golden vectors again, with this runtime, and compare.
+ * Recompute all golden vectors of a bundle with this runtime, and compare.
  * @param {Bundle} bundle
  */
 export async function checkGolden(bundle) {

@@ -1,13 +1,13 @@
 /**
- * What a manifest says of its models: their chains of graphs, int8 forms, what their answers are worth, what they were
- * trained on (ecgfed/exports/device/int8.py, certainty.py, doubts.py). What is not of its form is a TypeError.
+ * Models in a manifest: chains of graphs, int8 variants, calibration, training metadata (ecgfed/exports/device/int8.py,
+ * calibration.py, training_metadata.py). An invalid field is a TypeError.
  */
 
 import { BundleError } from "./errors.js";
 
 /** @typedef {import("./manifest.js").Manifest} Manifest */
 
-/** What a person may divide logits by, and how far from typical beats a distance may lie. */
+/** Limits of temperatures and of distances from prototypes. */
 const [MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_DISTANCE] = [0.001, 1000, 1e6];
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
@@ -31,11 +31,11 @@ function numberIn(value, low, high, what) {
   return value;
 }
 
-/** The entries of its models: the global one's (client null) and each patient's. @param {Manifest} manifest @returns {[string | null, any][]} */
+/** Entries of the global model (client null) and of each patient. @param {Manifest} manifest @returns {[string | null, any][]} */
 export const entriesOf = (manifest) => [[null, manifest.global], ...Object.entries(manifest.patients)];
 
 /**
- * Return every model of a bundle: its id (null: the global one), its entry, its form, its chain of files.
+ * Return all models of a bundle: client (null for the global model), entry, variant and chain of files.
  * @param {Manifest} manifest
  * @returns {{client: string | null, entry: any, form: "float" | "int8", chain: string[]}[]}
  */
@@ -47,7 +47,7 @@ export function modelsOf(manifest) {
   });
 }
 
-/** Check the form of all that a manifest says of int8. @param {Manifest} manifest */
+/** Check the int8 fields of a manifest. @param {Manifest} manifest */
 export function checkInt8(manifest) {
   const rule = manifest.int8 ?? null;
   if (rule !== null) for (const name of ["loss", "agreement"]) numberIn(rule[name], 0, 1, `${name} of int8`);
@@ -62,7 +62,7 @@ export function checkInt8(manifest) {
 }
 
 /**
- * Return the int8 form of the global model (null) or a patient's, or say why there is none.
+ * Return the int8 variant of the global model (null) or of a patient; throws with the reason if there is none.
  * @param {string} where for errors
  * @param {Manifest} manifest
  * @param {string | null} patient one of the bundle's
@@ -77,7 +77,7 @@ export function int8FormOf(where, manifest, patient) {
 }
 
 /**
- * What one model's probabilities are worth: what divides its logits, and below which probability a class is uncertain.
+ * Calibration of a model: temperature, and the probability below which a class has low confidence.
  * @param {Manifest} manifest
  * @param {any} entry `global`, a patient's, or that of its int8 form
  */
@@ -90,7 +90,7 @@ export function certaintyOf(manifest, entry) {
   return { temperature, threshold: numberIn(calibration.threshold, 0, 1, "threshold") };
 }
 
-/** When a beat is far, or null where nobody says. @param {Manifest} manifest @returns {{graph: string, threshold: number} | null} */
+/** Graph and threshold of out-of-distribution detection, or null. @param {Manifest} manifest @returns {{graph: string, threshold: number} | null} */
 export function oodRuleOf(manifest) {
   const rule = manifest.certainty ? objectOf(manifest.certainty, "certainty").far ?? null : null;
   if (rule === null) return null;
@@ -101,7 +101,7 @@ export function oodRuleOf(manifest) {
   return { graph, threshold: numberIn(threshold, 0, MAX_DISTANCE, "distance from which on a beat is far") };
 }
 
-/** Check all that a manifest says of certainty. @param {Manifest} manifest */
+/** Check the calibration fields of a manifest. @param {Manifest} manifest */
 export function checkCertainties(manifest) {
   oodRuleOf(manifest);
   for (const [, entry] of entriesOf(manifest)) {
@@ -110,7 +110,7 @@ export function checkCertainties(manifest) {
   }
 }
 
-/** Check the form of what a manifest says of its training. @param {Manifest} manifest */
+/** Check the training metadata of a manifest. @param {Manifest} manifest */
 export function checkTrainedOn(manifest) {
   const classes = new Set(manifest.label_map.classes);
   for (const entry of Object.values(manifest.patients)) {

@@ -1,5 +1,5 @@
 /**
- * What a manifest of version 2 says in full of classes and preprocessing, compared with what this runtime expected
+ * Classes and preprocessing in a manifest of version 2, compared with this runtime
  * (ecgfed/exports/device/graph_metadata.py, preprocessing.py).
  */
 
@@ -11,12 +11,12 @@ import { FS_HZ } from "./windows.js";
 /** @typedef {import("./manifest.js").Manifest} Manifest */
 /** @typedef {{where: string, stored: unknown, expected: unknown}} Difference */
 
-/** Numbers are the same that differ by no more than this: machines round a cosine differently. */
+/** Tolerances of numbers: machines round a cosine differently. */
 const [CLOSE, CLOSE_TO_ZERO] = [1e-9, 1e-15];
-/** What of `preprocessing` is told and not compared. */
+/** Informative fields of `preprocessing`, not compared. */
 const NOT_COMPARED = ["standardisation", "detector", "latency"];
 
-/** The AAMI group that all of some symbols belong to, null where they are of several. @param {string[]} symbols */
+/** The common AAMI group of symbols, null if they belong to several. @param {string[]} symbols */
 function aamiOf(symbols) {
   /** @type {Record<string, string>} */
   const table = EXPECTED.aami;
@@ -42,7 +42,7 @@ export function checkClassTable(manifest) {
 }
 
 /**
- * Return the first place where two JSON values differ, or null.
+ * Return the first difference between two JSON values, or null.
  * @param {any} stored
  * @param {any} expected
  * @param {string} where
@@ -69,7 +69,7 @@ export function difference(stored, expected, where) {
   return close ? null : { where, stored, expected: expected };
 }
 
-/** What is done to a recording before a graph sees it, as a manifest says it. @param {0 | 1 | 2} rrVersion */
+/** The preprocessing of this runtime in the format of a manifest. @param {0 | 1 | 2} rrVersion */
 function preprocessingOf(rrVersion) {
   const taps = bandPassTaps(FS_HZ);
   const { filter } = EXPECTED.preprocessing;
@@ -78,7 +78,7 @@ function preprocessingOf(rrVersion) {
 }
 
 /**
- * Return the first thing that `preprocessing` says otherwise than this runtime expected, or null.
+ * Return the first difference between `preprocessing` and this runtime, or null.
  * @param {Manifest} manifest
  * @param {0 | 1 | 2} rrVersion
  */

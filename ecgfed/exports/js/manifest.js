@@ -1,5 +1,5 @@
 /**
- * `manifest.json`: checked alone, and compared with what this runtime does and with every graph
+ * `manifest.json`: checks of its own fields, against this runtime and against every graph
  * (ecgfed/exports/device/manifest.py). Versions 1 and 2 are read.
  */
 
@@ -21,12 +21,12 @@ const NORMALISATION = "each window by its own mean and standard deviation, in th
 const CHAINS = [
   ["model"], ["ensemble"], ["extractor", "head"], ["extractor", "linear"], ["describer", "kernel"], ["describer", "gated"], ["decoupled"],
 ];
-/** Nobody's document is deeper. */
+/** Maximum nesting depth. */
 const MAX_DEPTH = 32;
 const AGAIN = "export it again";
 const ASK = "ask for the bundle again";
 
-/** Whether two values of JSON are equal. @param {any} a @param {any} b @returns {boolean} */
+/** Return whether two JSON values are equal. @param {any} a @param {any} b @returns {boolean} */
 export function same(a, b) {
   if (Array.isArray(a) || Array.isArray(b)) {
     return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((part, i) => same(part, b[i]));
@@ -116,7 +116,7 @@ function checkClasses(manifest, fail) {
   if (classes.some((/** @type {string} */ name) => !named.has(name))) throw fail("lacks a symbol for a class");
 }
 
-/** Check what version 2 says beyond version 1. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
+/** Check the additional fields of version 2. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
 function checkVersion2(manifest, fail) {
   for (const name of ["digest", "run"]) if (!Object.hasOwn(manifest, name)) throw fail(`has no ${name}`, "one, as of every bundle of version 2");
   checkClassTable(manifest);
@@ -140,13 +140,13 @@ export function leadsOf(manifest) {
   return String(manifest.lead).split("|");
 }
 
-/** The version of the RR features that its graphs take, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2} */
+/** Version of the RR features of its graphs, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2} */
 export function rrVersionOf(manifest) {
   return Object.hasOwn(manifest.inputs, "rr") ? (manifest.rr_features?.version ?? 1) : 0;
 }
 
 /**
- * Compare what the manifest says of preprocessing with what this runtime does.
+ * Compare the preprocessing in the manifest with this runtime.
  * @param {Manifest} manifest
  * @param {(found: string, expected?: string) => BundleError} fail
  */
@@ -189,7 +189,7 @@ function checkFiles(manifest, fail) {
 }
 
 /**
- * Compare one graph's metadata with the manifest that names it; what it does not say is not asked of it.
+ * Compare a graph's metadata with the manifest; missing entries are not compared.
  * @param {Manifest} manifest
  * @param {string} name the graph's file
  * @param {string} where for errors
@@ -232,7 +232,7 @@ export function checkGraph(manifest, name, where, metadata) {
 }
 
 /**
- * Compare a graph's versions, inputs and outputs with what a manifest of version 2 says of it.
+ * Compare a graph's versions, inputs and outputs with a manifest of version 2.
  * @param {Manifest} manifest
  * @param {string} name the graph's file
  * @param {string} where for errors

@@ -1,4 +1,4 @@
-/** What an ONNX file says of itself, read without running it: version of the operations, metadata. */
+/** Metadata, opset, inputs and outputs of an ONNX file, read without running it. */
 
 import { BundleError } from "./errors.js";
 
@@ -6,7 +6,7 @@ const NOTHING = new Uint8Array(0);
 const TEXT = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Yield the fields of a protobuf message: number, and bytes or a whole number.
+ * Yield the fields of a protobuf message: number, and bytes or an integer.
  * @param {Uint8Array} bytes
  * @returns {Generator<[number, Uint8Array | number]>}
  */
@@ -41,18 +41,18 @@ function* fieldsOf(bytes) {
 /** @param {Uint8Array | number} value */
 const textOf = (value) => (value instanceof Uint8Array ? TEXT.decode(value) : String(value));
 
-/** ONNX's numbers for element types, those our graphs use. @type {Record<number, string>} */
+/** ONNX element types of our graphs. @type {Record<number, string>} */
 const TYPES = { 1: "float32", 2: "uint8", 3: "int8", 7: "int64" };
-/** The most examples that a graph may take at once. */
+/** Maximum batch size of a graph. */
 const MAX_BATCH = 256;
 
-/** Fields of a message by number, each the last of its number. @param {Uint8Array | number | undefined} value */
+/** Fields of a message by number, the last one of each. @param {Uint8Array | number | undefined} value */
 const messageOf = (value) => new Map(value instanceof Uint8Array ? fieldsOf(value) : []);
 
 /** @typedef {{name: string, dtype: string, shape: (number | null)[]}} ValueType null is an axis of any length */
 /** @typedef {{ir_version: number, opset: number, inputs: ValueType[], outputs: ValueType[]}} Outside */
 
-/** What is said of one input or output. @param {Uint8Array} bytes @returns {ValueType} */
+/** Name, type and shape of an input or output. @param {Uint8Array} bytes @returns {ValueType} */
 function valueOf(bytes) {
   const value = messageOf(bytes);
   const tensor = messageOf(messageOf(value.get(2)).get(1));
@@ -68,10 +68,10 @@ function valueOf(bytes) {
 }
 
 /**
- * Return a graph's metadata, and its versions and what it takes and gives.
+ * Return a graph's metadata, versions, inputs and outputs.
  * @param {Uint8Array} bytes an ONNX file
  * @returns {{metadata: Map<string, string>, outside: Outside}}
- * @throws {RangeError | TypeError} it is none
+ * @throws {RangeError | TypeError} not an ONNX file
  */
 export function readMetadata(bytes) {
   /** @type {Map<string, string>} */
@@ -98,7 +98,7 @@ export function readMetadata(bytes) {
   return { metadata, outside };
 }
 
-/** How many examples a graph takes at once, no more and no fewer; null where that is open. @param {Outside} outside @param {string} where */
+/** Fixed batch size of a graph, or null if it is variable. @param {Outside} outside @param {string} where */
 export function batchOf(outside, where) {
   const sizes = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
   const [first] = sizes;

@@ -1,17 +1,16 @@
-/** The beats of what is open, in order of time: what a stream said early gives way to what it says in the end. */
+/** Beats of the open recording or stream, in order of time; final predictions replace early ones. */
 
 /** @typedef {import("../../exports/js/index.d.ts").StreamBeat} StreamBeat */
 
 /**
- * Who says what of what: a recording or stream and its lead, a model by its digest, or by its bundle's name where it has
- * none, and whose it is.
+ * Origin of beats: recording or stream, lead, model (digest, or the bundle's name without one) and patient.
  * @typedef {{name: string, fsHz: number, lead: string, model: string, patient: string}} Source
  */
 
-/** What makes a spreadsheet take a cell for a formula, in quotation marks too. */
+/** First characters of formulas in spreadsheets. */
 const FORMULA = "=+-@\t\r\n";
 
-/** Text for a cell: one that a spreadsheet would compute gets an apostrophe in front (ecgfed/base/text.py). @param {string} text */
+/** Quote a cell; a formula gets an apostrophe in front (ecgfed/base/text.py). @param {string} text */
 function cell(text) {
   const safe = text.length > 1 && FORMULA.includes(text[0]) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
@@ -50,7 +49,7 @@ export class Beats {
     return [...counts.values()].sort((a, b) => b.count - a.count);
   }
 
-  /** Beats a minute over the last ten intervals before a sample, or null. @param {number} sample @param {number} fsHz */
+  /** Heart rate per minute over the last ten intervals before a sample, or null. @param {number} sample @param {number} fsHz */
   rate(sample, fsHz) {
     const before = this.all.filter((beat) => beat.sample <= sample).slice(-11);
     if (before.length < 3) return null;
@@ -58,7 +57,7 @@ export class Beats {
     return Math.round((60 * fsHz) / steps[steps.length >> 1]);
   }
 
-  /** A table as `ecgfed predict` writes it, and in its last columns who said so. @param {Source} about */
+  /** The table of `ecgfed predict`, with the origin in the last columns. @param {Source} source */
   csv({ fsHz, lead, model, patient }) {
     const source = [model, patient, lead].map(cell);
     const rows = this.all.filter((beat) => beat.stage === "final").map((beat) => [

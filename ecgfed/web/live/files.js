@@ -1,11 +1,11 @@
-/** Files that are dropped or chosen: of a bundle, or of a recording. */
+/** Dropped or chosen files of a bundle or recording. */
 
 /** @typedef {{path: string, file: File}} Named */
 
 const MAX_FILES = 20_000;
 
 /**
- * Return all files of what was dropped, those in folders too.
+ * Return all dropped files, including those in folders.
  * @param {DataTransfer} dropped
  * @returns {Promise<Named[]>}
  */
@@ -32,28 +32,28 @@ export async function droppedFiles(dropped) {
   return files;
 }
 
-/** Files of an input. @param {HTMLInputElement} input @returns {Named[]} */
+/** Files of an input element. @param {HTMLInputElement} input @returns {Named[]} */
 export function chosenFiles(input) {
   return [...(input.files ?? [])].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
 }
 
-/** Whether files are a bundle's: a manifest among them, or one zip file. @param {Named[]} files */
+/** Whether files are a bundle: they include a manifest, or are one zip file. @param {Named[]} files */
 export function isBundle(files) {
   return files.some(({ path }) => /(?:^|\/)manifest\.json$/.test(path)) || (files.length === 1 && /\.zip$/i.test(files[0].path));
 }
 
-/** What `openBundle` takes of them. @param {Named[]} files */
+/** Files in the format of `openBundle`. @param {Named[]} files */
 export function asBundle(files) {
   return files.length === 1 ? files[0].file : new Map(files.map(({ path, file }) => [path, file]));
 }
 
-/** What `readRecording` takes of them. @param {Named[]} files */
+/** Files in the format of `readRecording`. @param {Named[]} files */
 export async function asNamed(files) {
   const read = files.map(async ({ path, file }) => ({ name: path.split("/").pop() ?? path, bytes: new Uint8Array(await file.arrayBuffer()) }));
   return Promise.all(read);
 }
 
-/** Bytes of base64, unpacked where they were packed. @param {string} text @param {boolean} packed */
+/** Decode base64, and decompress if `packed`. @param {string} text @param {boolean} packed */
 export async function bytesOf(text, packed) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   if (!packed) return bytes;

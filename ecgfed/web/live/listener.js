@@ -1,17 +1,17 @@
-/** What a source of samples tells the page: begun with one model, patient, lead and recording, it writes of these only. */
+/** Connects a source of samples to the page, for one model, patient, lead and recording. */
 
 import { chooseLead } from "../../exports/js/leads.js";
 import { StreamClassifier } from "../../exports/js/stream.js";
 
-/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../../exports/js/drift.js").Drift} drift */
+/** Warning about drift, "" without. @param {import("../../exports/js/drift.js").Drift} drift */
 function changed(drift) {
   return drift.text && `${drift.text} Since ${EcgPaper.clock(Math.min(...drift.on.values()), 0)}.`;
 }
 
 /**
- * What a source tells, for a classifier.
- * @param {import("./main.js").Page} page what is told, as long as nothing else is chosen
- * @param {any} recording the one that is played, or null of a device
+ * Return the listener that classifies the samples of a source.
+ * @param {import("./main.js").Page} page updated as long as the selection is unchanged
+ * @param {any} recording the one played, or null for a device
  * @param {() => void} ended
  * @returns {Promise<import("./sources.js").Listener>}
  */
@@ -23,7 +23,7 @@ export async function listenerOf(page, recording, ended) {
   /** @type {any} */
   let stream = null;
   let lead = 0;
-  /** Take what the stream says, where somebody still waits for it. @param {any[]} beats */
+  /** Show beats of the stream unless the selection has changed. @param {any[]} beats */
   const showBeats = (beats) => {
     if (stale()) return;
     page.showBeats(beats);
@@ -33,7 +33,7 @@ export async function listenerOf(page, recording, ended) {
     begin: async (source) => {
       if (stale()) return;
       page.forget();
-      if (recording === null) page.closeRecording(); // what is drawn is the device's
+      if (recording === null) page.closeRecording(); // draw the device's samples instead
       lead = recording === null ? chooseLead(source.leads, "stream", page.bundle.leads) : chosen;
       stream = new StreamClassifier(classifier, { fsHz: source.fsHz, leads: source.leads.length, lead, early: true });
       page.follow(recording?.name ?? "stream", source.fsHz, source.leads[lead]);

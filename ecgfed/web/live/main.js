@@ -1,4 +1,4 @@
-/** A page that opens a bundle and a recording, or a stream, and draws what is said of every beat. */
+/** The live page: opens a bundle and a recording or stream, and draws every beat with its prediction. */
 
 import { EcgfedError } from "../../exports/js/errors.js";
 import { chooseLead } from "../../exports/js/leads.js";
@@ -25,7 +25,7 @@ function signedBy(signature) {
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id);
 
-/** The page: what is open, what is chosen, what goes on, and what was said of it. */
+/** The page: open files, selection, activity and results. */
 export class Page {
   /** @param {any} ort @param {PageData} data */
   constructor(ort, data) {
@@ -41,32 +41,32 @@ export class Page {
     this.usual = "";
     this.at = 0; // first sample of the sheet
     this.live = new Heard();
-    /** What the beats are of, and who said so. @type {import("./beats.js").Source} */
+    /** Recording and model of the beats. @type {import("./beats.js").Source} */
     this.origin = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
-    /** Stops the source that is at work. @type {(() => void) | null} */
+    /** Stops the active source. @type {(() => void) | null} */
     this.stop = null;
-    this.turn = 0; // of what is open and chosen: what began in an earlier one writes nowhere
-    this.opening = 0; // the last bundle that was asked for
-    this.working = -1; // the turn whose work goes on
+    this.turn = 0; // number of the selection: work begun in an earlier turn is discarded
+    this.opening = 0; // number of the last bundle requested
+    this.working = -1; // turn of the work in progress
   }
 
-  /** Whether something goes on that writes beats, or is about to. */
+  /** Whether work that produces beats is in progress. */
   get busy() {
     return this.working === this.turn || this.stop !== null;
   }
 
-  /** The row of the lead in use, of the recording that is open. */
+  /** Index of the lead in use in the open recording. */
   get lead() {
     return Number(element("lead").value);
   }
 
-  /** Say what is going on, or what is wrong. @param {string} text @param {boolean} wrong */
+  /** Show a status or an error. @param {string} text @param {boolean} wrong */
   showStatus(text, wrong = false) {
     element("said").textContent = wrong ? "" : text;
     element("problem").textContent = wrong ? text : "";
   }
 
-  /** Say what went wrong in one line. @param {unknown} problem */
+  /** Show an error in one line. @param {unknown} problem */
   fail(problem) {
     if (/** @type {any} */ (problem)?.name === "NotFoundError") return; // nothing was chosen
     this.showStatus(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
@@ -74,9 +74,9 @@ export class Page {
   }
 
   /**
-   * Do what may go wrong; of what nobody waits for any more nothing is said.
+   * Run work and show its error, unless it is outdated.
    * @param {() => Promise<void>} work
-   * @param {() => boolean} [isCurrent] whether somebody does
+   * @param {() => boolean} [isCurrent] whether the work is still current
    */
   async attempt(work, isCurrent) {
     const { turn } = this;
@@ -102,7 +102,7 @@ export class Page {
     for (const id of ["back", "forward"]) element(id).disabled = this.recording === null || this.live.on;
   }
 
-  /** Model, patient, lead or recording is another: a stream that plays is stopped, and what was said is gone. */
+  /** Discard beats and stop the source after a change of model, patient, lead or recording. */
   drop() {
     const { stop } = this;
     this.turn += 1;
@@ -128,7 +128,7 @@ export class Page {
     else await this.attempt(() => this.openRecording(files));
   }
 
-  /** Open a bundle, whatever else is chosen meanwhile but another one. @param {() => any} source @param {string} name */
+  /** Open a bundle, unless another bundle is requested meanwhile. @param {() => any} source @param {string} name */
   async attemptBundle(source, name) {
     this.opening += 1;
     const { opening } = this;
@@ -143,7 +143,7 @@ export class Page {
     if (!isCurrent()) return;
     this.bundle = bundle;
     this.bundleName = name;
-    this.drop(); // what began with the bundle before is of that one
+    this.drop(); // work begun with the previous bundle
     const { classes, patients, leads } = bundle;
     element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}${signedBy(bundle.signature)}`;
     const choice = element("patient");
@@ -153,7 +153,7 @@ export class Page {
     this.showStatus(`${name} is open: every file is as its manifest says.`);
   }
 
-  /** Of a recording that is refused nothing stays, nor of the one before. @param {Named[]} files */
+  /** Open a recording; if it is refused, the previous one is closed too. @param {Named[]} files */
   async openRecording(files) {
     const { turn } = this;
     this.closeRecording();
@@ -182,7 +182,7 @@ export class Page {
     element("result").hidden = true;
   }
 
-  /** Take the bundle's lead where the recording has it. */
+  /** Select the bundle's lead if the recording has it. */
   chooseLead() {
     if (!this.recording || !this.bundle) return;
     try {
@@ -203,7 +203,7 @@ export class Page {
     this.count();
   }
 
-  /** Say that the beats have changed, once for each change. @param {string} text */
+  /** Show a warning about drift, once per change. @param {string} text */
   warn(text) {
     const host = element("drift");
     if (host.textContent !== text) host.textContent = text;
@@ -213,7 +213,7 @@ export class Page {
     return this.bundle.classifier(element("patient").value || null);
   }
 
-  /** Who says what of what, as a saved table has it. @param {string} name @param {number} fsHz @param {string} lead */
+  /** Recording and model for the saved table. @param {string} name @param {number} fsHz @param {string} lead */
   source(name, fsHz, lead) {
     const model = this.bundle.manifest.digest ?? this.bundleName;
     return { name, fsHz, lead, model, patient: element("patient").value || "global model" };
@@ -237,7 +237,7 @@ export class Page {
     element("strip").focus();
   }
 
-  /** Draw what comes of a lead from now on. @param {string} name @param {number} fsHz @param {string} lead */
+  /** Draw the samples of a stream from now on. @param {string} name @param {number} fsHz @param {string} lead */
   follow(name, fsHz, lead) {
     this.origin = this.source(name, fsHz, lead);
     this.live = new Heard(fsHz, lead);
@@ -254,7 +254,7 @@ export class Page {
     this.show();
   }
 
-  /** Draw what is open: of a stream its last seconds. */
+  /** Draw the open recording, or the last seconds of a stream. */
   show() {
     const { live, recording } = this;
     const fsHz = live.on || !recording ? live.fsHz : recording.fsHz;
@@ -291,7 +291,7 @@ export class Page {
     this.show();
   }
 
-  /** Go to the next beat that is not of the usual class, or uncertain. */
+  /** Go to the next beat of an unusual class or of low confidence. */
   next() {
     if (!this.recording || this.live.on) return;
     const { fsHz } = this.recording;
@@ -314,11 +314,11 @@ export class Page {
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  /** Listen to a source, where nothing else goes on. @param {any} recording @param {(listener: import("./sources.js").Listener) => Promise<() => void> | (() => void)} source */
+  /** Start a source unless other work is in progress. @param {any} recording @param {(listener: import("./sources.js").Listener) => Promise<() => void> | (() => void)} source */
   async listen(recording, source) {
     if (this.busy) return;
     const { turn } = this;
-    let over = false; // a short one may have ended before it has begun
+    let over = false; // a short source may end before it has started
     await this.attempt(async () => {
       const stop = await source(await listenerOf(this, recording, () => (over = true)));
       if (turn !== this.turn) stop();

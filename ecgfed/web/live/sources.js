@@ -1,23 +1,23 @@
-/** Where samples come from as they are recorded: a recording played, a serial port, Bluetooth. */
+/** Sources of live samples: playback of a recording, a serial port, Bluetooth. */
 
 import { LineReader } from "../../exports/js/serial.js";
 
 /** @typedef {import("../../exports/js/index.d.ts").Recording} Recording */
 /**
- * What a source tells: what comes, once; samples, a row for each lead; that it has ended, or why.
- * @typedef {{begin: (about: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
+ * Callbacks of a source: its format, once; samples, a row per lead; its end, with the reason.
+ * @typedef {{begin: (format: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
  */
 
 const STEP_MS = 100;
 const BAUD = 115200;
-/** Nordic's UART service: what it sends comes as notifications of the second characteristic. */
+/** Nordic's UART service: data arrives as notifications of the second characteristic. */
 const UART = "6e400001-b5a3-f393-e0a9-e50e24dcca9e";
 const UART_SENDS = "6e400003-b5a3-f393-e0a9-e50e24dcca9e";
 
 /**
- * Play a recording as if it were recorded now.
+ * Play a recording in real time.
  * @param {Recording} recording
- * @param {() => number} speed how many seconds a second, asked each time
+ * @param {() => number} speed playback speed, read at every step
  * @param {Listener} listener
  * @returns {() => void} stops it
  */
@@ -44,7 +44,7 @@ export function play(recording, speed, listener) {
 }
 
 /**
- * Take lines of text as they come.
+ * Read lines of text.
  * @param {AsyncIterable<string>} texts
  * @param {Listener} listener
  */
@@ -65,7 +65,7 @@ async function readLines(texts, listener) {
 export const hasSerial = () => "serial" in navigator;
 export const hasBluetooth = () => "bluetooth" in navigator;
 
-/** Read a serial port that a person chooses. @param {Listener} listener @returns {Promise<() => void>} */
+/** Read a serial port chosen by the user. @param {Listener} listener @returns {Promise<() => void>} */
 export async function fromSerial(listener) {
   const port = await /** @type {any} */ (navigator).serial.requestPort();
   await port.open({ baudRate: BAUD });
@@ -89,7 +89,7 @@ export async function fromSerial(listener) {
   return close;
 }
 
-/** Read a device that a person chooses. @param {Listener} listener @returns {Promise<() => void>} */
+/** Read a Bluetooth device chosen by the user. @param {Listener} listener @returns {Promise<() => void>} */
 export async function fromBluetooth(listener) {
   const device = await /** @type {any} */ (navigator).bluetooth.requestDevice({ filters: [{ services: [UART] }] });
   const server = await device.gatt.connect();

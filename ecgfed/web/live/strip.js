@@ -1,4 +1,4 @@
-/** Ten seconds of a recording on ECG paper, with what is said of its beats. Draws with paper.js, which the page has. */
+/** A strip of at most ten seconds on ECG paper with its beats; uses paper.js. */
 
 /** @typedef {import("../../exports/js/index.d.ts").StreamBeat} StreamBeat */
 
@@ -8,12 +8,12 @@ const PX_PER_MM = 96 / 25.4;
 const MIN_S = 4;
 const MAX_S = 10;
 
-/** What stands above a beat: its class, with three points while it may still change. @param {StreamBeat} beat */
+/** Label of a beat: its class, with an ellipsis until it is final. @param {StreamBeat} beat */
 export function labelOf(beat) {
   return beat.stage === "final" ? beat.class : `${beat.class}\u2026`;
 }
 
-/** The class that is written small: the one of most beats. @param {Iterable<StreamBeat>} beats */
+/** The most frequent class, which is written small. @param {Iterable<StreamBeat>} beats */
 export function usualOf(beats) {
   /** @type {Map<string, number>} */
   const counts = new Map();
@@ -21,7 +21,7 @@ export function usualOf(beats) {
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
 }
 
-/** The stretches of a window of time that are bad, as the beats say. @param {StreamBeat[]} beats @param {number} fsHz @param {number} first */
+/** Bad segments around the beats of poor quality. @param {StreamBeat[]} beats @param {number} fsHz @param {number} first */
 function badSpans(beats, fsHz, first) {
   const half = 0.35 * fsHz;
   /** @type {{start: number, stop: number, kind: string, text: string}[]} */
@@ -36,24 +36,24 @@ function badSpans(beats, fsHz, first) {
   return spans;
 }
 
-/** The sheet that is on the page. */
+/** The strip on the page. */
 export class Sheet {
   /** @param {HTMLElement} host */
   constructor(host) {
     this.host = host;
   }
 
-  /** How many seconds fit beside the pulse. */
+  /** Number of seconds that fit beside the calibration pulse. */
   get seconds() {
     const mm = this.host.clientWidth / PX_PER_MM - PULSE_MM;
     return Math.min(Math.max(Math.floor(mm / MM_PER_S), MIN_S), MAX_S);
   }
 
   /**
-   * Draw samples from one on, with the beats among them.
+   * Draw samples with their beats.
    * @param {object} what
    * @param {Float64Array} what.samples
-   * @param {number} what.first number of the first one in the recording
+   * @param {number} what.first number of the first sample in the recording
    * @param {number} what.fsHz
    * @param {string} what.lead
    * @param {StreamBeat[]} what.beats in order of time

@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { done } from "./asked.mjs";
+import { runJob } from "./asked.mjs";
 
 const require = createRequire(import.meta.url);
 const testFolder = dirname(fileURLToPath(import.meta.url));
@@ -25,7 +25,7 @@ async function inNode() {
   };
   const floats = async (path) => new Float32Array(new Uint8Array(readFileSync(path)).buffer);
   const replies = [];
-  for (const job of jobs) replies.push(written(job, await done(job, open, floats)));
+  for (const job of jobs) replies.push(written(job, await runJob(job, open, floats)));
   return { answers: replies, errors: [], versions: { node: process.versions.node, onnxruntime: require("onnxruntime-node/package.json").version } };
 }
 
@@ -64,10 +64,10 @@ async function inPage({ runtime, ort: folder, asked: jobsModule, job }) {
     const ort = await import(`${folder}/ort.wasm.bundle.min.mjs`);
     ort.env.wasm.wasmPaths = `${folder}/`;
     ort.env.wasm.numThreads = 1;
-    const [{ openBundle }, { done: runJob }] = await Promise.all([import(`${runtime}/index.js`), import(jobsModule)]);
-    return { ort, openBundle, done: runJob, opened: new Map() };
+    const [{ openBundle }, { runJob }] = await Promise.all([import(`${runtime}/index.js`), import(jobsModule)]);
+    return { ort, openBundle, runJob, opened: new Map() };
   })();
-  const { ort, openBundle, done: runJob, opened } = await globalThis.models;
+  const { ort, openBundle, runJob, opened } = await globalThis.models;
   const open = async (path, options) => {
     const key = JSON.stringify([path, options]);
     if (!opened.has(key)) opened.set(key, await openBundle(`${location.origin}${path}`, { ort, ...options }));

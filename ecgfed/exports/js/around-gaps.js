@@ -31,7 +31,7 @@ export function usablePieces(quality) {
 
 /**
  * Find the R peaks of a recording.
- * @param {Float64Array[]} signalsMv a row for each lead, millivolt, NaN where there is no sample
+ * @param {Float64Array[]} signalsMv a row per lead, millivolt, NaN if missing
  * @param {number} fsHz
  * @param {LeadQuality} quality of the lead in use
  * @param {number} lead the lead in use

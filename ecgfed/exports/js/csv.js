@@ -8,7 +8,7 @@ import { Table, clockS } from "./tables.js";
 import { MILLIVOLT, UNITS, checkFs, checkSamples, checkSize, parseUnits } from "./units.js";
 
 /** @typedef {import("./index.d.ts").NamedFile} NamedFile */
-/** @typedef {{fsHz?: number, units?: string, columns?: string[]}} How what the file leaves open */
+/** @typedef {{fsHz?: number, units?: string, columns?: string[]}} How options for files without units, rate or column names */
 /** @typedef {{number: number, name: string, unit: string}} Column */
 
 const TIME = new Set(["time", "t", "times", "elapsed time", "seconds", "second", "sec", "s"]);

@@ -38,7 +38,7 @@ export function bridgeSamples(fsHz) {
  * Fill missing samples. A gap of up to `longest` samples is interpolated linearly. A longer one takes the value before
  * it, and in its last samples, half of `longest`, the value after it. A gap at an end takes the value of its neighbour;
  * a signal without valid samples becomes zeros.
- * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN where there is no sample
+ * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN if missing
  * @param {number} longest of a straight line, in samples
  * @param {Uint8Array} [also] samples that are bridged as well
  * @param {Neighbour} [before] of a part: its place counts from the part's first sample, so it is below 0

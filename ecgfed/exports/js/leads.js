@@ -8,7 +8,7 @@ export const MATCH = Object.freeze({ NONE: 0, MODIFIED: 1, LEAD: 2, NAME: 3, EXA
 const NUMBERED = /\s*\(([0-9]{1,4})\)$/;
 const KIND = new RegExp(`^(?:${NAMES.kind})`);
 const MODIFIED = new RegExp(`^(?:${NAMES.modified})`);
-const OTHER_SIGNAL = new RegExp(NAMES.other);
+const NOT_ECG = new RegExp(NAMES.other);
 const ECG_WORD = new RegExp(NAMES.ecgWord);
 const EEG = new RegExp(`^(?:${NAMES.eeg})$`);
 const LEADS = new Map(Object.entries(/** @type {Record<string, string[]>} */ (NAMES.leads)));
@@ -58,7 +58,7 @@ function isAnotherSignal(name, brain) {
   }
   let words = name.normalize("NFKC").toLowerCase().replaceAll(".", "").replaceAll("_", " ");
   if (ECG_WORD.test(words)) words = words.replace(new RegExp(NAMES.notEcgWords, "g"), "");
-  return OTHER_SIGNAL.test(words) || electrodeOfEeg(name);
+  return NOT_ECG.test(words) || electrodeOfEeg(name);
 }
 
 /**

@@ -38,7 +38,7 @@ export class Averager {
 
   /**
    * @param {number} number of a 200 Hz sample
-   * @param {number | null} end length of the stream where it has ended
+   * @param {number | null} end length of the stream if it has ended
    * @returns {Window}
    */
   window(number, end) {
@@ -59,7 +59,7 @@ export class Averager {
    * @param {number} first
    * @param {number} start first 200 Hz sample wanted
    * @param {number} stop end of the 200 Hz samples wanted
-   * @param {number | null} end length of the stream, where it has ended there
+   * @param {number | null} end length of the stream, if it has ended
    */
   average(signalUv, first, start, stop, end) {
     const total = new Int32Array(signalUv.length + 1);

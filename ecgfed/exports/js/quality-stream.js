@@ -47,12 +47,12 @@ export class QualityStream {
     this.before = { lost: null, unlike: null };
   }
 
-  /** Where the lead is bad; what is not decided is as if the recording ended here. @param {readonly string[]} reasons */
+  /** Bad segments of the lead; undecided samples are evaluated as if the recording ended here. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
     return new Spans(reasons.flatMap((reason) => [...this.known[reason], ...this.ahead[reason]]));
   }
 
-  /** Drop stretches that end before a sample. @param {number} before */
+  /** Drop segments that end before a sample. @param {number} before */
   forget(before) {
     for (const reason of REASONS) this.known[reason] = this.known[reason].filter((edge) => edge[1] >= before);
   }
@@ -62,7 +62,7 @@ export class QualityStream {
     return before && { at: before.at - first, value: before.value };
   }
 
-  /** Judge what has come; `ended` says that nothing follows. @param {boolean} ended */
+  /** Evaluate the samples received; `ended` at the end of the recording. @param {boolean} ended */
   look(ended) {
     const { fsHz, samples } = this;
     const [first, stop, longest] = [this.needed, samples.stop, bridgeSamples(fsHz)];
@@ -100,8 +100,8 @@ export class QualityStream {
   }
 
   /**
-   * Until where a bridged signal is known, where it is known up to `sure` what is missing: a gap that has not ended and
-   * may yet be short is not.
+   * Return the end of the final interpolated signal, given that missing samples are final up to `sure`: an open gap that
+   * may still be short is not final.
    * @param {Uint8Array} missing
    * @param {number} sure
    * @param {number} longest
@@ -117,7 +117,7 @@ export class QualityStream {
   }
 
   /**
-   * Keep what is decided up to `sure`, and what lies ahead until the next look.
+   * Store the segments that are final up to `sure`, and the provisional ones after it.
    * @param {Record<string, Uint8Array>} masks
    * @param {number} first
    * @param {number} sure
@@ -139,7 +139,7 @@ export class QualityStream {
   }
 
   /**
-   * Begin the next look so long before what is decided that it does not depend on what lies before that.
+   * Choose the start of the next evaluation, early enough that its result does not depend on earlier samples.
    * @param {Float64Array} signal
    * @param {Uint8Array} lost
    * @param {Uint8Array} unlike

@@ -120,7 +120,7 @@ export function rails(recorded) {
 
 /**
  * Find gaps, saturation and flat lines.
- * @param {Float64Array} recorded (samples,) millivolt, NaN where there is no sample
+ * @param {Float64Array} recorded (samples,) millivolt, NaN if missing
  * @param {number} fsHz
  * @param {number[]} atRail values that are the recorder's limits
  */

@@ -12,7 +12,7 @@ const HISTORY = 10;
  * Return the interval before each beat and after the last, in seconds; NaN if undefined.
  * @param {ArrayLike<number>} peaks increasing sample numbers of all R peaks
  * @param {number} fsHz
- * @param {[number, number][]} lost stretches in which the lead shows nothing, that do not touch one another
+ * @param {[number, number][]} lost disjoint segments without signal that do not touch
  * @returns {Float64Array} (beats + 1,)
  */
 export function intervalsS(peaks, fsHz, lost) {

@@ -41,7 +41,7 @@ function derOf(pem, where, Problem) {
   return der;
 }
 
-/** The fingerprint of a public key, as `ecgfed keys show` says it. @param {Uint8Array} der */
+/** Fingerprint of a public key, as in `ecgfed keys show`. @param {Uint8Array} der */
 const fingerprint = async (der) => `SHA256:${await sha256(der)}`;
 
 /**

@@ -75,7 +75,7 @@ export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
 
 /**
  * Filter a signal, and return window and RR features of each R peak.
- * @param {Float64Array} signalMv as recorded, NaN where there is no sample
+ * @param {Float64Array} signalMv as recorded, NaN if missing
  * @param {number} fsHz
  * @param {number[]} peaks increasing positions of all R peaks
  * @param {LeadQuality} quality of the lead: it decides flags and which intervals are void

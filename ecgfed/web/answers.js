@@ -1,19 +1,19 @@
 "use strict";
 /*
- * What a person has answered on the labelling page: a list of actions of which some may be undone, and what follows from
- * it. Everything shown is made anew of this list, so that undo, redo and a reload cannot disagree. Needs choose.js.
+ * The labels given on the labelling page: a list of actions with undo and redo. All state is derived from this list, so
+ * that undo, redo and a reload agree. Needs choose.js.
  *
  * Actions: {do: "answer", group, label}, {do: "later", group}, {do: "split", group}, {do: "merge", beat, into} (both
- * beats answered), {do: "more"} (ask on).
+ * beats labelled), {do: "more"} (ask more questions).
  */
-const EcgAnswers = (() => {
-  /** So many questions more each time that somebody asks on. */
+const EcgLabelBook = (() => {
+  /** Number of additional questions of the action "more". */
   const MORE = 5;
-  const MOST_ACTIONS = 20000;
+  const MAX_ACTIONS = 20000;
 
   function open(data) {
     const trees = EcgChoose.tree(data);
-    const symbols = new Set(data.labels.map((one) => one.symbol));
+    const symbols = new Set(data.labels.map((label) => label.symbol));
     let actions = [];
     let cursor = 0;
     let revision = 0;
@@ -22,98 +22,98 @@ const EcgAnswers = (() => {
     const isGroup = (group) => Number.isInteger(group) && group >= 0 && group < trees.groups.length;
     const beatOf = (group) => trees.groups[group].beat;
     const kindOf = (label) => data.rule.kind_of[label] || "";
-    const isPair = (one, other) => EcgChoose.PAIRS.includes([kindOf(one), kindOf(other)].sort().join(""));
+    const isPair = (a, b) => EcgChoose.PAIRS.includes([kindOf(a), kindOf(b)].sort().join(""));
 
-    /** Say whether an action can be one, whoever wrote it. */
-    function valid(one) {
-      if (one === null || typeof one !== "object") return false;
-      if (one.do === "answer") return isGroup(one.group) && symbols.has(one.label);
-      if (one.do === "later" || one.do === "split") return isGroup(one.group);
-      if (one.do === "merge") return trees.points.has(one.beat) && trees.points.has(one.into) && one.beat !== one.into;
-      return one.do === "more";
+    /** Return whether an action, of any origin, is valid. */
+    function valid(action) {
+      if (action === null || typeof action !== "object") return false;
+      if (action.do === "answer") return isGroup(action.group) && symbols.has(action.label);
+      if (action.do === "later" || action.do === "split") return isGroup(action.group);
+      if (action.do === "merge") return trees.points.has(action.beat) && trees.points.has(action.into) && action.beat !== action.into;
+      return action.do === "more";
     }
 
-    /** Return the answered beat whose label a beat has in the end: itself, or what it was merged into. */
-    function headOf(given, beat) {
-      while (given.get(beat).into !== null) beat = given.get(beat).into;
+    /** Return the beat that determines the label of a labelled beat: itself, or the one it was merged into. */
+    function headOf(labelled, beat) {
+      while (labelled.get(beat).into !== null) beat = labelled.get(beat).into;
       return beat;
     }
 
-    /** Play the actions that are not undone. */
+    /** Replay the actions that are not undone. */
     function played() {
-      // beat -> {group, label, into, before: its earlier labels}; in the order in which beats were first answered
-      const given = new Map();
-      const later = new Map(); // beat -> group, in the order in which they come back
+      // beat -> {group, label, into, before: its earlier labels}; in the order of their first labels
+      const labelled = new Map();
+      const postponed = new Map(); // beat -> group, in the order of their return
       const split = [];
       let goal = data.count;
-      for (const one of actions.slice(0, cursor)) {
-        if (one.do === "answer") {
-          const last = given.get(beatOf(one.group));
+      for (const action of actions.slice(0, cursor)) {
+        if (action.do === "answer") {
+          const last = labelled.get(beatOf(action.group));
           const before = last ? [...last.before, last.label] : [];
-          given.set(beatOf(one.group), { group: one.group, label: one.label, into: null, before });
-          later.delete(beatOf(one.group));
-        } else if (one.do === "later") {
-          later.delete(beatOf(one.group));
-          later.set(beatOf(one.group), one.group);
-        } else if (one.do === "split") {
-          if (!split.includes(one.group)) split.push(one.group);
-        } else if (one.do === "merge") {
-          const there = given.has(one.beat) && given.has(one.into);
-          if (there && headOf(given, one.into) !== one.beat) given.get(one.beat).into = headOf(given, one.into);
+          labelled.set(beatOf(action.group), { group: action.group, label: action.label, into: null, before });
+          postponed.delete(beatOf(action.group));
+        } else if (action.do === "later") {
+          postponed.delete(beatOf(action.group));
+          postponed.set(beatOf(action.group), action.group);
+        } else if (action.do === "split") {
+          if (!split.includes(action.group)) split.push(action.group);
+        } else if (action.do === "merge") {
+          const bothLabelled = labelled.has(action.beat) && labelled.has(action.into);
+          if (bothLabelled && headOf(labelled, action.into) !== action.beat) labelled.get(action.beat).into = headOf(labelled, action.into);
         } else {
-          goal = Math.max(goal, given.size) + MORE;
+          goal = Math.max(goal, labelled.size) + MORE;
         }
       }
-      return { given, later, split, goal };
+      return { labelled, postponed, split, goal };
     }
 
-    /** Return what there is to show: made once for each change. */
+    /** Return the current state, computed once per change. */
     function state() {
       if (known) return known;
-      const { given, later, split, goal } = played();
-      const labels = new Map(Array.from(given.keys(), (beat) => [beat, given.get(headOf(given, beat)).label]));
+      const { labelled, postponed, split, goal } = played();
+      const labels = new Map(Array.from(labelled.keys(), (beat) => [beat, labelled.get(headOf(labelled, beat)).label]));
       const counted = EcgChoose.spread(trees, labels);
-      // confirmed: the label is one that the beat was given before; of two that differ a third answer decides
+      // confirmed: the beat had this label before; a third label decides between two that differ
       const isConfirmed = ({ label, before, into }) => into === null && before.includes(label);
-      const confirmed = new Set(Array.from(given.keys()).filter((beat) => isConfirmed(given.get(beat))));
-      const answered = Array.from(given, ([beat, one]) => ({
+      const confirmed = new Set(Array.from(labelled.keys()).filter((beat) => isConfirmed(labelled.get(beat))));
+      const entries = Array.from(labelled, ([beat, entry]) => ({
         beat,
-        group: one.group,
-        into: one.into,
+        group: entry.group,
+        into: entry.into,
         label: labels.get(beat),
         beats: counted.beats.get(beat),
-        source: one.into !== null ? "merged" : confirmed.has(beat) ? "confirmed" : "clinician",
-        differs: one.into === null && !confirmed.has(beat) && isPair(one.label, one.before.at(-1)),
+        source: entry.into !== null ? "merged" : confirmed.has(beat) ? "confirmed" : "clinician",
+        differs: entry.into === null && !confirmed.has(beat) && isPair(entry.label, entry.before.at(-1)),
       }));
       const contested = EcgChoose.contested(trees, labels, counted.beats, confirmed);
       const expected = labels.size ? EcgChoose.expectedErrors(trees, labels) : null;
-      known = { labels, answered, later, split, goal, covered: counted.covered, contested, expected };
+      known = { labels, entries, postponed, split, goal, covered: counted.covered, contested, expected };
       known.asking = question(known);
       return known;
     }
 
-    /** Return the parts of a group of which no beat is answered. */
+    /** Return the parts of a group without a labelled beat, the largest first. */
     function unansweredParts(group, labels) {
-      const held = new Set(Array.from(labels.keys()).flatMap((beat) => trees.paths[trees.points.get(beat).leaf]));
-      const parts = trees.children[group].filter((part) => !held.has(part));
+      const withLabel = new Set(Array.from(labels.keys()).flatMap((beat) => trees.paths[trees.points.get(beat).leaf]));
+      const parts = trees.children[group].filter((part) => !withLabel.has(part));
       return parts.sort((a, b) => trees.groups[b].size - trees.groups[a].size || a - b);
     }
 
     /**
-     * Return the group to ask for: first the parts of groups that are to be split, the last one that was asked for
-     * first; then where most beats may have another label; in the end what was put off. Null where all is answered.
+     * Return the group of the next question: first the parts of split groups, the latest split first; then the group with
+     * the most beats that may have another label; last the postponed ones. Null if every group has a label.
      */
-    function question({ labels, later, split }) {
-      const passed = new Set(later.keys());
+    function question({ labels, postponed, split }) {
+      const passed = new Set(postponed.keys());
       for (const group of split.slice().reverse()) {
         for (const part of unansweredParts(group, labels)) {
-          const found = EcgChoose.next(trees, labels, { passed, within: part });
-          if (found !== null) return found;
+          const candidate = EcgChoose.next(trees, labels, { passed, within: part });
+          if (candidate !== null) return candidate;
         }
       }
-      const found = EcgChoose.next(trees, labels, { passed });
-      if (found !== null) return found;
-      const rest = Array.from(later.values());
+      const candidate = EcgChoose.next(trees, labels, { passed });
+      if (candidate !== null) return candidate;
+      const rest = Array.from(postponed.values());
       return rest.length ? rest[0] : null;
     }
 
@@ -122,80 +122,80 @@ const EcgAnswers = (() => {
       known = null;
     }
 
-    /** Do something; what was undone before is gone then. */
-    function act(one) {
-      if (!valid(one)) throw new Error(`not an action: ${JSON.stringify(one)}`);
-      actions = [...actions.slice(0, cursor), one];
+    /** Append an action; actions undone before are discarded. */
+    function act(action) {
+      if (!valid(action)) throw new Error(`not an action: ${JSON.stringify(action)}`);
+      actions = [...actions.slice(0, cursor), action];
       cursor += 1;
       changed();
     }
 
-    /** Move along the actions by one; return the action undone or done again, null where there is none. */
+    /** Undo (by -1) or redo (by 1) an action and return it; null if there is none. */
     function step(by) {
       const to = cursor + by;
       if (to < 0 || to > actions.length) return null;
-      const one = actions[Math.min(cursor, to)];
+      const action = actions[Math.min(cursor, to)];
       cursor = to;
       changed();
-      return one;
+      return action;
     }
 
-    /** Return whether more can be asked of a group's parts. */
+    /** Return whether a group can be split. */
     function divisible(group) {
       const { labels, split } = state();
       return trees.children[group].length > 0 && !split.includes(group) && unansweredParts(group, labels).length > 0;
     }
 
-    /** Return the answers in order of time, as rows of the labels' file. */
+    /** Return the labels in order of time, as rows of the label file. */
     function rows() {
       const sampleOf = (beat) => data.points[beat].sample;
       return state()
-        .answered.map((one) => ({ sample: sampleOf(one.beat), time_s: data.points[one.beat].time_s, ...one }))
+        .entries.map((entry) => ({ sample: sampleOf(entry.beat), time_s: data.points[entry.beat].time_s, ...entry }))
         .sort((a, b) => a.sample - b.sample);
     }
 
-    /** Write a cell as RFC 4180 has it. */
+    /** Quote a cell as in RFC 4180. */
     const cell = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
 
-    /** Return the labels' file. */
+    /** Return the label file. */
     function csv() {
       const lines = [["recording", "sample", "time_s", "label", "beats", "source"]];
-      for (const one of rows()) {
-        lines.push([data.recording, one.sample, one.time_s.toFixed(3), one.label, one.beats, one.source]);
+      for (const row of rows()) {
+        lines.push([data.recording, row.sample, row.time_s.toFixed(3), row.label, row.beats, row.source]);
       }
       return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
     }
 
-    /** Return everything, to be kept. */
-    const kept = () => ({
+    /** Return the complete state for storage. */
+    const snapshot = () => ({
       version: 1, recording: data.recording, groups: data.digest, revision, cursor, actions,
-      given: rows().map((one) => [one.sample, one.label]), // what a page with other groups can take over
+      given: rows().map((row) => [row.sample, row.label]), // for pages with other groups
     });
 
-    /** Take what was kept; return false, and change nothing, where it is not of this page. */
-    function take(one) {
-      const whole =
-        one !== null && typeof one === "object" && one.version === 1 && one.recording === data.recording &&
-        one.groups === data.digest && Number.isSafeInteger(one.revision) && one.revision >= 0 &&
-        Array.isArray(one.actions) && one.actions.length <= MOST_ACTIONS && one.actions.every(valid) &&
-        Number.isInteger(one.cursor) && one.cursor >= 0 && one.cursor <= one.actions.length;
-      if (!whole) return false;
-      ({ actions, cursor, revision } = { actions: one.actions, cursor: one.cursor, revision: one.revision });
+    /** Restore a stored state; returns false, and changes nothing, if it is not of this page. */
+    function take(stored) {
+      const isValid =
+        stored !== null && typeof stored === "object" && stored.version === 1 && stored.recording === data.recording &&
+        stored.groups === data.digest && Number.isSafeInteger(stored.revision) && stored.revision >= 0 &&
+        Array.isArray(stored.actions) && stored.actions.length <= MAX_ACTIONS && stored.actions.every(valid) &&
+        Number.isInteger(stored.cursor) && stored.cursor >= 0 && stored.cursor <= stored.actions.length;
+      if (!isValid) return false;
+      ({ actions, cursor, revision } = { actions: stored.actions, cursor: stored.cursor, revision: stored.revision });
       known = null;
       return true;
     }
 
-    /** Take over labels [sample, label] of a page with other groups; return how many of how many fit this one. */
-    function takeLabels(given) {
-      const all = Array.isArray(given) ? given.filter((one) => Array.isArray(one)) : [];
-      const groupOf = new Map(trees.groups.map((one, group) => [data.points[one.beat].sample, group]).reverse());
+    /** Take over labels [sample, label] of a page with other groups; returns how many of them fit, and their number. */
+    function takeLabels(pairs) {
+      const all = Array.isArray(pairs) ? pairs.filter((row) => Array.isArray(row)) : [];
+      const groupOf = new Map(trees.groups.map((entry, group) => [data.points[entry.beat].sample, group]).reverse());
       const fit = all.filter(([sample, label]) => groupOf.has(sample) && symbols.has(label));
       for (const [sample, label] of fit) act({ do: "answer", group: groupOf.get(sample), label });
       return [fit.length, all.length];
     }
 
     return {
-      takeLabels, trees, state, act, step, divisible, rows, csv, kept, take,
+      takeLabels, trees, state, act, step, divisible, rows, csv, snapshot, take,
       revision: () => revision,
       canUndo: () => cursor > 0,
       canRedo: () => cursor < actions.length,
@@ -204,4 +204,4 @@ const EcgAnswers = (() => {
 
   return { open, MORE };
 })();
-if (typeof module !== "undefined") module.exports = EcgAnswers;
+if (typeof module !== "undefined") module.exports = EcgLabelBook;

@@ -1,56 +1,56 @@
 "use strict";
 /*
- * Which group of beats to ask for next, and what the answers so far say of all beats: the same rules as
- * ecgfed/domain/labels/choose.py, label_errors.py and spread.py, so that a page without a server asks as Python would
- * (tests/labels/test_choose_js.py runs both on the same recordings). Answers are a Map: beat -> its label.
+ * Query strategy, label propagation and expected label errors: the same rules as ecgfed/domain/labels/choose.py,
+ * spread.py and label_errors.py, for pages without a server (tests/labels/test_choose_js.py compares both on the same
+ * recordings). Labels are a Map: beat -> label.
  *
- * data = the page's (ecgfed/domain/labels/page.py), of which are used here:
- *   groups: [{parent, size, beat, prior}]     a tree, the whole first, parts after what they are part of; of the
- *                                             smallest ones also spread: [shape, rhythm, context]
- *   points: {beat: {leaf, at}}                of every beat that stands for a group: its smallest group, its point
+ * data = the page's (ecgfed/domain/labels/page.py), the fields used here:
+ *   groups: [{parent, size, beat, prior}]     a tree, the root first, children after their parents; of leaves also
+ *                                             spread: [shape, rhythm, context]
+ *   points: {beat: {leaf, at}}                of every beat that represents a group: its leaf, its point
  *   parts: {shape, rhythm, context: [from, to]}   columns of `at`
  *   rule: {weights, bias, near, no_share, kind_of, kinds}
  *   errors: {weights, bias, correlation, level, most_answers, no_rival}
  */
 const EcgChoose = (() => {
-  /** The estimated chance that a label is another one, up to which beats count as covered. */
+  /** Maximum estimated probability of another label for a covered beat. */
   const REACH = 0.05;
 
-  /** Return the tree with what is needed often: paths to the whole, children, leaves. */
+  /** Return the tree with the paths to its root, its children and leaves. */
   function tree(data) {
     const groups = data.groups;
-    const paths = groups.map((one, group) => {
+    const paths = groups.map((node, group) => {
       const path = [group];
-      for (let at = one.parent; at !== null && at >= 0; at = groups[at].parent) path.push(at);
+      for (let at = node.parent; at !== null && at >= 0; at = groups[at].parent) path.push(at);
       return path;
     });
     const children = groups.map(() => []);
-    groups.forEach((one, group) => paths[group].length > 1 && children[one.parent].push(group));
-    const points = new Map(Object.entries(data.points).map(([beat, one]) => [Number(beat), one]));
+    groups.forEach((node, group) => paths[group].length > 1 && children[node.parent].push(group));
+    const points = new Map(Object.entries(data.points).map(([beat, point]) => [Number(beat), point]));
     const leaves = groups.map((_, group) => group).filter((group) => !children[group].length);
     return { groups, paths, children, leaves, points, parts: data.parts, rule: data.rule, errors: data.errors };
   }
 
-  /** Sum as numpy does, eight at a time, so that what is nearest here is nearest there. */
+  /** Sum in numpy's order, eight at a time, so that distances compare equally. */
   function sum(values) {
-    const many = values.length;
-    if (many < 8) return values.reduce((a, b) => a + b, 0);
+    const length = values.length;
+    if (length < 8) return values.reduce((a, b) => a + b, 0);
     const r = values.slice(0, 8);
     let i = 8;
-    for (; i < many - (many % 8); i += 8) for (let k = 0; k < 8; k += 1) r[k] += values[i + k];
+    for (; i < length - (length % 8); i += 8) for (let k = 0; k < 8; k += 1) r[k] += values[i + k];
     let total = r[0] + r[1] + (r[2] + r[3]) + (r[4] + r[5] + (r[6] + r[7]));
-    for (; i < many; i += 1) total += values[i];
+    for (; i < length; i += 1) total += values[i];
     return total;
   }
 
-  function squares(one, other, [from, to] = [0, one.length]) {
-    const found = [];
-    for (let i = from; i < to; i += 1) found.push((one[i] - other[i]) ** 2);
-    return sum(found);
+  function squares(a, b, [from, to] = [0, a.length]) {
+    const terms = [];
+    for (let i = from; i < to; i += 1) terms.push((a[i] - b[i]) ** 2);
+    return sum(terms);
   }
 
-  /** Sort the answered beats into the groups: for each group those it holds, in order. */
-  function asked(trees, labels) {
+  /** Assign the labelled beats to all groups that contain them, in order. */
+  function labelledTree(trees, labels) {
     const inside = trees.groups.map(() => []);
     for (const beat of Array.from(labels.keys()).sort((a, b) => a - b)) {
       for (const group of trees.paths[trees.points.get(beat).leaf]) inside[group].push(beat);
@@ -58,46 +58,46 @@ const EcgChoose = (() => {
     return { trees, labels, inside };
   }
 
-  /** Return the smallest group around one that holds an answered beat, and the one of these nearest its beat. */
+  /** Return the smallest enclosing group with a labelled beat, and the labelled beat nearest to the group's beat. */
   function nearest({ trees, inside }, group) {
-    const around = trees.paths[group].find((one) => inside[one].length);
+    const around = trees.paths[group].find((candidate) => inside[candidate].length);
     const at = trees.points.get(trees.groups[group].beat).at;
-    let [found, least] = [-1, Infinity];
+    let [best, shortest] = [-1, Infinity];
     for (const beat of inside[around]) {
-      const far = squares(trees.points.get(beat).at, at);
-      if (far < least) [found, least] = [beat, far];
+      const squared = squares(trees.points.get(beat).at, at);
+      if (squared < shortest) [best, shortest] = [beat, squared];
     }
-    return [around, found];
+    return [around, best];
   }
 
-  /** Return what the rule looks at, of a group, the smallest one around it with an answer, and the answered beat. */
+  /** Return the features of the rule for a group, its smallest enclosing group with a label, and the labelled beat. */
   function featuresOf({ trees, labels }, group, around, beat) {
     const { groups, points, parts, rule } = trees;
     const kind = rule.kind_of[labels.get(beat)] || "";
     const known = rule.kinds.indexOf(kind);
     const prior = groups[group].prior;
     const same = known >= 0 ? prior[known] : rule.no_share;
-    const other = Math.max(...prior.filter((_, i) => i !== known));
-    const [one, two] = [points.get(groups[group].beat).at, points.get(beat).at];
-    const far = (part) => Math.log(Math.sqrt(squares(one, two, parts[part])) + rule.near);
+    const rest = Math.max(...prior.filter((_, i) => i !== known));
+    const [mine, two] = [points.get(groups[group].beat).at, points.get(beat).at];
+    const logDistance = (part) => Math.log(Math.sqrt(squares(mine, two, parts[part])) + rule.near);
     const normal = kind === "N" ? 1 : 0;
-    const of = (wanted) => (kind === wanted ? 1 : 0);
+    const of = (target) => (kind === target ? 1 : 0);
     return {
       prior_same: Math.log(same),
-      prior_other: Math.log(other),
+      prior_other: Math.log(rest),
       size: Math.log(groups[group].size),
       share: Math.log(groups[group].size / groups[around].size),
-      shape: far("shape"),
-      rhythm: far("rhythm"),
-      context: far("context"),
+      shape: logDistance("shape"),
+      rhythm: logDistance("rhythm"),
+      context: logDistance("context"),
       is_N: normal,
       is_S: of("S"),
       is_V: of("V"),
       is_F: of("F"),
       is_other: 1 - (normal + of("S") + of("V") + of("F")),
       prior_same_N: normal * Math.log(same),
-      shape_N: normal * far("shape"),
-      context_N: normal * far("context"),
+      shape_N: normal * logDistance("shape"),
+      context_N: normal * logDistance("context"),
     };
   }
 
@@ -108,58 +108,58 @@ const EcgChoose = (() => {
     return 1 / (1 + Math.exp(-total));
   }
 
-  /** Return how likely a group's beats have another label than that of an answered beat. */
-  const differs = (found, group, around, beat) => logistic(found.trees.rule, featuresOf(found, group, around, beat));
+  /** Return the probability that a group's beats have another label than the labelled beat. */
+  const differs = (labelled, group, around, beat) => logistic(labelled.trees.rule, featuresOf(labelled, group, around, beat));
 
-  const distance = (one, other) => Math.sqrt(squares(one, other));
+  const distance = (a, b) => Math.sqrt(squares(a, b));
 
-  /** Return the share of the answers whose nearest other answer is of another kind; 0 of one answer alone. */
-  function isolatedShare(answers) {
-    if (answers.length < 2) return 0;
-    const apart = answers.filter((one) => {
-      let [nearest, least] = [null, Infinity];
-      for (const other of answers) {
-        const far = other === one ? Infinity : distance(one.at, other.at);
-        if (far < least) [nearest, least] = [other, far];
+  /** Return the share of labelled beats whose nearest neighbour is of another kind; 0 for a single beat. */
+  function isolatedShare(labelled) {
+    if (labelled.length < 2) return 0;
+    const isolated = labelled.filter((entry) => {
+      let [nearest, shortest] = [null, Infinity];
+      for (const candidate of labelled) {
+        const away = candidate === entry ? Infinity : distance(entry.at, candidate.at);
+        if (away < shortest) [nearest, shortest] = [candidate, away];
       }
-      return nearest.kind !== one.kind;
+      return nearest.kind !== entry.kind;
     });
-    return apart.length / answers.length;
+    return isolated.length / labelled.length;
   }
 
   /**
-   * Return how many beats are expected to have a wrong label, as ecgfed/domain/labels/label_errors.py does:
-   * {beats, low, high, of}, low and high being the ends of a 90% interval.
+   * Return the expected number of beats with a wrong label, as ecgfed/domain/labels/label_errors.py does:
+   * {beats, low, high, of}; low and high bound a 90% interval.
    */
   function expectedErrors(trees, labels) {
     const { groups, points, rule, errors } = trees;
-    const found = asked(trees, labels);
+    const labelled = labelledTree(trees, labels);
     const kindOf = (beat) => rule.kind_of[labels.get(beat)] || "";
     const beats = Array.from(labels.keys()).sort((a, b) => a - b);
-    const answers = beats.map((beat) => ({ kind: kindOf(beat), at: points.get(beat).at }));
+    const entries = beats.map((beat) => ({ kind: kindOf(beat), at: points.get(beat).at }));
     const common = {
-      answers: Math.log(Math.min(answers.length, errors.most_answers)),
-      isolated: isolatedShare(answers),
+      answers: Math.log(Math.min(entries.length, errors.most_answers)),
+      isolated: isolatedShare(entries),
     };
     let expected = 0;
     let of = beats.filter((beat) => labels.get(beat) !== "?").length;
     for (const leaf of trees.leaves) {
-      const [around, beat] = nearest(found, leaf);
+      const [around, beat] = nearest(labelled, leaf);
       if (labels.get(beat) === "?") continue;
-      const unanswered = groups[leaf].size - found.inside[leaf].length;
+      const unanswered = groups[leaf].size - labelled.inside[leaf].length;
       const at = points.get(groups[leaf].beat).at;
       const kind = kindOf(beat);
-      let [rival, least] = [null, Infinity];
-      for (const one of answers) {
-        const far = one.kind === kind ? Infinity : distance(one.at, at);
-        if (far < least) [rival, least] = [one, far];
+      let [rival, shortest] = [null, Infinity];
+      for (const entry of entries) {
+        const separation = entry.kind === kind ? Infinity : distance(entry.at, at);
+        if (separation < shortest) [rival, shortest] = [entry, separation];
       }
-      const away = rival ? least + rule.near : errors.no_rival;
+      const away = rival ? shortest + rule.near : errors.no_rival;
       const margin = Math.log(distance(points.get(beat).at, at) + rule.near) - Math.log(away);
       const pair = rival ? [kind, rival.kind].sort().join("") : "";
-      const spread = groups[leaf].spread.map((one) => Math.log(one + rule.near));
+      const spread = groups[leaf].spread.map((width) => Math.log(width + rule.near));
       const share = logistic(errors, {
-        ...featuresOf(found, leaf, around, beat),
+        ...featuresOf(labelled, leaf, around, beat),
         spread_shape: spread[0],
         spread_rhythm: spread[1],
         spread_context: spread[2],
@@ -191,62 +191,62 @@ const EcgChoose = (() => {
     return 0.5 * Math.log(2 * Math.PI) + (x - 0.5) * Math.log(t) - t + Math.log(sum);
   }
 
-  /** Return the central interval of a beta-binomial distribution with this mean among so many beats. */
-  function interval(expected, many, { correlation, level }) {
-    const share = many ? expected / many : 0;
+  /** Return the central interval of a beta-binomial distribution over `count` beats with this mean. */
+  function interval(expected, length, { correlation, level }) {
+    const share = length ? expected / length : 0;
     if (!(share > 0 && share < 1)) return [Math.round(expected), Math.round(expected)];
     const strength = 1 / correlation - 1;
     const [a, b] = [share * strength, (1 - share) * strength];
-    let chance = Math.exp(logGamma(many + b) - logGamma(many + a + b) - logGamma(b) + logGamma(a + b));
+    let chance = Math.exp(logGamma(length + b) - logGamma(length + a + b) - logGamma(b) + logGamma(a + b));
     const ends = [];
     let total = chance;
-    for (let k = 0; k <= many && ends.length < 2; k += 1) {
+    for (let k = 0; k <= length && ends.length < 2; k += 1) {
       while (ends.length < 2 && total >= [(1 - level) / 2, (1 + level) / 2][ends.length]) ends.push(k);
-      chance *= ((many - k) / (k + 1)) * ((a + k) / (many - k - 1 + b));
+      chance *= ((length - k) / (k + 1)) * ((a + k) / (length - k - 1 + b));
       total += chance;
     }
-    while (ends.length < 2) ends.push(many);
+    while (ends.length < 2) ends.push(length);
     return ends;
   }
 
   /**
-   * Return the group whose beat to ask for next, null where every group's beat is answered or passed over.
-   * passed: a Set of beats not to be asked for now; within: only parts of this group, and itself.
+   * Return the group whose beat is the next query, null if every group's beat is labelled or passed over.
+   * passed: a Set of beats to skip; within: restricts the query to this group and its parts.
    */
   function next(trees, labels, { passed = new Set(), within = null } = {}) {
     const { groups, paths } = trees;
     const open = (group) => !passed.has(groups[group].beat) && (within === null || paths[group].includes(within));
     const all = groups.map((_, group) => group).filter(open);
     if (!labels.size) return all.length ? all[0] : null;
-    const found = asked(trees, labels);
-    let [best, most] = [null, -Infinity];
+    const labelled = labelledTree(trees, labels);
+    let [best, highest] = [null, -Infinity];
     for (const group of all) {
-      if (found.inside[group].length) continue;
-      const [around, beat] = nearest(found, group);
-      const wrong = groups[group].size * differs(found, group, around, beat);
-      if (wrong > most) [best, most] = [group, wrong];
+      if (labelled.inside[group].length) continue;
+      const [around, beat] = nearest(labelled, group);
+      const wrong = groups[group].size * differs(labelled, group, around, beat);
+      if (wrong > highest) [best, highest] = [group, wrong];
     }
     return best;
   }
 
   /**
-   * Give every smallest group the answered beat that its label is from, and count the beats each answer stands for.
-   * A beat takes the label of the answered beats in the smallest group that holds it and one of them, of several labels
-   * that of the nearest; an answered beat keeps its own. covered: beats whose smallest group holds an answered beat, or
-   * whose label is another one with an estimated chance of at most REACH; none that nobody could tell.
+   * Propagate labels: return the labelled beat that determines the label of each leaf, and the number of beats that each
+   * labelled beat determines. A beat takes the label of the labelled beat in the smallest group that contains both, of
+   * several the nearest; a labelled beat keeps its own. covered: beats whose leaf contains a labelled beat, or whose
+   * estimated probability of another label is at most REACH; beats labelled "?" are not covered.
    */
   function spread(trees, labels) {
     const origin = new Map();
     const beats = new Map(Array.from(labels.keys(), (beat) => [beat, 0]));
     if (!labels.size) return { origin, beats, covered: 0 };
-    const found = asked(trees, labels);
+    const labelled = labelledTree(trees, labels);
     let covered = 0;
     for (const leaf of trees.leaves) {
-      const [around, beat] = nearest(found, leaf);
+      const [around, beat] = nearest(labelled, leaf);
       const size = trees.groups[leaf].size;
       origin.set(leaf, beat);
       beats.set(beat, beats.get(beat) + size);
-      const sure = around === leaf || differs(found, leaf, around, beat) <= REACH;
+      const sure = around === leaf || differs(labelled, leaf, around, beat) <= REACH;
       if (sure && labels.get(beat) !== "?") covered += size;
     }
     for (const beat of labels.keys()) {
@@ -257,30 +257,30 @@ const EcgChoose = (() => {
     return { origin, beats, covered };
   }
 
-  /** Kinds that people confuse; an answer of fewer beats is not asked again, and no more answers than so many. */
+  /** Kinds that are often confused; minimum number of beats of a contested label, and maximum number of them. */
   const PAIRS = ["FV", "NS"];
-  const [LEAST_BEATS, MOST_CONTESTED] = [5, 3];
+  const [MIN_BEATS, MAX_CONTESTED] = [5, 3];
 
   /**
-   * Return answers to ask again, as ecgfed/domain/labels/contested.py does: [{beat, rival, beats}], those that most beats
-   * depend on first. confirmed: a Set of answers that were given twice; beats: of `spread`.
+   * Return labels to confirm, as ecgfed/domain/labels/contested.py does: [{beat, rival, beats}], those with the most
+   * dependent beats first. confirmed: a Set of beats labelled twice; beats: from `spread`.
    */
   function contested(trees, labels, beats, confirmed) {
     const { points, rule } = trees;
-    const answers = Array.from(labels.keys()).sort((a, b) => a - b);
+    const labelledBeats = Array.from(labels.keys()).sort((a, b) => a - b);
     const kindOf = (beat) => rule.kind_of[labels.get(beat)] || "";
-    const found = [];
-    for (const beat of answers) {
-      let [rival, least] = [null, Infinity];
-      for (const other of answers) {
-        const far = other === beat ? Infinity : distance(points.get(beat).at, points.get(other).at);
-        if (far < least) [rival, least] = [other, far];
+    const candidates = [];
+    for (const beat of labelledBeats) {
+      let [rival, shortest] = [null, Infinity];
+      for (const candidate of labelledBeats) {
+        const away = candidate === beat ? Infinity : distance(points.get(beat).at, points.get(candidate).at);
+        if (away < shortest) [rival, shortest] = [candidate, away];
       }
       const pair = rival === null ? "" : [kindOf(beat), kindOf(rival)].sort().join("");
-      const worth = PAIRS.includes(pair) && beats.get(beat) >= LEAST_BEATS && !confirmed.has(beat);
-      if (worth) found.push({ beat, rival, beats: beats.get(beat) });
+      const worth = PAIRS.includes(pair) && beats.get(beat) >= MIN_BEATS && !confirmed.has(beat);
+      if (worth) candidates.push({ beat, rival, beats: beats.get(beat) });
     }
-    return found.sort((a, b) => b.beats - a.beats || a.beat - b.beat).slice(0, MOST_CONTESTED);
+    return candidates.sort((a, b) => b.beats - a.beats || a.beat - b.beat).slice(0, MAX_CONTESTED);
   }
 
   return { tree, next, spread, expectedErrors, contested, PAIRS, REACH };

@@ -1,15 +1,15 @@
 "use strict";
 /*
- * Where answers of the labelling page are kept: in the browser at once after every change, and in the labels' file where
- * the page comes from `ecgfed label --serve`. Nobody overwrites what is newer: whoever finds a later revision than the
- * one its own change was made on takes that one, and says so. Needs answers.js.
+ * Storage of the labels: in the browser after every change, and in the label file if the page is served by
+ * `ecgfed label --serve`. Newer labels are never overwritten: a tab that finds a later revision than the one its change
+ * is based on adopts that revision and reports it. Needs answers.js.
  */
 const EcgKeep = (() => {
   const PREFIX = "ecgfed-label:";
   const AGAIN_MS = 3000;
   const ALIVE_MS = 20000;
 
-  /** Return the browser's store, null where it keeps nothing. */
+  /** Return the browser's storage, or null if it is not available. */
   function storeOf() {
     try {
       const store = window.localStorage;
@@ -30,123 +30,123 @@ const EcgKeep = (() => {
   }
 
   /**
-   * Keep a page's answers. say(where, text): "kept" is the line about keeping, "other" one about another tab;
-   * shown(): the answers are other ones now.
+   * Store a page's labels. showMessage(where, text): "kept" is the line about storage, "other" the one about other tabs;
+   * onReplaced(): called after the labels were replaced.
    */
-  function keep(data, book, say, shown) {
+  function keep(data, book, showMessage, onReplaced) {
     const key = `${PREFIX}${data.recording}`;
     const store = storeOf();
-    let base = 0; // the revision that this tab's next change is made on
-    let written = -1; // the newest revision that the labels' file has; -1 before the server has said
-    let sending = null; // what brings the newest answers to the file, while it does
+    let base = 0; // the revision that this tab's next change is based on
+    let written = -1; // the newest revision in the label file; -1 before the server's first reply
+    let sending = null; // the request in progress, or null
     let over = false;
     let failing = false;
 
     const stored = () => parsed(store && store.getItem(key));
-    const revisionOf = (one) => (one && Number.isSafeInteger(one.revision) ? one.revision : 0);
-    const samePage = (one) => one && one.recording === data.recording && one.groups === data.digest;
+    const revisionOf = (snapshot) => (snapshot && Number.isSafeInteger(snapshot.revision) ? snapshot.revision : 0);
+    const samePage = (snapshot) => snapshot && snapshot.recording === data.recording && snapshot.groups === data.digest;
 
-    function put() {
+    function save() {
       try {
-        if (store) store.setItem(key, JSON.stringify(book.kept()));
+        if (store) store.setItem(key, JSON.stringify(book.snapshot()));
       } catch {
-        say("kept", "This browser's store is full: download the labels before you close the page.");
+        showMessage("kept", "This browser's store is full: download the labels before you close the page.");
       }
     }
 
-    /** Take answers that are newer than ours. */
-    function adopt(one, text) {
-      if (!book.take(one)) return false;
+    /** Adopt newer labels. */
+    function adopt(snapshot, text) {
+      if (!book.take(snapshot)) return false;
       base = book.revision();
-      if (text) say("other", text);
-      shown();
+      if (text) showMessage("other", text);
+      onReplaced();
       return true;
     }
 
-    /** Put aside what is of other groups or cannot be read, never write over it; take over the labels that fit. */
-    function putAside(one) {
+    /** Move labels of other groups, or unreadable ones, to another key, and take over the labels that fit. */
+    function setAside(snapshot) {
       store.setItem(`${key}:${Date.now()}`, store.getItem(key));
       store.removeItem(key);
-      const [taken, many] = one && one.recording === data.recording ? book.takeLabels(one.given) : [0, 0];
-      if (many) {
+      const [taken, total] = snapshot && snapshot.recording === data.recording ? book.takeLabels(snapshot.given) : [0, 0];
+      if (total) {
         base = book.revision();
-        put();
-        say("other", `This browser held ${EcgPaper.countOf(many, "answer")} of another page of this recording, with other groups; for beats of this page too, and taken over: ${taken}.`);
+        save();
+        showMessage("other", `This browser held ${EcgPaper.countOf(total, "answer")} of another page of this recording, with other groups; for beats of this page too, and taken over: ${taken}.`);
       } else {
-        say("other", "What this browser had kept for this recording could not be read and was put aside.");
+        showMessage("other", "What this browser had kept for this recording could not be read and was put aside.");
       }
     }
 
     function load() {
       if (!store && !data.served) {
-        say("kept", "This browser keeps nothing for this page: download the labels before you close it.");
+        showMessage("kept", "This browser keeps nothing for this page: download the labels before you close it.");
         window.addEventListener("beforeunload", (event) => {
           if (!book.canUndo()) return;
           event.preventDefault();
           event.returnValue = "unsaved"; // what older browsers ask for
         });
       }
-      if (store && !data.served) say("kept", "Every answer is kept in this browser at once: closing this page loses nothing.");
-      const one = stored();
-      if (store && store.getItem(key) && !adopt(one)) putAside(one);
+      if (store && !data.served) showMessage("kept", "Every answer is kept in this browser at once: closing this page loses nothing.");
+      const snapshot = stored();
+      if (store && store.getItem(key) && !adopt(snapshot)) setAside(snapshot);
       if (data.served) fromServer();
     }
 
-    /** Keep a change that was just made; false where another tab had made one before, which is shown now. */
+    /** Store the latest change; returns false if another tab made one before, which is adopted instead. */
     function changed() {
-      const one = stored();
-      if (samePage(one) && revisionOf(one) > base && adopt(one, OTHER)) return false;
+      const snapshot = stored();
+      if (samePage(snapshot) && revisionOf(snapshot) > base && adopt(snapshot, NEWER)) return false;
       base = book.revision();
-      put();
+      save();
       send();
       return true;
     }
 
-    const OTHER = "Another tab of this page has newer answers. This tab shows them now; your last change was not made.";
+    const NEWER = "Another tab of this page has newer answers. This tab shows them now; your last change was not made.";
 
     window.addEventListener("storage", (event) => {
       if (event.key !== key || !event.newValue) return;
-      const one = parsed(event.newValue);
-      if (samePage(one) && revisionOf(one) > book.revision()) {
-        adopt(one, "Another tab of this page changed the answers. This tab shows them now.");
-        written = Math.max(written, one.revision); // that tab brings it to the file
+      const snapshot = parsed(event.newValue);
+      if (samePage(snapshot) && revisionOf(snapshot) > book.revision()) {
+        adopt(snapshot, "Another tab of this page changed the answers. This tab shows them now.");
+        written = Math.max(written, snapshot.revision); // that tab writes it to the file
       }
     });
 
     async function call(what, body) {
       const how = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-      const answer = await fetch(what, { cache: "no-store", credentials: "omit", redirect: "error", ...how });
-      return { status: answer.status, told: await answer.json() };
+      const response = await fetch(what, { cache: "no-store", credentials: "omit", redirect: "error", ...how });
+      return { status: response.status, reply: await response.json() };
     }
 
     const silent = "the program that opened this page does not answer";
     const unwritten = (why) => {
       failing = true;
       const what = written === book.revision() ? "An answer would not be written now" : `Not yet in ${data.file}`;
-      say("kept", `${what}: ${why}. It is tried again. Where the program has ended, save the labels (CSV) from this page${store ? "; until then they are kept in this browser" : ""}.`);
+      showMessage("kept", `${what}: ${why}. It is tried again. Where the program has ended, save the labels (CSV) from this page${store ? "; until then they are kept in this browser" : ""}.`);
     };
 
     function writtenNow() {
       failing = false;
-      say("kept", `Written to ${data.file}.`);
+      showMessage("kept", `Written to ${data.file}.`);
     }
 
     async function fromServer() {
       try {
-        const { told } = await call("state");
-        const theirs = revisionOf(told.kept);
+        const { reply } = await call("state");
+        const theirs = revisionOf(reply.kept);
         written = theirs;
         if (theirs > book.revision()) {
-          if (adopt(told.kept)) put();
+          if (adopt(reply.kept)) save();
         } else if (book.revision() > theirs) send();
-        if (written === book.revision()) say("kept", theirs ? `Written to ${data.file}.` : `Every answer is written to ${data.file} at once.`);
+        if (written === book.revision()) showMessage("kept", theirs ? `Written to ${data.file}.` : `Every answer is written to ${data.file} at once.`);
       } catch {
         unwritten(silent);
         setTimeout(() => over || fromServer(), AGAIN_MS);
       }
     }
 
-    /** Bring the newest answers to the labels' file; one request at a time. */
+    /** Write the newest labels to the label file; one request at a time. */
     function send() {
       if (!data.served || over || written < 0) return null;
       sending ||= sent().finally(() => (sending = null));
@@ -156,17 +156,17 @@ const EcgKeep = (() => {
     async function sent() {
       try {
         while (written < book.revision()) {
-          const kept = book.kept();
-          const rows = book.rows().map((one) => [one.sample, one.label, one.beats, one.source]);
-          const { status, told } = await call("save", { base: written, kept, rows });
+          const snapshot = book.snapshot();
+          const rows = book.rows().map((row) => [row.sample, row.label, row.beats, row.source]);
+          const { status, reply } = await call("save", { base: written, kept: snapshot, rows });
           if (status === 200) {
-            written = kept.revision;
+            written = snapshot.revision;
             writtenNow();
-          } else if (status === 409 && adopt(told.kept, OTHER)) {
+          } else if (status === 409 && adopt(reply.kept, NEWER)) {
             written = book.revision();
-            put();
+            save();
           } else {
-            throw new Error(told.said || `answer ${status}`);
+            throw new Error(reply.said || `answer ${status}`);
           }
         }
       } catch (problem) {
@@ -175,8 +175,8 @@ const EcgKeep = (() => {
       }
     }
 
-    /** End the server; everything is written then. */
-    async function done() {
+    /** Write everything and end the server. */
+    async function finish() {
       await send();
       if (written < book.revision()) return false;
       try {
@@ -185,7 +185,7 @@ const EcgKeep = (() => {
       } catch {
         return false;
       }
-      say("kept", `Written to ${data.file}. The program has ended; this page can be closed.`);
+      showMessage("kept", `Written to ${data.file}. The program has ended; this page can be closed.`);
       return true;
     }
 
@@ -200,7 +200,7 @@ const EcgKeep = (() => {
     }
 
     if (data.served) setInterval(alive, ALIVE_MS);
-    return { load, changed, done, over: () => over };
+    return { load, changed, finish, over: () => over };
   }
 
   return { keep };

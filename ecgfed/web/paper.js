@@ -1,45 +1,44 @@
 "use strict";
 /*
- * ECG paper, drawn once for every page: EcgPaper.draw(host, strip, options) puts one SVG into an element.
+ * ECG paper for every page: EcgPaper.draw(host, strip, options) draws one SVG into an element.
  *
- * One unit of the drawing is one millimetre, and its width is given in mm, so at 100% zoom and in print it is true to
- * scale: 25 mm/s and 10 mm/mV unless options say otherwise, thin lines each mm, thick ones each 5 mm, and a pulse of
- * 1 mV and 0.2 s in front.
+ * One unit of the drawing is 1 mm, and its width is in mm, so that at 100% zoom and in print it is true to scale: 25 mm/s
+ * and 10 mm/mV by default, thin lines every mm, thick ones every 5 mm, after a calibration pulse of 1 mV and 0.2 s.
  *
  * strip = {
  *   fs,                 sampling frequency in Hz
  *   start_s,            time of its first sample in the recording, in seconds
  *   leads: [{
  *     name, unit,       "MLII", "mV"
- *     samples,          numbers (NaN where there is none), or {int16, per_unit}: base64 of little-endian 16-bit
- *                       integers, per_unit of them a unit, -32768 where there is none
- *     low, high,        optional: as samples; the band between them is drawn behind
- *     others,           optional: [samples, ...] drawn thin and dashed behind, each around its own median
+ *     samples,          numbers (NaN if missing), or {int16, per_unit}: base64 of little-endian 16-bit integers,
+ *                       per_unit of them per unit, -32768 if missing
+ *     low, high,        optional: like samples; the band between them is drawn behind the trace
+ *     overlays,         optional: [samples, ...] drawn thin and dashed behind, each around its own median
  *   }],
  *   beats: [{           optional, in order of time
- *     sample,           from the strip's first sample, may be a fraction
- *     label,            what is written above it
+ *     sample,           relative to the strip's first sample, may be fractional
+ *     label,            written above it
  *     quiet,            true: one of the usual beats, written small
- *     asked,            true: the one beat that the strip is about, in a grey column with an arrow head above
+ *     marked,           true: the beat that the strip is about, in a grey column with an arrow head above
  *     uncertain,        true: written with a question mark, in a dashed box
- *     other,            optional: a second label below, another reader's; in a box where it is another label
+ *     secondLabel,      optional: the label of a second reader, below; in a box if it differs
  *   }],
  *   spans: [{           optional
- *     start, stop,      in samples from the strip's first
+ *     start, stop,      in samples, relative to the strip's first
  *     kind,             "unusable" (hatched), "event" (a bracket above the beats) or "pause" (a double arrow)
  *     text,
  *   }],
  * }
- * options = { mm_per_s, mm_per_unit, pulse: true, intervals: true, seconds: true, most: highest paper in mV up or down,
- *             readers: [whose labels stand above, whose below], name: what a screen reader says first }
+ * options = { mm_per_s, mm_per_unit, pulse: true, intervals: true, seconds: true, maxUnits: largest extent of the
+ *             paper up or down, in units; readers: [names of the readers above and below], name: start of the description }
  *
- * No text of a strip is ever read as markup: it becomes text nodes and attributes.
+ * Text is never parsed as markup: it becomes text nodes and attributes.
  */
 const EcgPaper = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const NONE = -32768;
   const PULSE_S = 0.2;
-  const ASKED_S = 0.28;
+  const MARKED_S = 0.28;
   let drawn = 0;
 
   function make(name, attributes, parent, text) {
@@ -50,11 +49,11 @@ const EcgPaper = (() => {
     return element;
   }
 
-  /** Return samples as numbers, NaN where there is none. */
+  /** Return samples as numbers, NaN if missing. */
   function decode(samples) {
     if (samples === undefined || samples === null) return null;
-    if (samples.int16 === undefined) return Float64Array.from(samples, (one) => (one === null ? NaN : one));
-    const bytes = Uint8Array.from(atob(samples.int16), (one) => one.charCodeAt(0));
+    if (samples.int16 === undefined) return Float64Array.from(samples, (value) => (value === null ? NaN : value));
+    const bytes = Uint8Array.from(atob(samples.int16), (character) => character.charCodeAt(0));
     const view = new DataView(bytes.buffer);
     const values = new Float64Array(bytes.length / 2);
     for (let i = 0; i < values.length; i += 1) {
@@ -64,7 +63,7 @@ const EcgPaper = (() => {
     return values;
   }
 
-  /** Write a time in a recording: 5:07.3, from an hour on 1:05:07.3. */
+  /** Format a time: 5:07.3, from one hour on 1:05:07.3. */
   function clock(seconds, digits = 1) {
     const unit = 10 ** digits;
     const all = Math.round(seconds * unit) / unit;
@@ -74,8 +73,8 @@ const EcgPaper = (() => {
     return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
   }
 
-  /** Write a number of things: 1 beat, 1,234 beats. */
-  const countOf = (many, one) => `${many.toLocaleString("en-US")} ${one}${many === 1 ? "" : "s"}`;
+  /** Format a count with its noun: 1 beat, 1,234 beats. */
+  const countOf = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 
   function extremes(values) {
     let low = Infinity;
@@ -88,26 +87,26 @@ const EcgPaper = (() => {
   }
 
   function median(values) {
-    const known = Array.from(values).filter((one) => Number.isFinite(one)).sort((a, b) => a - b);
+    const known = Array.from(values).filter((value) => Number.isFinite(value)).sort((a, b) => a - b);
     return known.length ? known[known.length >> 1] : 0;
   }
 
-  /** Return a lead around its median, and how far its paper reaches down and up: whole large squares. */
-  function laidOut(lead, most, perUnit) {
+  /** Return a lead minus its median, and the extent of its paper down and up in whole large squares. */
+  function laidOut(lead, maxUnits, perUnit) {
     const samples = decode(lead.samples);
     const level = median(samples);
-    const around = (values) => (values ? values.map((one) => one - level) : null);
-    const one = { name: lead.name, unit: lead.unit || "mV", samples: around(samples) };
-    one.low = around(decode(lead.low));
-    one.high = around(decode(lead.high));
-    one.others = (lead.others || []).map(decode).map((values) => values.map((value) => value - median(values)));
-    const reach = [one.low, one.high, one.low && one.high ? null : one.samples, ...one.others].filter(Boolean).map(extremes);
-    const [least, best] = [Math.min(...reach.map((two) => two[0])), Math.max(...reach.map((two) => two[1]))];
+    const around = (values) => (values ? values.map((value) => value - level) : null);
+    const layout = { name: lead.name, unit: lead.unit || "mV", samples: around(samples) };
+    layout.low = around(decode(lead.low));
+    layout.high = around(decode(lead.high));
+    layout.overlays = (lead.overlays || []).map(decode).map((values) => values.map((value) => value - median(values)));
+    const reach = [layout.low, layout.high, layout.low && layout.high ? null : layout.samples, ...layout.overlays].filter(Boolean).map(extremes);
+    const [lowest, best] = [Math.min(...reach.map((two) => two[0])), Math.max(...reach.map((two) => two[1]))];
     const square = 5 / perUnit;
-    one.bottom = Math.max(Math.floor(Math.min(least - 0.1, -0.4) / square) * square, -most);
-    one.top = Math.min(Math.ceil(Math.max(best + 0.1, 0.9) / square) * square, most);
-    one.cut = least < one.bottom || best > one.top;
-    return one;
+    layout.bottom = Math.max(Math.floor(Math.min(lowest - 0.1, -0.4) / square) * square, -maxUnits);
+    layout.top = Math.min(Math.ceil(Math.max(best + 0.1, 0.9) / square) * square, maxUnits);
+    layout.cut = lowest < layout.bottom || best > layout.top;
+    return layout;
   }
 
   function gridPath(x, y, width, height, step) {
@@ -117,7 +116,7 @@ const EcgPaper = (() => {
     return path;
   }
 
-  /** Return the path of values, broken where there are none. */
+  /** Return the path of the values, broken at missing ones. */
   function tracePath(values, toX, toY) {
     let path = "";
     let pen = false;
@@ -132,64 +131,64 @@ const EcgPaper = (() => {
     return path;
   }
 
-  function drawLead(svg, lead, place, scale, options) {
-    const { left, top, clip } = place;
+  function drawLead(svg, lead, area, scale, options) {
+    const { left, top, clip } = area;
     const toX = (i) => left + (i / scale.fs) * scale.perS;
     const toY = (value) => top + (lead.top - value) * scale.perUnit;
     const group = make("g", { "clip-path": `url(#${clip})` }, svg);
     if (lead.low && lead.high) {
-      const there = tracePath(lead.high, toX, toY);
+      const upper = tracePath(lead.high, toX, toY);
       const back = Array.from(lead.low, (value, i) => `L${toX(i).toFixed(2)} ${toY(value).toFixed(2)}`).reverse().join("");
-      if (there) make("path", { d: `${there}${back}Z`, class: "paper-band" }, group);
+      if (upper) make("path", { d: `${upper}${back}Z`, class: "paper-band" }, group);
     }
-    for (const one of lead.others) make("path", { d: tracePath(one, toX, toY), class: "paper-other-trace" }, group);
+    for (const overlay of lead.overlays) make("path", { d: tracePath(overlay, toX, toY), class: "paper-other-trace" }, group);
     make("path", { d: tracePath(lead.samples, toX, toY), class: "paper-trace" }, group);
     if (options.pulse) {
       const pulse = PULSE_S * scale.perS;
       const rest = (left - pulse) / 2;
-      const one = scale.perUnit;
+      const unit = scale.perUnit;
       const from = toY(0);
-      const d = `M${(left - pulse - rest).toFixed(2)} ${from.toFixed(2)}h${rest * 0.6}v${-one}h${pulse}v${one}h${rest * 0.6}`;
+      const d = `M${(left - pulse - rest).toFixed(2)} ${from.toFixed(2)}h${rest * 0.6}v${-unit}h${pulse}v${unit}h${rest * 0.6}`;
       make("path", { d, class: "paper-trace" }, svg);
     }
-    const said = lead.cut ? `${lead.name} (cut at the paper's edge)` : lead.name;
-    make("text", { x: left + 1, y: top + 3.6, class: "paper-lead" }, svg, said);
+    const caption = lead.cut ? `${lead.name} (cut at the paper's edge)` : lead.name;
+    make("text", { x: left + 1, y: top + 3.6, class: "paper-lead" }, svg, caption);
   }
 
-  /** Return a span's place on the paper, or null where it lies outside the strip. */
-  function placed(span, place, scale) {
+  /** Return a span's position on the paper, or null outside the strip. */
+  function placed(span, area, scale) {
     const from = Math.max(0, span.start / scale.fs) * scale.perS;
     const to = Math.min(scale.seconds, span.stop / scale.fs) * scale.perS;
-    return to <= from ? null : { span, x: place.left + from, width: Math.max(to - from, 0.4) };
+    return to <= from ? null : { span, x: area.left + from, width: Math.max(to - from, 0.4) };
   }
 
-  function drawUnusable(svg, spans, place, scale, hatch) {
-    for (const { span, x, width } of spans.map((one) => placed(one, place, scale)).filter(Boolean)) {
-      const box = { x, y: place.top, width, height: place.height };
+  function drawUnusable(svg, spans, area, scale, hatch) {
+    for (const { span, x, width } of spans.map((item) => placed(item, area, scale)).filter(Boolean)) {
+      const box = { x, y: area.top, width, height: area.height };
       make("rect", { ...box, class: "paper-unusable" }, svg);
       make("rect", { ...box, fill: `url(#${hatch})` }, svg);
-      const inside = Math.min(x + 0.8, place.left + place.width - 18);
-      make("text", { x: inside, y: place.top + place.height - 1.2, class: "paper-reason" }, svg, span.text);
+      const inside = Math.min(x + 0.8, area.left + area.width - 18);
+      make("text", { x: inside, y: area.top + area.height - 1.2, class: "paper-reason" }, svg, span.text);
     }
   }
 
-  /** Return spans with the row each is written in, so that no text stands on another's. */
-  function inRows(spans, place, scale) {
+  /** Assign spans to rows so that their texts do not overlap. */
+  function inRows(spans, area, scale) {
     const ends = [];
-    return spans.map((one) => placed(one, place, scale)).filter(Boolean).sort((a, b) => a.x - b.x).map((one) => {
-      const room = Math.max(one.width, 2 * one.span.text.length + 2);
-      const middle = Math.min(Math.max(one.x + one.width / 2, place.left + room / 2), place.left + place.width - room / 2);
-      const [low, high] = [Math.min(one.x, middle - room / 2), Math.max(one.x + one.width, middle + room / 2)];
+    return spans.map((item) => placed(item, area, scale)).filter(Boolean).sort((a, b) => a.x - b.x).map((item) => {
+      const room = Math.max(item.width, 2 * item.span.text.length + 2);
+      const middle = Math.min(Math.max(item.x + item.width / 2, area.left + room / 2), area.left + area.width - room / 2);
+      const [low, high] = [Math.min(item.x, middle - room / 2), Math.max(item.x + item.width, middle + room / 2)];
       let row = ends.findIndex((end) => end <= low);
       if (row < 0) row = ends.length;
       ends[row] = high;
-      return { ...one, middle, row };
+      return { ...item, middle, row };
     });
   }
 
-  function drawEvents(svg, rows, place) {
+  function drawEvents(svg, rows, area) {
     for (const { span, x, width, middle, row } of rows) {
-      const y = place.top - 8.4 - 5 * row;
+      const y = area.top - 8.4 - 5 * row;
       const line = `M${x} ${y}h${width}M${x} ${y}`;
       const arrows = `${line}l1.8 -1M${x} ${y}l1.8 1M${x + width} ${y}l-1.8 -1M${x + width} ${y}l-1.8 1`;
       make("path", { d: span.kind === "pause" ? arrows : `${line}v1.6M${x + width} ${y}v1.6`, class: "paper-bracket" }, svg);
@@ -197,53 +196,53 @@ const EcgPaper = (() => {
     }
   }
 
-  /** Mark the beat that a strip is about; the column lies behind the traces. */
-  function drawAsked(svg, beats, place, scale) {
-    for (const beat of beats.filter((one) => one.asked)) {
-      const x = place.left + (beat.sample / scale.fs) * scale.perS;
-      const width = 2 * ASKED_S * scale.perS;
-      make("rect", { x: x - width / 2, y: place.top, width, height: place.height, class: "paper-asked" }, svg);
-      make("path", { d: `M${x} ${place.top - 0.4}l-1.5 -2.6h3z`, class: "paper-arrow" }, svg);
+  /** Mark the beat that a strip is about with a column behind the traces. */
+  function drawMarked(svg, beats, area, scale) {
+    for (const beat of beats.filter((candidate) => candidate.marked)) {
+      const x = area.left + (beat.sample / scale.fs) * scale.perS;
+      const width = 2 * MARKED_S * scale.perS;
+      make("rect", { x: x - width / 2, y: area.top, width, height: area.height, class: "paper-asked" }, svg);
+      make("path", { d: `M${x} ${area.top - 0.4}l-1.5 -2.6h3z`, class: "paper-arrow" }, svg);
     }
   }
 
-  function drawBeats(svg, beats, place, scale, options) {
+  function drawBeats(svg, beats, area, scale, options) {
     let before = null;
     for (const beat of beats) {
-      const x = place.left + (beat.sample / scale.fs) * scale.perS;
-      const inside = x >= place.left && x <= place.left + place.width;
+      const x = area.left + (beat.sample / scale.fs) * scale.perS;
+      const inside = x >= area.left && x <= area.left + area.width;
       if (inside) {
-        const y = place.top - (beat.asked ? 3.8 : 4.4);
+        const y = area.top - (beat.marked ? 3.8 : 4.4);
         const text = beat.uncertain ? `${beat.label}?` : beat.label;
-        if (!beat.quiet && !beat.asked) make("path", { d: `M${x} ${place.top - 0.4}v${place.height + 0.4}`, class: "paper-mark" }, svg);
+        if (!beat.quiet && !beat.marked) make("path", { d: `M${x} ${area.top - 0.4}v${area.height + 0.4}`, class: "paper-mark" }, svg);
         if (beat.uncertain) {
           const width = 1.8 + 2.2 * text.length;
           make("rect", { x: x - width / 2, y: y - 2.9, width, height: 3.8, class: "paper-uncertain" }, svg);
         }
         make("text", { x, y, class: beat.quiet ? "paper-beat paper-quiet" : "paper-beat" }, svg, text);
-        if (beat.other !== undefined && beat.other !== null) {
-          const low = place.top + place.height + 8.2;
-          if (beat.other !== beat.label) {
+        if (beat.secondLabel !== undefined && beat.secondLabel !== null) {
+          const low = area.top + area.height + 8.2;
+          if (beat.secondLabel !== beat.label) {
             make("rect", { x: x - 1.8, y: low - 3.1, width: 3.6, height: 4.2, class: "paper-apart" }, svg);
           }
-          make("text", { x, y: low, class: "paper-other" }, svg, beat.other);
+          make("text", { x, y: low, class: "paper-other" }, svg, beat.secondLabel);
         }
       }
       if (before !== null && options.intervals) {
         const seconds = (beat.sample - before) / scale.fs;
         const middle = x - (seconds * scale.perS) / 2;
-        if (seconds * scale.perS >= 7.5 && middle > place.left + 2 && middle < place.left + place.width - 2) {
-          make("text", { x: middle, y: place.top - 1, class: "paper-interval" }, svg, Math.round(1000 * seconds));
+        if (seconds * scale.perS >= 7.5 && middle > area.left + 2 && middle < area.left + area.width - 2) {
+          make("text", { x: middle, y: area.top - 1, class: "paper-interval" }, svg, Math.round(1000 * seconds));
         }
       }
       before = beat.sample;
     }
   }
 
-  function drawSeconds(svg, strip, place, scale) {
-    const y = place.top + place.height;
+  function drawSeconds(svg, strip, area, scale) {
+    const y = area.top + area.height;
     for (let second = 0; second <= scale.seconds + 1e-6; second += 1) {
-      const x = place.left + second * scale.perS;
+      const x = area.left + second * scale.perS;
       make("path", { d: `M${x} ${y}v1.4`, class: "paper-tick" }, svg);
       const wide = second % 2 === 0 && second < scale.seconds - 0.5;
       if (wide) make("text", { x: x + 0.6, y: y + 3.6, class: "paper-second" }, svg, clock(strip.start_s + second, 1));
@@ -257,46 +256,46 @@ const EcgPaper = (() => {
     return defs;
   }
 
-  /** Say in words what a strip shows. */
+  /** Describe a strip in words. */
   function described(strip, leads) {
-    const asked = (strip.beats || []).find((one) => one.asked);
-    const beats = (strip.beats || []).map((one) => (one.uncertain ? `${one.label} uncertain` : one.label));
-    const spans = (strip.spans || []).map((one) => one.text);
+    const marked = (strip.beats || []).find((beat) => beat.marked);
+    const beats = (strip.beats || []).map((beat) => (beat.uncertain ? `${beat.label} uncertain` : beat.label));
+    const spans = (strip.spans || []).map((span) => span.text);
     const seconds = leads.length ? leads[0].samples.length / strip.fs : 0;
-    const parts = [`${Math.round(10 * seconds) / 10} s from ${clock(strip.start_s)}`, leads.map((one) => one.name).join(" and ")];
+    const parts = [`${Math.round(10 * seconds) / 10} s from ${clock(strip.start_s)}`, leads.map((lead) => lead.name).join(" and ")];
     if (spans.length) parts.push(spans.join(", "));
-    if (asked) parts.push(`${countOf(beats.length, "beat")}, the one asked about at ${clock(strip.start_s + asked.sample / strip.fs)}`);
+    if (marked) parts.push(`${countOf(beats.length, "beat")}, the one asked about at ${clock(strip.start_s + marked.sample / strip.fs)}`);
     else parts.push(beats.length ? `${countOf(beats.length, "beat")}: ${beats.join(" ")}` : "no beats");
     return parts.join("; ");
   }
 
-  function draw(host, strip, given = {}) {
-    const options = { mm_per_s: 25, mm_per_unit: 10, pulse: true, intervals: true, seconds: true, most: 4, ...given };
+  function draw(host, strip, overrides = {}) {
+    const options = { mm_per_s: 25, mm_per_unit: 10, pulse: true, intervals: true, seconds: true, maxUnits: 4, ...overrides };
     const scale = { fs: strip.fs, perS: options.mm_per_s, perUnit: options.mm_per_unit, seconds: 0 };
-    const leads = strip.leads.map((one) => laidOut(one, options.most, scale.perUnit));
-    scale.seconds = Math.max(...leads.map((one) => one.samples.length)) / strip.fs;
+    const leads = strip.leads.map((lead) => laidOut(lead, options.maxUnits, scale.perUnit));
+    scale.seconds = Math.max(...leads.map((lead) => lead.samples.length)) / strip.fs;
     const beats = strip.beats || [];
-    const second = beats.some((one) => one.other !== undefined && one.other !== null);
+    const second = beats.some((beat) => beat.secondLabel !== undefined && beat.secondLabel !== null);
     const below = (options.seconds ? 4.5 : 1) + (second ? 5 : 0);
     const left = options.pulse ? 15 : 0;
-    const heights = leads.map((one) => (one.top - one.bottom) * scale.perUnit);
+    const heights = leads.map((lead) => (lead.top - lead.bottom) * scale.perUnit);
     const height = heights.reduce((a, b) => a + b, 0);
     const width = Math.ceil((scale.seconds * scale.perS) / 5 - 1e-6) * 5;
     const spans = strip.spans || [];
-    const rows = inRows(spans.filter((one) => one.kind !== "unusable"), { left, width: scale.seconds * scale.perS }, scale);
-    const above = (beats.length ? 7 : 1) + (rows.length ? 5 * (1 + Math.max(...rows.map((one) => one.row))) : 0);
+    const rows = inRows(spans.filter((span) => span.kind !== "unusable"), { left, width: scale.seconds * scale.perS }, scale);
+    const above = (beats.length ? 7 : 1) + (rows.length ? 5 * (1 + Math.max(...rows.map((row) => row.row))) : 0);
     const [wide, high] = [left + width, above + height + below];
     const id = (drawn += 1);
     const size = { viewBox: `0 0 ${wide} ${high.toFixed(2)}`, width: `${wide}mm`, height: `${high.toFixed(2)}mm` };
-    const said = options.name ? `${options.name}: ${described(strip, leads)}` : described(strip, leads);
-    const svg = make("svg", { ...size, class: "ecg-paper", role: "img", "aria-label": said });
+    const description = options.name ? `${options.name}: ${described(strip, leads)}` : described(strip, leads);
+    const svg = make("svg", { ...size, class: "ecg-paper", role: "img", "aria-label": description });
     const defs = hatching(svg, `paper-hatch-${id}`);
     make("rect", { x: 0, y: above, width: wide, height, class: "paper-sheet" }, svg);
     make("path", { d: gridPath(0, above, wide, height, 1), class: "paper-minor" }, svg);
     make("path", { d: gridPath(0, above, wide, height, 5), class: "paper-major" }, svg);
     const all = { left, top: above, width: scale.seconds * scale.perS, height };
-    drawUnusable(svg, spans.filter((one) => one.kind === "unusable"), all, scale, `paper-hatch-${id}`);
-    drawAsked(svg, beats, all, scale);
+    drawUnusable(svg, spans.filter((span) => span.kind === "unusable"), all, scale, `paper-hatch-${id}`);
+    drawMarked(svg, beats, all, scale);
     let top = above;
     leads.forEach((lead, i) => {
       const clip = `paper-clip-${id}-${i}`;
@@ -308,8 +307,8 @@ const EcgPaper = (() => {
     drawEvents(svg, rows, all);
     drawBeats(svg, beats, all, scale, options);
     if (options.readers) {
-      const places = [above - 4.4, above + height + 8.2];
-      options.readers.forEach((name, i) => make("text", { x: 0, y: places[i], class: "paper-reader" }, svg, name));
+      const baselines = [above - 4.4, above + height + 8.2];
+      options.readers.forEach((name, i) => make("text", { x: 0, y: baselines[i], class: "paper-reader" }, svg, name));
     }
     if (options.seconds) drawSeconds(svg, strip, all, scale);
     host.replaceChildren(svg);

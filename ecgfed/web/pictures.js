@@ -1,5 +1,5 @@
 "use strict";
-/* What the labelling page draws: a beat and its neighbours, its group, small pictures of answered groups. Needs paper.js. */
+/* Drawings of the labelling page: a beat and its neighbours, its group, thumbnails of labelled groups. Needs paper.js. */
 const EcgPictures = (() => {
   const BARE = { pulse: false, intervals: false, seconds: false };
   const PX_PER_MM = 96 / 25.4;
@@ -11,7 +11,7 @@ const EcgPictures = (() => {
     const number = (value) => value.toLocaleString("en-US");
     const timeOf = (beat) => EcgPaper.clock(data.points[beat].time_s);
 
-    function whole(strip, beats) {
+    function stripOf(strip, beats) {
       const leads = strip.leads.map((lead, i) => ({ name: data.leads[i], unit: "mV", ...lead }));
       return { fs: strip.fs, start_s: strip.start_s || 0, leads, beats, spans: strip.spans || [] };
     }
@@ -19,16 +19,16 @@ const EcgPictures = (() => {
     function drawStrip(beat, label) {
       const strip = data.strips[beat];
       const beats = strip.beats.map((sample, i) =>
-        i === strip.asked ? { sample, asked: true, label: label || "" } : { sample, label: "", quiet: true },
+        i === strip.asked ? { sample, marked: true, label: label || "" } : { sample, label: "", quiet: true },
       );
       const host = byId("strip");
-      EcgPaper.draw(host, whole(strip, beats), { name: `Beat at ${timeOf(beat)} and its neighbours` });
+      EcgPaper.draw(host, stripOf(strip, beats), { name: `Beat at ${timeOf(beat)} and its neighbours` });
       toSize();
     }
 
     /**
-     * Let the strip fill its place, but never smaller than 25 mm/s, nor higher than half the window. Where it is wider
-     * than its place, the beat in question is what is seen first.
+     * Fit the strip to its container, at 25 mm/s or more and at most half the window high. A strip wider than its
+     * container is scrolled to the beat in question.
      */
     function toSize() {
       const host = byId("strip");
@@ -55,18 +55,18 @@ const EcgPictures = (() => {
       const some = picture.averaged < size ? `${number(picture.averaged)} of ` : "";
       const band = average.leads[0].low ? "; the band holds the middle 80%" : "";
       byId("average-said").textContent = `Average of ${some}${number(size)} beats${band}`;
-      const leads = average.leads.map((_, i) => ({ samples: picture.beat[i], others: odd.map((one) => one[i]) }));
-      const strips = [whole(average, []), whole({ fs: average.fs, leads }, [])];
+      const leads = average.leads.map((_, i) => ({ samples: picture.beat[i], overlays: odd.map((values) => values[i]) }));
+      const strips = [stripOf(average, []), stripOf({ fs: average.fs, leads }, [])];
       const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least typical of the group`];
-      drawAlike([byId("average"), byId("odd")], strips, names);
+      drawSideBySide([byId("average"), byId("odd")], strips, names);
       byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). Typical: its group's median correlation with it is ${typical.toFixed(2)}`;
     }
 
     /**
-     * Draw beats side by side, all at one scale, so large as their places and the window allow; below the strip, where
-     * there is more room across than down, each lead beside the other.
+     * Draw beats side by side at one common scale, as large as their containers and the window allow; below the strip,
+     * where there is more horizontal space, leads are side by side.
      */
-    function drawAlike(hosts, strips, names) {
+    function drawSideBySide(hosts, strips, names) {
       const beside = byId("strip").getBoundingClientRect().right < hosts[0].getBoundingClientRect().left;
       const high = beside ? Math.max(360, 0.55 * window.innerHeight) : 350;
       const across = !beside && hosts[0].clientWidth > 240;
@@ -86,7 +86,7 @@ const EcgPictures = (() => {
       }
     }
 
-    /** Let what is wider than its place be scrolled by keyboard, and make no stop of what is not. */
+    /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
     function reachable() {
       for (const box of document.querySelectorAll(".paper")) {
         if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
@@ -102,9 +102,9 @@ const EcgPictures = (() => {
         const strip = data.strips[data.groups[group].beat];
         const from = Math.max(0, Math.round(strip.beats[strip.asked] - 0.3 * strip.fs));
         const cut = (lead) => ({ samples: Array.from(EcgPaper.decode(lead.samples)).slice(from, from + Math.round(0.72 * strip.fs)) });
-        const shown = picture ? picture.average : { fs: strip.fs, leads: strip.leads.map(cut) };
-        const about = { ...BARE, name: picture ? "Average beat" : "Beat" };
-        EcgPaper.draw(host, whole({ ...shown, leads: shown.leads.slice(0, 1) }, []), about);
+        const source = picture ? picture.average : { fs: strip.fs, leads: strip.leads.map(cut) };
+        const options = { ...BARE, name: picture ? "Average beat" : "Beat" };
+        EcgPaper.draw(host, stripOf({ ...source, leads: source.leads.slice(0, 1) }, []), options);
         thumbnails.set(group, host);
       }
       return thumbnails.get(group);

@@ -1,5 +1,5 @@
 "use strict";
-/* A recording's report: its strips, and the timeline on which one can click. Needs paper.js. */
+/* A recording's report: its strips and its clickable timeline. Needs paper.js. */
 (() => {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
@@ -12,14 +12,14 @@
     return element;
   }
 
-  /** Return a strip as paper.js takes it: the page holds it in short. */
-  function whole(strip) {
-    const beats = strip.beats.map(([sample, number, flags, other]) => ({
+  /** Expand a strip from the page's compact form to the format of paper.js. */
+  function stripOf(strip) {
+    const beats = strip.beats.map(([sample, number, flags, second]) => ({
       sample,
       label: data.codes[number],
       quiet: number === data.usual || Boolean(flags & 2),
       uncertain: Boolean(flags & 1),
-      other: other === undefined || other === null ? undefined : data.codes[other],
+      secondLabel: second === undefined || second === null ? undefined : data.codes[second],
     }));
     const leads = strip.leads.map((lead, i) => ({ name: data.leads[i], unit: "mV", ...lead }));
     return { fs: data.fs, start_s: strip.start_s, leads, beats, spans: strip.spans };
@@ -27,16 +27,16 @@
 
   for (const figure of document.querySelectorAll("[data-strip]")) {
     const { strip, options } = data.strips[Number(figure.dataset.strip)];
-    EcgPaper.draw(figure, whole(strip), options);
-    // on a narrow screen the strip is wider than its place: show what it is there for
-    const event = strip.spans.find((one) => one.kind !== "unusable");
+    EcgPaper.draw(figure, stripOf(strip), options);
+    // on a narrow screen the strip overflows: scroll to its event
+    const event = strip.spans.find((span) => span.kind !== "unusable");
     if (event && figure.scrollWidth > figure.clientWidth) {
       const middle = (event.start + event.stop) / 2 / data.fs / 10;
       figure.scrollLeft = middle * figure.scrollWidth - figure.clientWidth / 2;
     }
   }
 
-  /** Let what is wider than its place be scrolled by keyboard, and make no stop of what is not. */
+  /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
   function reachable() {
     for (const box of document.querySelectorAll(".wide, .paper")) {
       if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
@@ -49,29 +49,29 @@
   reachable();
   window.addEventListener("resize", reachable);
   if (!line || !slider) return;
-  const LEFT = 118;
+  const MARGIN = 118;
   const RIGHT = 26;
   const RATE = 96;
   const ROW = 26;
-  const many = line.start_s.length;
+  const total = line.start_s.length;
   let at = 0;
   let cursor = null;
   let toX = (seconds) => seconds;
 
   function counted(number) {
-    return line.counts.map((one) => one[number]);
+    return line.counts.map((row) => row[number]);
   }
 
-  /** Return round numbers of seconds to mark, at most about so many. */
-  function ticks(most) {
+  /** Return tick positions at round numbers of seconds, about maxCount at most. */
+  function ticks(maxCount) {
     const steps = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400];
-    const step = steps.find((one) => line.duration_s / one <= most) || 86400 * 2;
+    const step = steps.find((seconds) => line.duration_s / seconds <= maxCount) || 86400 * 2;
     return Array.from({ length: Math.floor(line.duration_s / step) + 1 }, (_, i) => i * step);
   }
 
   function drawRate(svg, top) {
-    const share = (values, part) => values.filter((one) => one !== null).sort((a, b) => a - b)[Math.floor(part * known)];
-    const known = line.rate.filter((one) => one !== null).length - 1;
+    const share = (values, part) => values.filter((value) => value !== null).sort((a, b) => a - b)[Math.floor(part * known)];
+    const known = line.rate.filter((value) => value !== null).length - 1;
     const low = Math.max(0, Math.floor((Math.min(50, ...(known < 0 ? [] : [share(line.low, 0.02)])) - 5) / 10) * 10);
     const high = Math.min(300, Math.ceil((Math.max(100, ...(known < 0 ? [] : [share(line.high, 0.98)])) + 5) / 10) * 10);
     const toY = (rate) => top + RATE - ((Math.min(Math.max(rate, low), high) - low) / (high - low)) * RATE;
@@ -79,13 +79,13 @@
     make("text", { x: 0, y: top + 29, class: "line-small" }, svg, "per minute");
     const step = high - low > 120 ? 50 : high - low > 60 ? 20 : 10;
     for (let rate = Math.ceil(low / step) * step; rate <= high; rate += step) {
-      make("path", { d: `M${LEFT} ${toY(rate)}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
-      make("text", { x: LEFT - 6, y: toY(rate) + 4, class: "line-value" }, svg, rate);
+      make("path", { d: `M${MARGIN} ${toY(rate)}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
+      make("text", { x: MARGIN - 6, y: toY(rate) + 4, class: "line-value" }, svg, rate);
     }
     let band = "";
     let path = "";
     let pen = false;
-    for (let i = 0; i < many; i += 1) {
+    for (let i = 0; i < total; i += 1) {
       if (line.rate[i] === null) {
         pen = false;
         continue;
@@ -93,7 +93,7 @@
       const [x, to] = [toX(line.start_s[i]), toX(line.stop_s[i])];
       band += `M${x} ${toY(line.low[i])}H${to}V${toY(line.high[i])}H${x}Z`;
       path += `${pen ? "L" : "M"}${((x + to) / 2).toFixed(1)} ${toY(line.rate[i]).toFixed(1)}`;
-      if (!pen && (i + 1 === many || line.rate[i + 1] === null)) path += "h0.1";
+      if (!pen && (i + 1 === total || line.rate[i + 1] === null)) path += "h0.1";
       pen = true;
     }
     make("path", { d: band, class: "line-band" }, svg);
@@ -103,14 +103,14 @@
 
   function drawClass(svg, top, number) {
     const counts = counted(number);
-    const most = Math.max(...counts);
+    const highest = Math.max(...counts);
     make("text", { x: 0, y: top + 13, class: "line-name" }, svg, data.codes[number]);
-    make("text", { x: 20, y: top + 13, class: "line-small" }, svg, `up to ${most}`);
-    make("path", { d: `M${LEFT} ${top + ROW - 6}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
+    make("text", { x: 20, y: top + 13, class: "line-small" }, svg, `up to ${highest}`);
+    make("path", { d: `M${MARGIN} ${top + ROW - 6}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
     let path = "";
     counts.forEach((count, i) => {
       if (!count) return;
-      const height = Math.max(2, (count / most) * (ROW - 8));
+      const height = Math.max(2, (count / highest) * (ROW - 8));
       const x = toX(line.start_s[i]);
       path += `M${x.toFixed(1)} ${top + ROW - 6}v${-height.toFixed(1)}h${Math.max(1, toX(line.stop_s[i]) - x - 0.3).toFixed(1)}v${height.toFixed(1)}z`;
     });
@@ -122,7 +122,7 @@
     const pattern = make("pattern", { id: "line-hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse" }, make("defs", {}, svg));
     make("path", { d: "M0 5L5 0", class: "line-hatch" }, pattern);
     make("text", { x: 0, y: top + 13, class: "line-name" }, svg, "Unusable");
-    const frame = { x: LEFT, y: top, width: toX(line.duration_s) - LEFT, height: 16 };
+    const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 16 };
     make("rect", { ...frame, class: "line-frame" }, svg);
     line.unusable.forEach((share, i) => {
       if (!share) return;
@@ -136,7 +136,7 @@
 
   function drawLine(wide) {
     const width = wide || Math.max(slider.clientWidth || 1000, 640);
-    toX = (seconds) => LEFT + (seconds / line.duration_s) * (width - LEFT - RIGHT);
+    toX = (seconds) => MARGIN + (seconds / line.duration_s) * (width - MARGIN - RIGHT);
     const rows = data.codes.map((_, i) => i).filter((i) => i !== data.usual && counted(i).some(Boolean));
     const height = 6 + RATE + 12 + ROW * rows.length + 24 + 20;
     const svg = document.createElementNS(SVG, "svg");
@@ -159,8 +159,8 @@
     cursor.setAttribute("width", String(Math.max(3, toX(line.stop_s[at]) - x + 2)));
   }
 
-  /** Say in words what a stretch of the timeline holds. */
-  function said(i) {
+  /** Describe an interval of the timeline in words. */
+  function descriptionOf(i) {
     const rate = line.rate[i] === null ? "no rate" : `${Math.round(line.rate[i])} a minute`;
     const beats = line.counts[i].map((count, number) => (count ? `${count} ${data.codes[number]}` : "")).filter(Boolean);
     const bad = line.unusable[i] ? `, ${Math.max(1, Math.round(100 * line.unusable[i]))}% unusable` : "";
@@ -169,13 +169,13 @@
   }
 
   function select(i, moved = true) {
-    at = Math.min(Math.max(i, 0), many - 1);
+    at = Math.min(Math.max(i, 0), total - 1);
     slider.setAttribute("aria-valuenow", String(at));
-    slider.setAttribute("aria-valuetext", said(at));
-    document.getElementById("timeline-said").textContent = said(at);
+    slider.setAttribute("aria-valuetext", descriptionOf(at));
+    document.getElementById("timeline-said").textContent = descriptionOf(at);
     const strip = line.strips[at];
     const host = document.getElementById("timeline-strip");
-    if (strip) EcgPaper.draw(host, whole(strip), { name: "Chosen strip" });
+    if (strip) EcgPaper.draw(host, stripOf(strip), { name: "Chosen strip" });
     else host.replaceChildren();
     const from = strip ? EcgPaper.clock(strip.start_s) : "";
     document.getElementById("timeline-caption").textContent = strip ? `${from}, ${data.scale}` : "";
@@ -186,15 +186,15 @@
     return line.counts[i].some((count, number) => count > 0 && data.ectopic[number]);
   }
 
-  function next(step, wanted) {
-    for (let i = at + step; i >= 0 && i < many; i += step) if (wanted(i)) return i;
+  function next(step, matches) {
+    for (let i = at + step; i >= 0 && i < total; i += step) if (matches(i)) return i;
     return at;
   }
 
-  /** Return the stretch that holds a time. */
+  /** Return the interval that contains a time. */
   function stretchAt(seconds) {
-    const found = line.stop_s.findIndex((stop) => seconds < stop);
-    return found < 0 ? many - 1 : found;
+    const index = line.stop_s.findIndex((stop) => seconds < stop);
+    return index < 0 ? total - 1 : index;
   }
 
   function pointed(event) {
@@ -211,8 +211,8 @@
   slider.addEventListener("pointermove", (event) => {
     if (slider.hasPointerCapture(event.pointerId)) select(pointed(event));
   });
-  const page = Math.max(1, Math.round(many / 20));
-  const keys = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: page, PageDown: -page, Home: -many, End: many };
+  const page = Math.max(1, Math.round(total / 20));
+  const keys = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: page, PageDown: -page, Home: -total, End: total };
   slider.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || !(event.key in keys)) return;
     event.preventDefault();
@@ -233,7 +233,7 @@
       slider.focus({ preventScroll: true });
     });
   }
-  slider.setAttribute("aria-valuemax", String(many - 1));
+  slider.setAttribute("aria-valuemax", String(total - 1));
   drawLine();
   select(line.begin || 0);
   reachable();

@@ -1,5 +1,5 @@
 "use strict";
-/* A run's page: what is wider than its place is scrolled by keyboard, and what is folded away is printed. */
+/* A run's page: overflowing tables can be scrolled by keyboard, and closed details are printed. */
 (() => {
   function reachable() {
     for (const box of document.querySelectorAll(".wide")) {
@@ -9,13 +9,13 @@
   }
   reachable();
   window.addEventListener("resize", reachable);
-  for (const one of document.querySelectorAll("details")) one.addEventListener("toggle", reachable);
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", reachable);
   let opened = [];
   window.addEventListener("beforeprint", () => {
     opened = Array.from(document.querySelectorAll("details:not([open])"));
-    for (const one of opened) one.open = true;
+    for (const details of opened) details.open = true;
   });
   window.addEventListener("afterprint", () => {
-    for (const one of opened) one.open = false;
+    for (const details of opened) details.open = false;
   });
 })();

@@ -6,14 +6,14 @@ import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
 const [web, input] = process.argv.slice(2);
 globalThis.EcgChoose = require(`${web}/choose.js`);
-const EcgAnswers = require(`${web}/answers.js`);
-const { data, answers } = JSON.parse(readFileSync(input, "utf8"));
-const book = EcgAnswers.open(data);
-const steps = answers.map(([group, label]) => {
+const EcgLabelBook = require(`${web}/answers.js`);
+const { data, answers: labels } = JSON.parse(readFileSync(input, "utf8"));
+const book = EcgLabelBook.open(data);
+const steps = labels.map(([group, label]) => {
   book.act({ do: "answer", group, label });
-  const { answered, contested } = book.state();
+  const { entries, contested } = book.state();
   const { beat } = data.groups[group];
-  const mine = answered.find((one) => one.beat === beat);
-  return { source: mine.source, differs: mine.differs, contested: contested.some((one) => one.beat === beat) };
+  const mine = entries.find((entry) => entry.beat === beat);
+  return { source: mine.source, differs: mine.differs, contested: contested.some((entry) => entry.beat === beat) };
 });
 process.stdout.write(JSON.stringify(steps));

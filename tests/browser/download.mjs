@@ -10,9 +10,9 @@ export async function downloaded(page, into, how) {
   mkdirSync(into, { recursive: true });
   const session = await page.createCDPSession();
   let timer;
-  const ended = new Promise((done) => {
-    timer = setTimeout(() => done("late"), WAIT_MS);
-    session.on("Browser.downloadProgress", ({ state }) => state !== "inProgress" && done(state));
+  const ended = new Promise((resolve) => {
+    timer = setTimeout(() => resolve("late"), WAIT_MS);
+    session.on("Browser.downloadProgress", ({ state }) => state !== "inProgress" && resolve(state));
   });
   const behavior = { behavior: "allow", downloadPath: into, eventsEnabled: true, browserContextId: page.browserContext().id };
   await session.send("Browser.setDownloadBehavior", behavior);

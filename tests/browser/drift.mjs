@@ -10,10 +10,10 @@ import puppeteer from "puppeteer-core";
 const require = createRequire(import.meta.url);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const [chromium, input, folder] = process.argv.slice(2);
-const given = JSON.parse(readFileSync(input, "utf8"));
+const job = JSON.parse(readFileSync(input, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args, protocolTimeout: 600_000 });
-const told = { errors: [], played: [] };
+const results = { errors: [], played: [] };
 const WAIT = { timeout: 500_000, polling: 100 };
 
 /** On the page, before all else: a serial port that sends what is written, and a watch on the warning. */
@@ -41,27 +41,27 @@ function prepare(lines) {
 }
 
 try {
-  for (const [number, file] of given.lines.entries()) {
+  for (const [number, file] of job.lines.entries()) {
     const page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 900 });
-    page.on("pageerror", (error) => told.errors.push(String(error)));
-    page.on("console", (message) => ["error", "warn"].includes(message.type()) && told.errors.push(message.text()));
+    page.on("pageerror", (error) => results.errors.push(String(error)));
+    page.on("console", (message) => ["error", "warn"].includes(message.type()) && results.errors.push(message.text()));
     await page.evaluateOnNewDocument(prepare, readFileSync(file, "utf8"));
-    await page.goto(pathToFileURL(given.page).href);
+    await page.goto(pathToFileURL(job.page).href);
     await page.waitForFunction(() => document.documentElement.dataset.ready === "yes", WAIT);
     await page.click("#serial");
     await page.waitForFunction(() => window.said.some(({ text }) => text.includes("label some again")), WAIT);
     await page.screenshot({ path: `${folder}/changed-${number}.png`, fullPage: true });
     await page.waitForFunction(() => document.querySelector("#said").textContent.startsWith("Ended"), WAIT);
-    const said = await page.evaluate(() => window.said);
-    const ended = await page.$eval("#said", (one) => one.textContent);
+    const messages = await page.evaluate(() => window.said);
+    const ended = await page.$eval("#said", (element) => element.textContent);
     await page.screenshot({ path: `${folder}/ended-${number}.png`, fullPage: true });
     await page.evaluate(axe);
-    const faults = await page.evaluate(async () => (await window.axe.run()).violations.map((one) => one.id));
-    told.played.push({ said, ended, axe: faults });
+    const faults = await page.evaluate(async () => (await window.axe.run()).violations.map((violation) => violation.id));
+    results.played.push({ said: messages, ended, axe: faults });
     await page.close();
   }
 } finally {
   await browser.close();
 }
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(results));

@@ -17,7 +17,7 @@ function decoded(value) {
     const bytes = Buffer.from(text, "base64");
     return new KINDS[kind](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
   }
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, decoded(one)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, decoded(item)]));
 }
 
 function encoded(value) {
@@ -29,7 +29,7 @@ function encoded(value) {
   if (Array.isArray(value)) return value.map(encoded);
   if (value instanceof Map) return encoded(Object.fromEntries(value));
   if (value !== null && typeof value === "object") {
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, encoded(one)]));
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, encoded(item)]));
   }
   return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
 }
@@ -61,7 +61,7 @@ function revived(value) {
   if (value.nothing) return undefined;
   if (value.number) return Number(value.number);
   if (value.typed) return globalThis[value.typed].from(value.values, value.typed.startsWith("Big") ? BigInt : Number);
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, revived(one)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, revived(item)]));
 }
 
 /** Do one thing; a refusal is its one line, any other error what it is called. */
@@ -73,7 +73,7 @@ async function tried(work) {
   }
 }
 
-const OWN = {
+const FUNCTIONS = {
   async exported(name) {
     return Object.keys(await load(name));
   },
@@ -83,13 +83,13 @@ const OWN = {
   async detected(signals, fsHz, lead, sizes) {
     const { QrsDetector } = await load("qrs.js");
     const detector = new QrsDetector(fsHz, signals.length, lead);
-    const found = [];
-    for (const chunk of chunksOf(signals, sizes)) found.push(...detector.push(chunk));
-    return [...found, ...detector.finish()];
+    const peaks = [];
+    for (const chunk of chunksOf(signals, sizes)) peaks.push(...detector.push(chunk));
+    return [...peaks, ...detector.finish()];
   },
   async resampled(signal, fsHz, toHz) {
     const { Resampler } = await load("fir.js");
-    return new Resampler(fsHz, toHz).whole(signal);
+    return new Resampler(fsHz, toHz).resample(signal);
   },
   async cut(signals, fsHz, lead, rrVersion) {
     const [{ leadQuality }, { detectAroundGaps }, { windowsAround }] = await Promise.all(
@@ -101,13 +101,13 @@ const OWN = {
   },
   async context(beforeS, windowMv, usable, sizes) {
     const { ContextStream } = await load("context.js");
-    const beats = Array.from(beforeS, (one, i) => ({ beforeS: one, windowMv: windowMv.subarray(256 * i, 256 * (i + 1)), usable: !!usable[i] }));
+    const beats = Array.from(beforeS, (interval, i) => ({ beforeS: interval, windowMv: windowMv.subarray(256 * i, 256 * (i + 1)), usable: !!usable[i] }));
     const stream = new ContextStream();
-    const found = [];
+    const features = [];
     for (let at = 0, i = 0; at < beats.length; at += sizes[i % sizes.length], i += 1) {
-      found.push(...stream.push(beats.slice(at, at + sizes[i % sizes.length])));
+      features.push(...stream.push(beats.slice(at, at + sizes[i % sizes.length])));
     }
-    return [...found, ...stream.finish()];
+    return [...features, ...stream.finish()];
   },
   async opened(which) {
     const { opened } = await classifierOf(which);
@@ -123,15 +123,15 @@ const OWN = {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
     if (rrVersion !== undefined) {
       classifier.rrVersion = rrVersion; // what beats look like, not what they are: the graphs are of another version
-      classifier.answers = async (windowMv, rr) => windowMv.map((one, i) => ({ label: 0, probability: Float32Array.of(0), far: false, uncertain: false, parts: [one, rr[i]] }));
+      classifier.predictions = async (windowMv, rr) => windowMv.map((window, i) => ({ label: 0, probability: Float32Array.of(0), outOfDistribution: false, lowConfidence: false, parts: [window, rr[i]] }));
       const plain = classifier.beat.bind(classifier);
-      classifier.beat = (sample, fsHz, flags, poor, answer) => ({ ...plain(sample, fsHz, flags, poor, answer), windowMv: answer.parts[0], rr: answer.parts[1] });
+      classifier.beat = (sample, fsHz, flags, poor, prediction) => ({ ...plain(sample, fsHz, flags, poor, prediction), windowMv: prediction.parts[0], rr: prediction.parts[1] });
     }
-    const whole = await classifier.classify(recording, { lead: options.lead, railsMv: options.railsMv ?? [] });
+    const recordingBeats = await classifier.classify(recording, { lead: options.lead, railsMv: options.railsMv ?? [] });
     const stream = new StreamClassifier(classifier, { fsHz: recording.fsHz, leads: recording.signalsMv.length, ...options });
     const beats = [];
     for (const chunk of chunksOf(recording.signalsMv, sizes)) beats.push(...(await stream.push(chunk)));
-    return { whole, beats: [...beats, ...(await stream.finish())] };
+    return { whole: recordingBeats, beats: [...beats, ...(await stream.finish())] };
   },
   async drifted(classes, bounds, beats, windowMv, quiet) {
     const { Drift } = await load("drift.js");
@@ -151,26 +151,26 @@ const OWN = {
     let beats = 0;
     for (const chunk of chunksOf(recording.signalsMv, sizes)) beats += (await stream.push(chunk)).length;
     beats += (await stream.finish()).length;
-    return { beats, events: drift.events, toldS: drift.toldS, ...stateOf(drift) };
+    return { beats, events: drift.events, lastBeatS: drift.lastBeatS, ...stateOf(drift) };
   },
-  async with_gap(which, signals, fsHz, start, samples, said) {
+  async with_gap(which, signals, fsHz, start, samples, reported) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
     const stream = new StreamClassifier(classifier, { fsHz, leads: signals.length });
     const before = await stream.push(signals.map((row) => row.subarray(0, start)));
-    const between = said ? await stream.gap(samples) : await stream.push(signals.map((row) => row.subarray(start, start + samples)));
+    const between = reported ? await stream.gap(samples) : await stream.push(signals.map((row) => row.subarray(start, start + samples)));
     const after = await stream.push(signals.map((row) => row.subarray(start + samples)));
     return [...before, ...between, ...after, ...(await stream.finish())].map((beat) => [beat.sample, beat.class, beat.flags]);
   },
   async steps(which, options, steps) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
     const stream = new StreamClassifier(classifier, options);
-    const told = [];
+    const replies = [];
     for (const [call, ...args] of steps) {
-      const one = await tried(() => stream[call](...args.map(revived)));
-      const beats = one.answer?.map((beat) => [beat.sample, beat.class, beat.flags, beat.stage]);
-      told.push({ ...one, answer: undefined, beats: beats ?? [], seen: stream.seen });
+      const reply = await tried(() => stream[call](...args.map(revived)));
+      const beats = reply.answer?.map((beat) => [beat.sample, beat.class, beat.flags, beat.stage]);
+      replies.push({ ...reply, answer: undefined, beats: beats ?? [], seen: stream.sampleCount });
     }
-    return { told, events: stream.drift.events };
+    return { told: replies, events: stream.drift.events };
   },
   async unawaited(which, fsHz, signal) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
@@ -179,60 +179,60 @@ const OWN = {
     const work = [stream.push(mine), stream.finish()];
     mine.fill(0); // the caller's own again
     work.push(stream.push(signal), stream.finish());
-    const found = (await Promise.all(work)).map((beats) => beats.map((beat) => [beat.sample, beat.class]));
-    return [[...found[0], ...found[1]], [...found[2], ...found[3]]];
+    const results = (await Promise.all(work)).map((beats) => beats.map((beat) => [beat.sample, beat.class]));
+    return [[...results[0], ...results[1]], [...results[2], ...results[3]]];
   },
   async failing(which, fsHz, signal, size) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
-    const answers = classifier.answers.bind(classifier);
+    const predictions = classifier.predictions.bind(classifier);
     const run = async (/** @type {number} */ failsAt) => {
       let calls = 0;
-      classifier.answers = async (windowMv, rr) => {
+      classifier.predictions = async (windowMv, rr) => {
         if (windowMv.length && (calls += 1) === failsAt) throw new RangeError("once");
-        return answers(windowMv, rr);
+        return predictions(windowMv, rr);
       };
       const stream = new StreamClassifier(classifier, { fsHz });
-      const told = [];
-      for (const chunk of chunksOf([signal], [size])) told.push(await tried(() => stream.push(chunk)));
-      told.push(await tried(() => stream.finish()));
-      const beats = told.flatMap(({ answer }) => answer ?? []).map((beat) => [beat.sample, beat.probability]);
-      return { beats, failed: told.filter(({ failed }) => failed).length };
+      const replies = [];
+      for (const chunk of chunksOf([signal], [size])) replies.push(await tried(() => stream.push(chunk)));
+      replies.push(await tried(() => stream.finish()));
+      const beats = replies.flatMap(({ answer }) => answer ?? []).map((beat) => [beat.sample, beat.probability]);
+      return { beats, failed: replies.filter(({ failed }) => failed).length };
     };
     return { whole: await run(0), failing: await run(3) };
   },
   async made(which, options) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
-    return Promise.all(options.map((one) => tried(async () => new StreamClassifier(classifier, revived(one)).seen)));
+    return Promise.all(options.map((item) => tried(async () => new StreamClassifier(classifier, revived(item)).sampleCount)));
   },
   async classifying(which, recordings) {
     const { classifier } = await classifierOf(which);
-    return Promise.all(recordings.map((one) => tried(async () => (await classifier.classify(revived(one))).length)));
+    return Promise.all(recordings.map((item) => tried(async () => (await classifier.classify(revived(item))).length)));
   },
   async opening(path, options) {
     const { openBundleAt } = await load("node.js");
-    return Promise.all(options.map((one) => tried(async () => (await openBundleAt(path, revived(one))).classes)));
+    return Promise.all(options.map((item) => tried(async () => (await openBundleAt(path, revived(item))).classes)));
   },
   async manifests(manifest, edits) {
     const [{ readManifest }, { digestOf }] = await Promise.all([load("manifest.js"), load("canonical.js")]);
-    const told = [];
-    for (const { place, value, remove, same } of edits) {
-      const made = structuredClone(manifest);
-      const inner = place.slice(0, -1).reduce((one, name) => one[name], made);
-      if (remove) delete inner[place.at(-1)];
-      else if (!place.length) Object.assign(made, value);
-      else if (!same) inner[place.at(-1)] = value;
-      if ("digest" in made) made.digest = await digestOf(made, "digest");
-      const { refused, failed } = await tried(() => readManifest("manifest.json", new TextEncoder().encode(JSON.stringify(made))));
+    const replies = [];
+    for (const { place: path, value, remove, same } of edits) {
+      const changed = structuredClone(manifest);
+      const inner = path.slice(0, -1).reduce((node, name) => node[name], changed);
+      if (remove) delete inner[path.at(-1)];
+      else if (!path.length) Object.assign(changed, value);
+      else if (!same) inner[path.at(-1)] = value;
+      if ("digest" in changed) changed.digest = await digestOf(changed, "digest");
+      const { refused, failed } = await tried(() => readManifest("manifest.json", new TextEncoder().encode(JSON.stringify(changed))));
       if (failed) throw new Error(failed);
-      told.push(refused ?? "");
+      replies.push(refused ?? "");
     }
-    return told;
+    return replies;
   },
-  async saved_table(beats, about) {
+  async saved_table(beats, source) {
     const { Beats } = await load("../../web/live/beats.js");
-    const held = new Beats();
-    held.add(beats);
-    return held.csv(about);
+    const table = new Beats();
+    table.add(beats);
+    return table.csv(source);
   },
   async error_line(text) {
     const { EcgfedError } = await load("errors.js");
@@ -243,7 +243,7 @@ const OWN = {
     const { openBundleAt } = await load("node.js");
     return tried(async () => {
       const opened = await openBundleAt(bundle, { ort: runner });
-      for (const one of [null, ...opened.patients]) await opened.classifier(one);
+      for (const patient of [null, ...opened.patients]) await opened.classifier(patient);
       return opened.patients.length;
     });
   },
@@ -253,19 +253,19 @@ const OWN = {
   async lines(chunks) {
     const { LineReader } = await load("serial.js");
     const reader = new LineReader();
-    const found = chunks.map((chunk) => reader.push(chunk));
-    return { about: reader.about, found };
+    const samples = chunks.map((chunk) => reader.push(chunk));
+    return { about: reader.format, found: samples };
   },
 };
 
-const told = [];
+const replies = [];
 for (const { module, call, args } of JSON.parse(readFileSync(file, "utf8"))) {
   try {
-    const work = module === null ? OWN[call] : (await load(module))[call];
-    told.push({ answer: encoded(await work(...args.map(decoded))) });
+    const work = module === null ? FUNCTIONS[call] : (await load(module))[call];
+    replies.push({ answer: encoded(await work(...args.map(decoded))) });
   } catch (error) {
     if (error.name !== "EcgfedError") throw error;
-    told.push({ error: error.message });
+    replies.push({ error: error.message });
   }
 }
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(replies));

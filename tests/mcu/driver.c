@@ -1,6 +1,6 @@
-/* Samples from a file of float32 millivolts into the C sources, in chunks of a given length; one line a beat:
- * sample label probability uncertain far padded, and with a third argument logits' probabilities, RR and window.
- * A fourth argument pushes so many missing samples first.
+/* Feed float32 millivolts from a file to the C sources in chunks of a given length; prints one line per beat:
+ * sample label probability uncertain far padded, and with a third argument all probabilities, RR features and
+ * window. The fourth argument is a number of missing samples to push first.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,23 +28,23 @@ static void on_beat(void *user, const ecgfed_beat *beat)
     printf("\n");
 }
 
-int main(int count, char **given)
+int main(int count, char **args)
 {
     static float mv[4096];
-    const size_t chunk = count > 2 ? (size_t)atol(given[2]) : 360;
-    FILE *file = count > 1 ? fopen(given[1], "rb") : NULL;
-    size_t found;
+    const size_t chunk = count > 2 ? (size_t)atol(args[2]) : 360;
+    FILE *file = count > 1 ? fopen(args[1], "rb") : NULL;
+    size_t count_read;
     if (!file || chunk < 1 || chunk > sizeof mv / sizeof *mv) {
         return 2;
     }
-    full = count > 3 && atoi(given[3]);
+    full = count > 3 && atoi(args[3]);
     ecgfed_init(&state, on_beat, NULL);
     ecgfed_rate_init(&rate, &state);
-    for (long long i = 0; count > 4 && i < atoll(given[4]); i++) {
+    for (long long i = 0; count > 4 && i < atoll(args[4]); i++) {
         ecgfed_push_uv(&state, 0, 1);
     }
-    while ((found = fread(mv, sizeof *mv, chunk, file)) > 0) {
-        ecgfed_rate_push(&rate, mv, found);
+    while ((count_read = fread(mv, sizeof *mv, chunk, file)) > 0) {
+        ecgfed_rate_push(&rate, mv, count_read);
     }
     ecgfed_rate_finish(&rate);
     printf("classes");

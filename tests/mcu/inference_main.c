@@ -1,5 +1,5 @@
-/* An inference of one's own that fails: what the sources make of it. A mode, and float32 millivolts from stdin; a line a
- * beat: sample label name probability uncertain sum-of-probabilities.
+/* A custom inference that fails in the way of the mode (first argument); float32 millivolts from stdin. Prints one line
+ * per beat: sample label name probability uncertain sum-of-probabilities.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void inference(void *user, const float *window_mv, const float *rr_s, flo
         logits[0] = INFINITY;
     } else if (mode == 3) {
         logits[1] = -INFINITY;
-    } else if (mode == 6) { /* finite, and as far apart as floats can be */
+    } else if (mode == 6) { /* finite, with almost the largest possible difference */
         logits[0] = -3e38f;
         logits[classes - 1] = 3e38f;
     }
@@ -42,11 +42,11 @@ static void on_beat(void *user, const ecgfed_beat *beat)
            (double)beat->probability, (int)beat->uncertain, (double)sum);
 }
 
-int main(int count, char **given)
+int main(int count, char **args)
 {
     float mv[360];
     size_t read;
-    mode = count > 1 ? atoi(given[1]) : 0;
+    mode = count > 1 ? atoi(args[1]) : 0;
     ecgfed_init(&state, on_beat, NULL);
     ecgfed_set_inference(&state, inference, NULL);
     while ((read = fread(mv, sizeof *mv, 360, stdin)) > 0) {

@@ -1,5 +1,5 @@
-/* A stretch that has lasted for some seconds longer than its samples: they come from stdin as float32 millivolts, and
- * after the first part every counter of the state is set forward. A line a beat: sample label.
+/* A segment that appears longer than its samples: after the first part of the float32 millivolts from stdin every
+ * counter of the state is advanced. Prints one line per beat: sample label.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@ static void on_beat(void *user, const ecgfed_beat *beat)
     printf("%lld %d\n", (long long)beat->sample, (int)beat->label);
 }
 
-/* `seconds` is a whole multiple of the levels' ring. */
+/* `seconds` is a multiple of ECGFED_STATISTICS. */
 static void set_forward(int32_t seconds)
 {
     const int64_t at_360 = (int64_t)seconds * ECGFED_FS_HZ;
     const int32_t at_200 = seconds * ECGFED_BLOCK;
     ecgfed_qrs *qrs = &state.qrs;
-    state.seen += at_360;
+    state.sample_count += at_360;
     state.ring_start += at_360;
-    state.held[0].sample += at_360;
+    state.pending[0].sample += at_360;
     qrs->fed += at_360;
     qrs->next_due += 5 * at_360;
     qrs->reported += at_360;
@@ -38,14 +38,14 @@ static void set_forward(int32_t seconds)
     }
 }
 
-int main(int count, char **given)
+int main(int count, char **args)
 {
-    const long first = count > 2 ? atol(given[1]) : 0;
+    const long first = count > 2 ? atol(args[1]) : 0;
     float mv;
     ecgfed_init(&state, on_beat, NULL);
     for (long i = 0; fread(&mv, sizeof mv, 1, stdin) == 1; i++) {
         if (i == first) {
-            set_forward((int32_t)atol(given[2]));
+            set_forward((int32_t)atol(args[2]));
         }
         ecgfed_push(&state, &mv, 1);
     }

@@ -1,4 +1,4 @@
-/* What comes out of ecgfed_rate.c alone: a line a sample. It stands in for the rest of the sources. */
+/* Prints the output of ecgfed_rate.c, one sample per line; replaces the rest of the sources. */
 #include <stdio.h>
 
 #include "ecgfed_rate.h"

@@ -132,7 +132,7 @@ def same(signals: NDArray[np.float64], fs_hz: float, bounds: DriftBounds, sizes:
         assert found["beats"] == beats
         assert in_order(found["events"]) == in_order(events(drift))
         assert {name: found[name] for name in ("values", "reasons", "text", "labelAgain")} == state(drift)
-        assert found["toldS"] == drift.last_beat_s
+        assert found["lastBeatS"] == drift.last_beat_s
     return [one.reason for one in drift.events if one.began]
 
 

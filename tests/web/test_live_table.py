@@ -15,7 +15,8 @@ NAMES = ("V", "=", "-", '=HYPERLINK("http://x","beat")', "+1", "-2+3", "@SUM(A1)
 
 def beat(name: str, sample: int) -> dict[str, Any]:
     said = {"class": name, "symbol": name[:1], "label": 0, "probability": 0.5, "probabilities": [0.5]}
-    return {**said, "sample": sample, "flags": 0, "poorQuality": "", "uncertain": False, "far": False, "stage": "final"}
+    doubt = {"lowConfidence": False, "outOfDistribution": False}
+    return {**said, **doubt, "sample": sample, "flags": 0, "poorQuality": "", "stage": "final"}
 
 
 def test_names_that_a_spreadsheet_would_compute_are_texts_as_in_python() -> None:

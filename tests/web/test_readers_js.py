@@ -247,7 +247,7 @@ def test_names_of_leads_are_the_same_in_both() -> None:
         "Pleth",
     ]
     names = [*known, *other, *list(lead_names._LEADS)[:40]]
-    jobs = [{"module": "leads.js", "call": "alike", "args": [one, two]} for one in known for two in names]
+    jobs = [{"module": "leads.js", "call": "leadMatch", "args": [one, two]} for one in known for two in names]
     jobs += [{"module": "leads.js", "call": "areEcg", "args": [[name]]} for name in names]
     jobs += [{"module": "leads.js", "call": "areEcg", "args": [["EEG Fp1", "C3", "II"], ["uV", "mmHg", ""]]}]
     jobs += [{"module": "leads.js", "call": "distinct", "args": [["ECG", "II", "ECG", "ECG (1)"]]}]

@@ -1,4 +1,4 @@
-/** R peaks of a recording with bad stretches: on both sides of each, never in a spike (ecgfed/domain/signal/around_gaps.py). */
+/** R peaks of a recording with bad segments: on both sides of each, never in a spike (ecgfed/domain/signal/around_gaps.py). */
 
 import { RecordError } from "./errors.js";
 import { MIN_FS_HZ, detectQrs } from "./qrs.js";
@@ -7,20 +7,20 @@ import { Spans } from "./spans.js";
 
 /** @typedef {import("./quality.js").LeadQuality} LeadQuality */
 
-/** A stretch without signal that lasts this long parts the lead in two. */
+/** A segment without signal of this duration splits the lead. */
 export const SPLIT_S = 1.0;
-/** Below this there is nothing to find. */
+/** Minimum duration for detection. */
 export const MIN_DURATION_S = 3.0;
 
 /**
- * Part a lead at its long stretches without signal.
+ * Split a lead at its long segments without signal.
  * @param {LeadQuality} quality
- * @returns {[number, number][]} start and stop of the pieces that are long enough to find beats in
+ * @returns {[number, number][]} start and stop of the pieces that are long enough
  */
 export function usablePieces(quality) {
   const { fsHz, samples } = quality;
-  const apart = new Spans(quality.spans(NO_SIGNAL).edges().filter(([start, stop]) => stop - start >= SPLIT_S * fsHz));
-  const edges = [0, ...apart.edges().flat(), samples];
+  const gaps = new Spans(quality.spans(NO_SIGNAL).edges().filter(([start, stop]) => stop - start >= SPLIT_S * fsHz));
+  const edges = [0, ...gaps.edges().flat(), samples];
   /** @type {[number, number][]} */
   const pieces = [];
   for (let i = 0; i < edges.length; i += 2) {
@@ -31,7 +31,7 @@ export function usablePieces(quality) {
 
 /**
  * Find the R peaks of a recording.
- * @param {Float64Array[]} signalsMv a row for each lead, millivolt, NaN where there is no sample
+ * @param {Float64Array[]} signalsMv a row per lead, millivolt, NaN if missing
  * @param {number} fsHz
  * @param {LeadQuality} quality of the lead in use
  * @param {number} lead the lead in use
@@ -39,10 +39,10 @@ export function usablePieces(quality) {
  * @returns {number[]} increasing sample numbers
  */
 export function detectAroundGaps(signalsMv, fsHz, quality, lead, name) {
-  checkAsked(signalsMv[0].length, fsHz, name);
-  const none = (/** @type {string} */ found) => {
+  checkSignal(signalsMv[0].length, fsHz, name);
+  const none = (/** @type {string} */ reason) => {
     if (usablePieces(quality).length || signalsMv.length > 1 || !quality.stretches.length) {
-      return new RecordError(name, found, "an ECG", found.startsWith("is flat") ? "check the electrode or the lead" : "check the lead");
+      return new RecordError(name, reason, "an ECG", reason.startsWith("is flat") ? "check the electrode or the lead" : "check the lead");
     }
     return nothingUsable(quality, name);
   };
@@ -53,32 +53,32 @@ export function detectAroundGaps(signalsMv, fsHz, quality, lead, name) {
   return peaks.filter((peak) => !spikes.inside(peak));
 }
 
-/** Refuse what no detector can be asked for. @param {number} samples @param {number} fsHz @param {string} name */
-export function checkAsked(samples, fsHz, name) {
+/** Check duration and sampling frequency. @param {number} samples @param {number} fsHz @param {string} name */
+export function checkSignal(samples, fsHz, name) {
   if (samples / fsHz < MIN_DURATION_S) {
-    const found = `lasts ${(samples / fsHz).toFixed(1)} s`;
-    throw new RecordError(name, found, `at least ${MIN_DURATION_S} s to find beats in`);
+    const duration = `lasts ${(samples / fsHz).toFixed(1)} s`;
+    throw new RecordError(name, duration, `at least ${MIN_DURATION_S} s to find beats in`);
   }
   if (!(fsHz >= MIN_FS_HZ)) throw new RecordError(name, `sampling frequency ${fsHz} Hz`, `at least ${MIN_FS_HZ} Hz`);
 }
 
-/** Whether a lead has valid samples that differ by a microvolt or more. @param {Float64Array} signalMv */
+/** Whether the valid samples of a lead differ by a microvolt or more. @param {Float64Array} signalMv */
 function changes(signalMv) {
   let [low, high] = [Infinity, -Infinity];
-  for (const one of signalMv) {
-    if (!Number.isFinite(one)) continue;
-    if (one < low) low = one;
-    if (one > high) high = one;
+  for (const value of signalMv) {
+    if (!Number.isFinite(value)) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
   }
   return high - low >= 1e-3;
 }
 
-/** The error of a lead without three seconds at a stretch. @param {LeadQuality} quality @param {string} name */
+/** Error of a lead without three usable seconds in a row. @param {LeadQuality} quality @param {string} name */
 function nothingUsable(quality, name) {
   const { fsHz } = quality;
-  const amiss = REASONS.map((reason) => [reason, quality.spans([reason]).total / fsHz])
+  const problems = REASONS.map((reason) => [reason, quality.spans([reason]).total / fsHz])
     .filter(([, total]) => Number(total) > 0)
     .map(([reason, total]) => `${reason} ${Number(total).toFixed(1)} s`);
-  const found = `has no usable ${MIN_DURATION_S} s at a stretch (${amiss.join(", ")} of ${(quality.samples / fsHz).toFixed(1)} s)`;
-  return new RecordError(name, found, "an ECG", "check the electrode or the lead");
+  const message = `has no usable ${MIN_DURATION_S} s at a stretch (${problems.join(", ")} of ${(quality.samples / fsHz).toFixed(1)} s)`;
+  return new RecordError(name, message, "an ECG", "check the electrode or the lead");
 }

@@ -1,12 +1,12 @@
-/** The band-pass and the windows' sampling frequency, of samples as they come: the bits of the whole recording. */
+/** Band-pass and resampling of a stream, with the same bits as for the whole recording. */
 
 import { inner, Resampler } from "./fir.js";
 import { bandPassTaps, bridgeSamples } from "./filters.js";
 import { Samples } from "./samples.js";
-import { FS_HZ, R_INDEX, WINDOW_SAMPLES, placeOf } from "./windows.js";
+import { FS_HZ, R_INDEX, WINDOW_SAMPLES, resampledPeak } from "./windows.js";
 
-/** Filtered samples that are kept, and samples of a constant stretch that are laid out, in seconds. */
-const KEPT_S = 45;
+/** Duration of stored filtered samples, and maximum duration of a stored constant segment, in seconds. */
+const MEMORY_S = 45;
 
 export class BandStream {
   /** @param {number} fsHz */
@@ -15,18 +15,18 @@ export class BandStream {
     this.taps = bandPassTaps(fsHz);
     this.half = this.taps.length >> 1;
     this.longest = bridgeSamples(fsHz);
-    this.kept = Math.ceil(KEPT_S * fsHz);
+    this.memory = Math.ceil(MEMORY_S * fsHz);
     this.resampler = new Resampler(fsHz, FS_HZ);
     this.bridged = new Samples();
     this.filtered = new Samples();
-    this.pending = 0; // samples of a gap that are not bridged yet
-    this.holding = false; // a long gap holds the value before it, but for its last seconds
+    this.pending = 0; // samples of a gap not filled yet
+    this.holding = false; // within a long gap, filled with the value before it except for its last seconds
     /** @type {number | null} */
     this.last = null;
     this.ended = false;
   }
 
-  /** Take the next samples of the lead, NaN where there is none. @param {Float64Array} samples */
+  /** Process the next samples of the lead, NaN if missing. @param {Float64Array} samples */
   push(samples) {
     for (let i = 0; i < samples.length; ) {
       if (Number.isFinite(samples[i])) {
@@ -41,7 +41,7 @@ export class BandStream {
     this.filter();
   }
 
-  /** Nothing follows. */
+  /** End the recording. */
   finish() {
     this.constant(this.last ?? 0, this.pending);
     this.pending = 0;
@@ -50,9 +50,9 @@ export class BandStream {
     this.filter();
   }
 
-  /** Take a gap, or its next part. @param {number} many */
-  missing(many) {
-    this.pending += many;
+  /** Process a gap, or its next part. @param {number} count */
+  missing(count) {
+    this.pending += count;
     if (this.last === null || (!this.holding && this.pending <= this.longest)) return;
     this.holding = true;
     const half = Math.floor(this.longest / 2);
@@ -74,7 +74,7 @@ export class BandStream {
     this.bridged.repeat(value, 1);
   }
 
-  /** Before its start a signal holds its first value: numbers below 0. @param {number} value */
+  /** Pad the signal before its start with its first value, at negative numbers. @param {number} value */
   begin(value) {
     this.bridged.jump(-this.half);
     this.bridged.repeat(value, this.half);
@@ -86,19 +86,19 @@ export class BandStream {
     for (let i = 1; i <= this.pending; i += 1) this.bridged.repeat(slope * i + before, 1);
   }
 
-  /** Lay out a constant stretch; of a very long one no more than its end. @param {number} value @param {number} many */
-  constant(value, many) {
-    if (!many) return;
+  /** Append a constant segment; of a very long one only its end. @param {number} value @param {number} count */
+  constant(value, count) {
+    if (!count) return;
     if (this.bridged.stop === 0) this.begin(value);
-    if (many > this.kept) {
-      this.bridged.jump(this.bridged.stop + many - this.kept);
-      this.bridged.repeat(value, this.kept);
-      // one sum stands for all whose samples are the same: hours of a gap are no work
-      const [first, alike] = [this.bridged.start, this.kept - 2 * this.half];
+    if (count > this.memory) {
+      this.bridged.jump(this.bridged.stop + count - this.memory);
+      this.bridged.repeat(value, this.memory);
+      // one sum is computed for all equal samples, so that long gaps cost nothing
+      const [first, repeats] = [this.bridged.start, this.memory - 2 * this.half];
       this.filtered.jump(first + this.half);
-      this.filtered.repeat(inner(this.bridged.part(first, first + this.taps.length), this.taps)[0], alike);
+      this.filtered.repeat(inner(this.bridged.part(first, first + this.taps.length), this.taps)[0], repeats);
     } else {
-      this.bridged.repeat(value, many);
+      this.bridged.repeat(value, count);
     }
   }
 
@@ -107,18 +107,18 @@ export class BandStream {
     const stop = bridged.stop - half; // end of what can be filtered now
     if (stop > filtered.stop) filtered.append(inner(bridged.part(filtered.stop - half, bridged.stop), this.taps));
     bridged.forget(filtered.stop - half);
-    filtered.forget(filtered.stop - this.kept);
+    filtered.forget(filtered.stop - this.memory);
   }
 
   /**
-   * Cut the window of an R peak, or return null where its samples have not come.
+   * Cut the window of an R peak; null if its samples are not available yet.
    * @param {number} peak
    * @returns {{windowMv: Float32Array, padded: boolean} | null}
    */
   window(peak) {
     const { resampler, filtered } = this;
     const length = this.ended ? resampler.count(filtered.stop) : Infinity;
-    const first = placeOf(peak, this.fsHz, length) - R_INDEX;
+    const first = resampledPeak(peak, this.fsHz, length) - R_INDEX;
     if (!this.ended && resampler.newest(first + WINDOW_SAMPLES - 1) >= filtered.stop) return null;
     const read = (/** @type {number} */ i) => (i >= 0 && i < filtered.stop ? filtered.at(i) : 0);
     const windowMv = new Float32Array(WINDOW_SAMPLES);

@@ -1,4 +1,4 @@
-/** One recording that comes as a stream: R peaks, windows, features and answers, step by step (ecgfed/domain/beats/stream.py). */
+/** A recording as a stream: R peaks, windows, features and predictions, step by step (ecgfed/domain/beats/stream.py). */
 
 import { BandStream } from "./band-stream.js";
 import { ContextStream } from "./context.js";
@@ -13,24 +13,24 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
 /** @typedef {import("./index.d.ts").StreamBeat} StreamBeat */
 /** @typedef {import("./classifier.js").Classifier} Classifier */
 /**
- * A beat on its way.
+ * A beat that waits for its features.
  * @typedef {{sample: number, windowMv: Float32Array, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
  */
 /**
- * What a stream is told of, once for all its recordings.
- * @typedef {{fsHz: number, leads: number, lead: number, railsMv: number[], early: boolean, drift: import("./drift.js").Drift}} About
+ * Options of a stream, the same for all its recordings.
+ * @typedef {{fsHz: number, leads: number, lead: number, railsMv: number[], early: boolean, drift: import("./drift.js").Drift}} StreamOptions
  */
 
-/** Intervals of version 1 that a beat's features look back at, and the beat that ends the first of them. */
+/** Number of previous peaks needed for RR features of version 1. */
 const RR_BACK = 11;
-/** Stretches are kept for so long: no interval is longer than ten seconds. */
-const KEPT_S = 30;
-/** Everything is looked at so often, as Python does it; quality every so many times. */
+/** Time for which bad segments are stored; no interval is longer than ten seconds. */
+const MEMORY_S = 30;
+/** Duration of a step, as in Python, and number of steps between quality updates. */
 const STEP_S = 0.25;
 const QUALITY_STEPS = 4;
-/** No peak is found later than this after it. */
+/** Maximum delay of the detector. */
 const DETECTED_WITHIN_S = 6;
-/** How long a gap has to last to be passed over in leaps, how long a leap is at most, how much of a gap is laid out. */
+/** Minimum duration of a gap that is processed in leaps, maximum leap, and maximum part of a gap processed at once. */
 const DEAD_S = 90;
 const LEAP_S = 600;
 const GAP_AT_ONCE_S = 600;
@@ -40,7 +40,7 @@ const anyFinite = (rows, start, stop) => rows.some((row) => row.subarray(start, 
 
 /** Finds and classifies the beats of one recording. */
 export class BeatStream {
-  /** @param {Classifier} classifier @param {About} about */
+  /** @param {Classifier} classifier @param {StreamOptions} about */
   constructor(classifier, { fsHz, leads, lead, railsMv, early, drift }) {
     this.classifier = classifier;
     this.fsHz = fsHz;
@@ -53,12 +53,12 @@ export class BeatStream {
     this.quality = new QualityStream(this.samples, fsHz, railsMv);
     this.band = new BandStream(fsHz);
     this.context = new ContextStream();
-    this.lastPeak = 0; // the last R peak that was found, 0 before the first one
-    this.validUntil = 0; // the end of the last step in which some lead showed something
-    /** Samples that do not fill a step yet. @type {Float64Array[]} */
+    this.lastPeak = 0; // the last R peak, 0 before the first one
+    this.validUntil = 0; // the end of the last step with valid samples on some lead
+    /** Samples of an incomplete step. @type {Float64Array[]} */
     this.rest = Array.from({ length: leads }, () => new Float64Array(0));
-    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: StreamBeat | null}[]} */
-    this.found = [];
+    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, reported: StreamBeat | null}[]} */
+    this.pending = [];
     /** Beats whose RR features are not known yet. @type {Waiting[]} */
     this.waiting = [];
     /** The last R peaks, for RR features of version 1. @type {number[]} */
@@ -66,20 +66,20 @@ export class BeatStream {
     this.before = -1; // the last R peak that is a beat
   }
 
-  /** Take a gap, not all of its samples at once. @param {number} samples @returns {Promise<StreamBeat[]>} */
+  /** Process a gap in parts. @param {number} samples @returns {Promise<StreamBeat[]>} */
   async pass(samples) {
     const beats = [];
-    for (let left = samples; left > 0; ) {
-      const some = Math.min(left, rint(GAP_AT_ONCE_S * this.fsHz));
+    for (let remaining = samples; remaining > 0; ) {
+      const some = Math.min(remaining, rint(GAP_AT_ONCE_S * this.fsHz));
       const row = new Float64Array(some).fill(NaN);
       beats.push(...(await this.steps(this.rest.map(() => row))));
-      left -= some;
+      remaining -= some;
     }
     return beats;
   }
 
   /**
-   * Look at the stream at every whole step of it, however the samples come; a long gap passes in leaps.
+   * Process the stream in complete steps, independently of its chunks; a long gap in leaps.
    * @param {Float64Array[]} chunk
    * @returns {Promise<StreamBeat[]>}
    */
@@ -95,35 +95,35 @@ export class BeatStream {
         at += some;
         beats.push(...(await this.take(part, false)));
       }
-    } finally { // a model that failed costs these beats, and not the numbers of those that follow
+    } finally { // after a failed inference these beats are lost, but later sample numbers stay correct
       this.rest = data.map((row) => row.slice(at));
     }
     return beats;
   }
 
-  /** Whether nothing has been recorded for so long that nothing is left to say: then a gap may pass in leaps. */
+  /** Whether the signal has been missing so long that nothing is pending, so that a gap can be processed in leaps. */
   get dead() {
-    return this.samples.stop - this.validUntil > DEAD_S * this.fsHz && !this.found.length && this.qualityIsDue;
+    return this.samples.stop - this.validUntil > DEAD_S * this.fsHz && !this.pending.length && this.qualityIsDue;
   }
 
   get qualityIsDue() {
     return this.samples.stop % (QUALITY_STEPS * this.step) === 0;
   }
 
-  /** How many of so many missing samples may be taken at once: whole looks at quality. @param {number} missing */
+  /** Return how many missing samples can be processed at once, a multiple of the quality update. @param {number} missing */
   leap(missing) {
     const unit = QUALITY_STEPS * this.step;
     return Math.floor(Math.min(missing, rint(LEAP_S * this.fsHz)) / unit) * unit;
   }
 
-  /** Nothing follows; return the beats that are left. */
+  /** End the recording and return its last beats. */
   async finish() {
-    const left = await this.steps(this.rest.map((row) => row.subarray(0, 0))); // whole steps that an error left
-    return [...left, ...(await this.take(this.rest, true))];
+    const beats = await this.steps(this.rest.map((row) => row.subarray(0, 0))); // complete steps left by an error
+    return [...beats, ...(await this.take(this.rest, true))];
   }
 
   /**
-   * Take one step.
+   * Process one step.
    * @param {Float64Array[]} data
    * @param {boolean} ended
    * @returns {Promise<StreamBeat[]>}
@@ -138,11 +138,11 @@ export class BeatStream {
     if (ended || this.qualityIsDue) this.quality.look(ended);
     this.samples.forget(this.quality.needed);
     this.lastPeak = peaks.at(-1) ?? this.lastPeak;
-    for (const peak of peaks) this.found.push({ peak, cut: null, told: null });
-    for (const one of this.found) one.cut ??= this.band.window(one.peak);
+    for (const peak of peaks) this.pending.push({ peak, cut: null, reported: null });
+    for (const peak of this.pending) peak.cut ??= this.band.window(peak.peak);
     const beats = await this.decided(ended);
     if (this.early && !ended) beats.push(...(await this.soon()));
-    this.quality.forget(Math.min(this.before, this.quality.decided) - KEPT_S * this.fsHz);
+    this.quality.forget(Math.min(this.before, this.quality.decided) - MEMORY_S * this.fsHz);
     const silent = Math.max(this.samples.stop - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
     if (this.samples.stop) this.drift.quiet(this.samples.stop / this.fsHz, silent / this.fsHz);
     return beats;
@@ -152,28 +152,28 @@ export class BeatStream {
   async decided(ended) {
     /** @type {StreamBeat[]} */
     const withdrawn = [];
-    while (this.found.length) {
-      const { peak, cut, told } = this.found[0];
+    while (this.pending.length) {
+      const { peak, cut, reported } = this.pending[0];
       if (cut === null || (!ended && this.quality.decided < windowSpan(this.fsHz, peak)[1])) break;
-      this.found.shift();
+      this.pending.shift();
       if (!this.quality.spans(["spike"]).inside(peak)) this.add(this.judged(peak, cut, this.before));
-      else if (told) withdrawn.push({ ...told, stage: "withdrawn" });
+      else if (reported) withdrawn.push({ ...reported, stage: "withdrawn" });
     }
     const ready = this.withFeatures(ended);
-    const answers = await this.classifier.answers(ready.map((one) => one.windowMv), ready.map((one) => /** @type {Float32Array} */ (one.rr)));
-    const beats = answers.map((answer, i) => this.beat(ready[i], answer, "final"));
+    const predictions = await this.classifier.predictions(ready.map((beat) => beat.windowMv), ready.map((beat) => /** @type {Float32Array} */ (beat.rr)));
+    const beats = predictions.map((prediction, i) => this.beat(ready[i], prediction, "final"));
     beats.forEach((beat, i) => this.drift.add(beat, ready[i].windowMv));
     return [...beats, ...withdrawn];
   }
 
   /**
-   * @param {Waiting} one
-   * @param {import("./classifier.js").Answer} answer
+   * @param {Waiting} beat
+   * @param {import("./classifier.js").Prediction} prediction
    * @param {StreamBeat["stage"]} stage
    * @returns {StreamBeat}
    */
-  beat(one, answer, stage) {
-    return { ...this.classifier.beat(one.sample, this.fsHz, one.flags, one.poor, answer), stage };
+  beat(beat, prediction, stage) {
+    return { ...this.classifier.beat(beat.sample, this.fsHz, beat.flags, beat.poor, prediction), stage };
   }
 
   /**
@@ -201,45 +201,45 @@ export class BeatStream {
     else beat.rr = new Float32Array(0);
   }
 
-  /** Features of version 1 of the beat before the last: it needed the last one. @param {number} peak */
+  /** Assign features of version 1 to the beat before the last, whose next interval is now known. @param {number} peak */
   giveFirst(peak) {
     this.peaks = [...this.peaks, peak].slice(-RR_BACK - 1);
-    const many = this.peaks.length;
-    if (many > 1) this.give([rrFeatures(this.peaks, this.fsHz)[many - 2]]);
+    const count = this.peaks.length;
+    if (count > 1) this.give([rrFeatures(this.peaks, this.fsHz)[count - 2]]);
   }
 
-  /** @param {Float32Array[]} features of the beats that follow those given before */
+  /** @param {Float32Array[]} features of the next beats without features */
   give(features) {
-    let at = this.waiting.findIndex((one) => one.rr === null);
-    for (const one of features) this.waiting[at++].rr = one;
+    let at = this.waiting.findIndex((beat) => beat.rr === null);
+    for (const rr of features) this.waiting[at++].rr = rr;
   }
 
-  /** Take out the beats whose features are known. @param {boolean} ended */
+  /** Remove and return the beats whose features are known. @param {boolean} ended */
   withFeatures(ended) {
     if (ended && this.classifier.rrVersion === 2) this.give(this.context.finish());
     if (ended && this.classifier.rrVersion === 1 && this.peaks.length) {
       this.give([rrFeatures(this.peaks, this.fsHz)[this.peaks.length - 1]]);
     }
-    const first = this.waiting.findIndex((one) => one.rr === null);
+    const first = this.waiting.findIndex((beat) => beat.rr === null);
     return this.waiting.splice(0, first < 0 ? this.waiting.length : first);
   }
 
-  /** What the beats that were found since would be if none followed. @returns {Promise<StreamBeat[]>} */
+  /** Return early predictions of the pending beats, as if no beat followed. @returns {Promise<StreamBeat[]>} */
   async soon() {
-    const fresh = this.found.filter((one) => one.cut !== null);
-    if (fresh.every((one) => one.told !== null)) return [];
+    const fresh = this.pending.filter((entry) => entry.cut !== null);
+    if (fresh.every((entry) => entry.reported !== null)) return [];
     const spikes = this.quality.spans(["spike"]);
     let before = this.before;
-    const known = fresh.filter((one) => !spikes.inside(one.peak));
-    const beats = known.map((one) => {
-      const beat = this.judged(one.peak, /** @type {NonNullable<typeof one.cut>} */ (one.cut), before);
-      before = one.peak;
+    const known = fresh.filter((entry) => !spikes.inside(entry.peak));
+    const beats = known.map((entry) => {
+      const beat = this.judged(entry.peak, /** @type {NonNullable<typeof entry.cut>} */ (entry.cut), before);
+      before = entry.peak;
       return beat;
     });
     const features = this.earlyFeatures(beats);
-    const wanted = known.map((_, i) => i).filter((i) => known[i].told === null);
-    const answers = await this.classifier.answers(wanted.map((i) => beats[i].windowMv), wanted.map((i) => features[i]));
-    return answers.map((answer, i) => (known[wanted[i]].told = this.beat(beats[wanted[i]], answer, "early")));
+    const due = known.map((_, i) => i).filter((i) => known[i].reported === null);
+    const predictions = await this.classifier.predictions(due.map((i) => beats[i].windowMv), due.map((i) => features[i]));
+    return predictions.map((prediction, i) => (known[due[i]].reported = this.beat(beats[due[i]], prediction, "early")));
   }
 
   /** @param {Waiting[]} beats @returns {Float32Array[]} */
@@ -247,6 +247,6 @@ export class BeatStream {
     const { rrVersion } = this.classifier;
     if (rrVersion === 2) return this.context.early(beats);
     if (rrVersion === 0) return beats.map(() => new Float32Array(0));
-    return rrFeatures([...this.peaks, ...beats.map((one) => one.sample)], this.fsHz).slice(-beats.length);
+    return rrFeatures([...this.peaks, ...beats.map((beat) => beat.sample)], this.fsHz).slice(-beats.length);
   }
 }

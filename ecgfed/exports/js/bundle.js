@@ -1,23 +1,23 @@
-/** Opening a bundle, checking every file, and making classifiers of it (ecgfed/exports/device/bundle.py, docs/bundle.md). */
+/** Open bundles, verify their files, and create classifiers (ecgfed/exports/device/bundle.py, docs/bundle.md). */
 
 import { sha256 } from "./canonical.js";
 import { Classifier } from "./classifier.js";
 import { BundleError, EcgfedError } from "./errors.js";
 import { checkGolden } from "./golden.js";
-import { MANIFEST, checkFacts, checkGraph, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
-import { certaintyOf, farRuleOf, int8FormOf } from "./manifest-models.js";
+import { MANIFEST, checkOutside, checkGraph, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
+import { certaintyOf, oodRuleOf, int8FormOf } from "./manifest-models.js";
 import { batchOf, readMetadata } from "./onnx-metadata.js";
 import { checkSignature } from "./signatures.js";
 import { ZipFiles } from "./zip.js";
 
 /** @typedef {import("./index.d.ts").BundleSource} BundleSource */
 /**
- * Files by name; `has` is null of an address, where nobody can look what is there.
+ * Files by name; `has` returns null for a URL, which has no listing.
  * @typedef {{name: string, has: (name: string) => boolean | null, read: (name: string) => Promise<Uint8Array>}} Files
  */
 
 const OPSET = 18;
-const MOST_BYTES = 512 << 20;
+const MAX_BYTES = 512 << 20;
 
 /** @param {unknown} source @returns {source is Blob} */
 const isBlob = (source) => typeof Blob !== "undefined" && source instanceof Blob;
@@ -28,11 +28,11 @@ const bytesOf = async (blob) => new Uint8Array(await blob.arrayBuffer());
 /** @param {Uint8Array} bytes */
 const isZip = (bytes) => bytes[0] === 0x50 && bytes[1] === 0x4b;
 
-/** Fetch a file, or say that it is not there. @param {URL} url */
+/** Fetch a file; throws if it does not exist. @param {URL} url */
 async function fetched(url) {
-  const answer = await fetch(url).catch(() => null);
-  if (!answer?.ok) throw new BundleError(url.href, "cannot be fetched", "a file of the bundle", "check the address");
-  return new Uint8Array(await answer.arrayBuffer());
+  const response = await fetch(url).catch(() => null);
+  if (!response?.ok) throw new BundleError(url.href, "cannot be fetched", "a file of the bundle", "check the address");
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /**
@@ -48,15 +48,15 @@ function inMemory(name, map) {
     name,
     has: (file) => map.has(`${root}${file}`),
     async read(file) {
-      const found = map.get(`${root}${file}`);
-      if (found === undefined) throw new BundleError(`${name}/${file}`, "does not exist", "a file of the bundle", "export again");
-      return isBlob(found) ? bytesOf(found) : found;
+      const content = map.get(`${root}${file}`);
+      if (content === undefined) throw new BundleError(`${name}/${file}`, "does not exist", "a file of the bundle", "export again");
+      return isBlob(content) ? bytesOf(content) : content;
     },
   };
 }
 
 /**
- * Return the files of whatever a bundle may be.
+ * Return the files of any bundle source.
  * @param {BundleSource} source
  * @returns {Promise<Files>}
  */
@@ -66,7 +66,7 @@ async function filesOf(source) {
   }
   if (isBlob(source)) {
     const name = "name" in source ? String(source.name) : "bundle.zip";
-    if (source.size > MOST_BYTES) throw new BundleError(name, `has ${source.size} bytes`, `at most ${MOST_BYTES}`);
+    if (source.size > MAX_BYTES) throw new BundleError(name, `has ${source.size} bytes`, `at most ${MAX_BYTES}`);
     return new ZipFiles(name, await bytesOf(source));
   }
   if (typeof source === "string" || source instanceof URL) {
@@ -107,10 +107,10 @@ export class Bundle {
     return this.manifest.label_map.classes;
   }
 
-  /** The WFDB symbol that stands for each class: its own name where it is one. @returns {string[]} */
+  /** The WFDB symbol of each class: its name if that is one. @returns {string[]} */
   get symbols() {
     const { symbols } = this.manifest.label_map;
-    return this.classes.map((name) => (symbols[name] === name ? name : Object.keys(symbols).find((one) => symbols[one] === name) ?? "Q"));
+    return this.classes.map((name) => (symbols[name] === name ? name : Object.keys(symbols).find((symbol) => symbols[symbol] === name) ?? "Q"));
   }
 
   /** Ids of the patients who have a personal model. */
@@ -123,39 +123,39 @@ export class Bundle {
     return leadsOf(this.manifest);
   }
 
-  /** The version of the RR features that its graphs take, 0 for none. */
+  /** Version of the RR features of its graphs, 0 for none. */
   get rrVersion() {
     return rrVersionOf(this.manifest);
   }
 
-  /** Return the bytes of one of its files, which are those the manifest knows. @param {string} name */
+  /** Return the bytes of a file, verified with the manifest. @param {string} name */
   async read(name) {
     const where = `${this.files.name}/${name}`;
-    const about = this.manifest.files[name];
+    const entry = this.manifest.files[name];
     const bytes = await this.files.read(name);
-    if (bytes.length > MOST_BYTES) throw new BundleError(where, `has ${bytes.length} bytes`, `at most ${MOST_BYTES}`);
-    if ((await sha256(bytes)) !== about.sha256) throw new BundleError(where, "was changed (its SHA-256 is not the manifest's)", "", "export again");
-    if (about.bytes !== undefined && bytes.length !== about.bytes) throw new BundleError(where, `has ${bytes.length} bytes`, `${about.bytes}, as the manifest says`);
+    if (bytes.length > MAX_BYTES) throw new BundleError(where, `has ${bytes.length} bytes`, `at most ${MAX_BYTES}`);
+    if ((await sha256(bytes)) !== entry.sha256) throw new BundleError(where, "was changed (its SHA-256 is not the manifest's)", "", "export again");
+    if (entry.bytes !== undefined && bytes.length !== entry.bytes) throw new BundleError(where, `has ${bytes.length} bytes`, `${entry.bytes}, as the manifest says`);
     return bytes;
   }
 
-  /** Return a graph's bytes and what it takes and gives, compared with the manifest by what it says of itself. @param {string} name */
+  /** Return the bytes of a graph with its inputs and outputs, its metadata checked against the manifest. @param {string} name */
   async graph(name) {
     const where = `${this.files.name}/${name}`;
     const bytes = await this.read(name);
-    let found;
+    let graph;
     try {
-      found = readMetadata(bytes);
+      graph = readMetadata(bytes);
     } catch (problem) {
       throw new BundleError(where, `is no graph of ecgfed's: ${problem instanceof Error ? problem.message : problem}`, "", "export it again");
     }
-    const { metadata, outside } = found;
+    const { metadata, outside } = graph;
     if (outside.opset !== OPSET) throw new BundleError(where, `is of version ${outside.opset} of ONNX's operations`, String(OPSET), "export it again");
     checkGraph(this.manifest, name, where, metadata);
     return { bytes, outside };
   }
 
-  /** Read every file and compare it with the manifest, graphs by what they say of themselves too. */
+  /** Verify every file with the manifest, and the metadata of graphs. */
   async verify() {
     for (const name of Object.keys(this.manifest.files)) await (name.endsWith(".onnx") ? this.graph(name) : this.read(name));
   }
@@ -173,18 +173,18 @@ export class Bundle {
     }
     const entry = patient === null ? manifest.global : manifest.patients[patient];
     const form = options.int8 ? int8FormOf(this.files.name, manifest, patient) : entry;
-    const far = farRuleOf(manifest);
+    const ood = oodRuleOf(manifest);
     const chain = [];
     for (const name of form.chain) chain.push(await this.session(name));
-    const [takes, wanted] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
-    if (takes !== wanted) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, wanted, "export it again");
+    const [takes, expected] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
+    if (takes !== expected) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, expected, "export it again");
     return new Classifier({
-      ort: this.ort, chain, far: far && (await this.session(far.graph)), farThreshold: far?.threshold ?? Infinity,
+      ort: this.ort, chain, oodGraph: ood && (await this.session(ood.graph)), oodThreshold: ood?.threshold ?? Infinity,
       classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form),
     });
   }
 
-  /** Compute its golden vectors again, stage by stage, for the global model and each patient's, and compare. */
+  /** Recompute the golden vectors, stage by stage, for the global and all personal models, and compare. */
   checkGolden() {
     return checkGolden(this);
   }
@@ -193,17 +193,17 @@ export class Bundle {
   async session(name) {
     const { bytes, outside } = await this.graph(name);
     const where = `${this.files.name}/${name}`;
-    checkFacts(this.manifest, name, where, outside);
+    checkOutside(this.manifest, name, where, outside);
     const batch = batchOf(outside, where);
     try {
-      return { name: where, batch, inputs: outside.inputs.map((one) => one.name), session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
+      return { name: where, batch, inputs: outside.inputs.map((input) => input.name), session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
     } catch (problem) {
       throw new BundleError(where, `cannot be run (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
     }
   }
 }
 
-/** Refuse what is not ONNX Runtime. @param {any} ort */
+/** Check that `ort` is ONNX Runtime. @param {any} ort */
 export function checkRuntime(ort) {
   if (typeof ort?.InferenceSession?.create === "function" && typeof ort.Tensor === "function") return;
   const pass = 'pass onnxruntime-node (in a page onnxruntime-web): import * as ort from "onnxruntime-node"';
@@ -215,8 +215,8 @@ export function checkRuntime(ort) {
  * Open a bundle.
  * @param {BundleSource} source a zip file's bytes, files by name or as dropped on a page, or an address
  * @param {Options} [options] ONNX Runtime
- *     (`onnxruntime-node` or `-web`); verify false reads each file only when it is used; public keys in PEM, one of
- *     which has to have signed it
+ *     (`onnxruntime-node` or `-web`); with verify false each file is read and verified when used; trusted: public keys
+ *     in PEM, one of which must have signed the bundle
  */
 export async function openBundle(source, options) {
   const { ort, verify = true, trusted, sessionOptions = {} } = options ?? {};

@@ -1,4 +1,4 @@
-/** One way to write a JSON value, the same in every language (RFC 8785), and SHA-256 by Web Crypto. */
+/** Canonical JSON (RFC 8785), and SHA-256 by Web Crypto. */
 
 /**
  * Return a JSON value in canonical form.
@@ -20,13 +20,13 @@ export function canonical(value) {
  */
 export async function sha256(bytes) {
   if (!globalThis.crypto?.subtle) throw new Error("this page is not served securely, so the browser gives it no Web Crypto");
-  const copy = new Uint8Array(bytes); // and no slice, which of Node's Buffer is the same memory
+  const copy = new Uint8Array(bytes); // not slice: that of Node's Buffer shares the memory
   const digest = new Uint8Array(await globalThis.crypto.subtle.digest("SHA-256", copy));
-  return Array.from(digest, (one) => one.toString(16).padStart(2, "0")).join("");
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /**
- * Return the digest of a document: SHA-256 of its canonical form, one field of it left out.
+ * Return the digest of a document: SHA-256 of its canonical form without one field.
  * @param {Record<string, unknown>} document
  * @param {string} without
  */

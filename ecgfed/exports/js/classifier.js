@@ -1,4 +1,4 @@
-/** A chain of graphs: beats in, classes with probabilities out (ecgfed/exports/device/classifier.py, certainty.py). */
+/** Classifier: a chain of ONNX graphs with calibrated probabilities (ecgfed/exports/device/classifier.py, calibration.py). */
 
 import { detectAroundGaps } from "./around-gaps.js";
 import { BundleError, RecordError } from "./errors.js";
@@ -13,13 +13,12 @@ import { RR_NAMES, WINDOW_SAMPLES, windowSpan, windowsAround } from "./windows.j
 /** @typedef {import("./index.d.ts").Recording} Recording */
 /** @typedef {import("./windows.js").Windows} Windows */
 /**
- * A graph's file, its session in ONNX Runtime, and how many examples it takes at once, no more and no fewer; null where
- * that is open.
+ * A graph's file, its ONNX Runtime session, and its fixed batch size, or null if it is variable.
  * @typedef {{name: string, session: any, batch: number | null}} Graph
  */
-/** @typedef {{label: number, probability: Float32Array, far: boolean, uncertain: boolean}} Answer */
+/** @typedef {{label: number, probability: Float32Array, outOfDistribution: boolean, lowConfidence: boolean}} Prediction */
 
-/** Examples that are run at once. */
+/** Batch size. */
 const AT_ONCE = 32;
 const f = Math.fround;
 
@@ -29,32 +28,32 @@ const f = Math.fround;
  * @param {number} temperature
  */
 export function softmax(logits, temperature) {
-  const scaled = logits.map((one) => one / f(temperature));
-  const highest = scaled.reduce((high, one) => Math.max(high, one), -Infinity);
-  const shifted = Array.from(scaled, (one) => Math.exp(f(one - highest)));
-  const sum = shifted.reduce((total, one) => total + one, 0);
-  return Float32Array.from(shifted, (one) => one / sum);
+  const scaled = logits.map((logit) => logit / f(temperature));
+  const highest = scaled.reduce((high, value) => Math.max(high, value), -Infinity);
+  const shifted = Array.from(scaled, (value) => Math.exp(f(value - highest)));
+  const sum = shifted.reduce((total, value) => total + value, 0);
+  return Float32Array.from(shifted, (value) => value / sum);
 }
 
-/** A chain of graphs with what its probabilities are worth. Made by `Bundle.classifier`. */
+/** A chain of graphs with its calibration. Created by `Bundle.classifier`. */
 export class Classifier {
   /**
    * @param {object} parts
    * @param {any} parts.ort ONNX Runtime
    * @param {Graph[]} parts.chain
-   * @param {Graph | null} parts.far measures how far a beat is from typical ones
-   * @param {number} parts.farThreshold
+   * @param {Graph | null} parts.oodGraph distance of a beat from the prototypes of training beats
+   * @param {number} parts.oodThreshold
    * @param {readonly string[]} parts.classes
    * @param {readonly string[]} parts.symbols the WFDB symbol of each class
    * @param {readonly string[]} parts.leads in order of preference
    * @param {0 | 1 | 2} parts.rrVersion
    * @param {{temperature: number, threshold: number}} parts.certainty
    */
-  constructor({ ort, chain, far, farThreshold, classes, symbols, leads, rrVersion, certainty }) {
+  constructor({ ort, chain, oodGraph, oodThreshold, classes, symbols, leads, rrVersion, certainty }) {
     this.ort = ort;
     this.chain = chain;
-    this.far = far;
-    this.farThreshold = f(farThreshold);
+    this.oodGraph = oodGraph;
+    this.oodThreshold = f(oodThreshold);
     this.classes = classes;
     this.symbols = symbols;
     this.leads = leads;
@@ -63,17 +62,17 @@ export class Classifier {
   }
 
   /**
-   * Return the logits of beats, a row for each.
+   * Return the logits of beats, one row per beat.
    * @param {Float32Array[]} windowMv 256 samples each, millivolt at 360 Hz, filtered
    * @param {Float32Array[]} rr RR features of the version `rrVersion`
    */
   async logits(windowMv, rr) {
-    const found = [];
+    const logits = [];
     for (let start = 0; start < windowMv.length; start += AT_ONCE) {
       const some = { windowMv: windowMv.slice(start, start + AT_ONCE), rr: rr.slice(start, start + AT_ONCE) };
-      found.push(...(await this.runChain(some.windowMv, some.rr)));
+      logits.push(...(await this.runChain(some.windowMv, some.rr)));
     }
-    return found;
+    return logits;
   }
 
   /** @param {Float32Array[]} windowMv @param {Float32Array[]} rr */
@@ -98,7 +97,7 @@ export class Classifier {
    * @param {number[]} shape of one
    */
   tensor(name, rows, shape) {
-    const size = shape.reduce((product, one) => product * one, 1);
+    const size = shape.reduce((product, length) => product * length, 1);
     const data = new Float32Array(rows.length * size);
     rows.forEach((row, i) => {
       if (row.length !== size || !row.every(Number.isFinite)) throw new RecordError(name, "values that are not finite, or too few", `${size} numbers a beat`);
@@ -119,22 +118,22 @@ export class Classifier {
       throw new BundleError(graph.name, `takes ${inputNames.join(" and ")}, gives ${outputNames.join(" and ")}`, "what its chain gives it, and one value");
     }
     const size = graph.batch ?? beats;
-    const found = [];
+    const batches = [];
     for (let start = 0; start < beats; start += size) {
-      const given = Object.fromEntries(inputNames.map((/** @type {string} */ name) => [name, this.part(feeds[name], start, size, beats)]));
-      found.push(await this.runPart(graph, given, size));
+      const inputs = Object.fromEntries(inputNames.map((/** @type {string} */ name) => [name, this.part(feeds[name], start, size, beats)]));
+      batches.push(await this.runPart(graph, inputs, size));
     }
-    const width = found[0].dims[1];
-    const whole = found.length === 1 && size === beats;
-    const data = whole ? found[0].data : new Float32Array(found.length * size * width);
-    if (!whole) found.forEach((one, i) => data.set(one.data, i * size * width));
-    const tensor = whole ? found[0] : new this.ort.Tensor("float32", data.slice(0, beats * width), [beats, width]);
+    const width = batches[0].dims[1];
+    const single = batches.length === 1 && size === beats;
+    const data = single ? batches[0].data : new Float32Array(batches.length * size * width);
+    if (!single) batches.forEach((batch, i) => data.set(batch.data, i * size * width));
+    const tensor = single ? batches[0] : new this.ort.Tensor("float32", data.slice(0, beats * width), [beats, width]);
     const rows = Array.from({ length: beats }, (_, i) => data.slice(i * width, (i + 1) * width));
     return { name: outputNames[0], width, tensor, rows };
   }
 
   /**
-   * Return some examples of a batch, the last one filling up what a graph takes at once.
+   * Return examples of a batch; the last one is repeated to fill a fixed batch size.
    * @param {any} tensor
    * @param {number} start
    * @param {number} size
@@ -151,11 +150,11 @@ export class Classifier {
     return new this.ort.Tensor("float32", data, [size, ...tensor.dims.slice(1)]);
   }
 
-  /** @param {Graph} graph @param {Record<string, any>} given @param {number} beats */
-  async runPart(graph, given, beats) {
+  /** @param {Graph} graph @param {Record<string, any>} inputs @param {number} beats */
+  async runPart(graph, inputs, beats) {
     let tensor;
     try {
-      tensor = (await graph.session.run(given))[graph.session.outputNames[0]];
+      tensor = (await graph.session.run(inputs))[graph.session.outputNames[0]];
     } catch (problem) {
       throw new BundleError(graph.name, `failed on ${beats} beats (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
     }
@@ -166,12 +165,12 @@ export class Classifier {
   }
 
   /**
-   * Say of beats that have been cut what they are.
+   * Classify windows of beats.
    * @param {Float32Array[]} windowMv
    * @param {Float32Array[]} rr
-   * @returns {Promise<Answer[]>}
+   * @returns {Promise<Prediction[]>}
    */
-  async answers(windowMv, rr) {
+  async predictions(windowMv, rr) {
     const logits = await this.logits(windowMv, rr);
     const distance = await this.distances(windowMv);
     const { temperature, threshold } = this.certainty;
@@ -182,29 +181,29 @@ export class Classifier {
         throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
       }
       const label = argMax(probability);
-      const far = distance !== null && distance[i] > this.farThreshold;
-      const uncertain = probability[label] < f(threshold) || threshold >= 1 || far;
-      return { label, probability, far, uncertain };
+      const outOfDistribution = distance !== null && distance[i] > this.oodThreshold;
+      const lowConfidence = probability[label] < f(threshold) || threshold >= 1 || outOfDistribution;
+      return { label, probability, outOfDistribution, lowConfidence };
     });
   }
 
-  /** How far beats are from typical ones; null where nobody can say. @param {Float32Array[]} windowMv */
+  /** Distances of beats from the prototypes of training beats; null if the bundle has none. @param {Float32Array[]} windowMv */
   async distances(windowMv) {
-    if (this.far === null) return null;
-    const found = new Float32Array(windowMv.length);
+    if (this.oodGraph === null) return null;
+    const distances = new Float32Array(windowMv.length);
     for (let start = 0; start < windowMv.length; start += AT_ONCE) {
       const some = windowMv.slice(start, start + AT_ONCE);
-      const { rows } = await this.run(this.far, { window: this.tensor("window", some, [1, WINDOW_SAMPLES]) }, some.length);
-      rows.forEach((/** @type {Float32Array} */ row, /** @type {number} */ i) => (found[start + i] = row[0]));
+      const { rows } = await this.run(this.oodGraph, { window: this.tensor("window", some, [1, WINDOW_SAMPLES]) }, some.length);
+      rows.forEach((/** @type {Float32Array} */ row, /** @type {number} */ i) => (distances[start + i] = row[0]));
     }
-    return found;
+    return distances;
   }
 
   /**
    * Find and classify every beat of a recording, as `ecgfed predict` does. Research use only, not for diagnosis.
    * @param {Recording} recording
-   * @param {{lead?: string | number, railsMv?: number[]}} [options] another lead than the bundle's; the values at which
-   *     the recorder's converter ends, in place of the lead's own extremes
+   * @param {{lead?: string | number, railsMv?: number[]}} [options] another lead than the bundle's; limits of the
+   *     recorder's converter, instead of the extremes of the lead
    * @returns {Promise<Beat[]>}
    */
   async classify(recording, options = {}) {
@@ -213,12 +212,12 @@ export class Classifier {
     const quality = leadQuality(signalsMv[lead], fsHz, options.railsMv);
     const peaks = detectAroundGaps(signalsMv, fsHz, quality, lead, recording.name ?? "recording");
     const windows = windowsAround(signalsMv[lead], fsHz, peaks, quality, this.rrVersion || 1);
-    const answers = await this.answers(windows.windowMv, windows.rr);
+    const predictions = await this.predictions(windows.windowMv, windows.rr);
     const bad = REASONS.map((reason) => ({ reason, spans: quality.spans([reason]) }));
-    return answers.map((answer, i) => {
+    return predictions.map((prediction, i) => {
       const [start, stop] = windowSpan(fsHz, peaks[i]);
       const poor = bad.filter(({ spans }) => spans.overlap(start, stop)).map(({ reason }) => reason);
-      return this.beat(peaks[i], fsHz, windows.flags[i], poor, answer);
+      return this.beat(peaks[i], fsHz, windows.flags[i], poor, prediction);
     });
   }
 
@@ -227,19 +226,20 @@ export class Classifier {
    * @param {number} fsHz
    * @param {number} flags
    * @param {string[]} poor
-   * @param {Answer} answer
+   * @param {Prediction} prediction
    * @returns {Beat}
    */
-  beat(sample, fsHz, flags, poor, answer) {
-    const { label, probability, far, uncertain } = answer;
+  beat(sample, fsHz, flags, poor, prediction) {
+    const { label, probability, outOfDistribution, lowConfidence } = prediction;
     return {
       sample, timeS: sample / fsHz, label, class: this.classes[label], symbol: this.symbols[label],
-      probability: probability[label], probabilities: probability, flags, poorQuality: poor.join("+"), uncertain, far,
+      probability: probability[label], probabilities: probability, flags, poorQuality: poor.join("+"), lowConfidence, outOfDistribution,
+      uncertain: lowConfidence, far: outOfDistribution, // deprecated names, until 0.5
     };
   }
 }
 
-/** Refuse what is no recording; return its samples as float64. @param {Recording} recording */
+/** Check a recording and return its samples as float64. @param {Recording} recording */
 export function checkedRecording(recording) {
   if (recording === null || typeof recording !== "object") {
     throw new RecordError("recording", `is ${recording === null ? "null" : typeof recording}`, "{ fsHz, signalsMv, leads }", "read one with readRecording");
@@ -257,17 +257,17 @@ export function checkedRecording(recording) {
 }
 
 /**
- * Return the row of the lead in use.
+ * Return the index of the lead to classify.
  * @param {Recording} recording
  * @param {readonly string[]} leads the bundle's, in order of preference
- * @param {string | number} [asked] another one
+ * @param {string | number} [lead] another one
  */
-export function leadOf(recording, leads, asked) {
-  const many = recording.signalsMv.length;
+export function leadOf(recording, leads, lead) {
+  const count = recording.signalsMv.length;
   const name = recording.name ?? "recording";
-  if (typeof asked === "number") {
-    if (!(Number.isInteger(asked) && asked >= 0 && asked < many)) throw new RecordError(name, `has no lead number ${asked}`, `0 to ${many - 1}`);
-    return asked;
+  if (typeof lead === "number") {
+    if (!(Number.isInteger(lead) && lead >= 0 && lead < count)) throw new RecordError(name, `has no lead number ${lead}`, `0 to ${count - 1}`);
+    return lead;
   }
-  return chooseLead(recording.leads ?? [], name, asked === undefined ? leads : [asked], recording.units);
+  return chooseLead(recording.leads ?? [], name, lead === undefined ? leads : [lead], recording.units);
 }

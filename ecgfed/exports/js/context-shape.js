@@ -1,22 +1,22 @@
-/** The patient's own shape, and the intervals between its beats: the references of `context.js`. */
+/** The patient's typical beat and intervals: the references of `context.js`. */
 
 /** @typedef {import("./context.js").Beat} Beat */
 
-/** References are made anew every BLOCK beats, from so many such blocks before the beat's own, and after. */
+/** References are updated every BLOCK beats, from BACK blocks before the beat's own block to AHEAD blocks after it. */
 const BLOCK = 8;
 const BACK = 31;
 const AHEAD = 3;
 const TYPICAL = 0.5;
 const SINUS = 0.9;
-const FEWEST = 3;
+const MIN_COUNT = 3;
 const LOG_UNIT = 0.2;
 const P_REGION = [10, 72];
 const QRS = [75, 136];
-const QRS_AT_MOST = [50, 170];
+const QRS_SEARCH = [50, 170];
 const STEEP = 0.15;
 const SLOPE_SAMPLES = 5;
-const LEAST_MV = 0.02;
-const ALIKE = 0.7;
+const MIN_MV = 0.02;
+const MIN_CORRELATION = 0.7;
 const NEARLY = 1 - 1e-9;
 
 /** The logarithm of a ratio in units of LOG_UNIT. @param {number} value @param {number} reference */
@@ -24,10 +24,10 @@ export function logRatio(value, reference) {
   return Math.log(value / reference) / LOG_UNIT;
 }
 
-/** Quantile of values, NaN not counted; NaN where there are fewer than three. @param {Float64Array} values @param {number} share */
+/** Quantile of values without NaN; NaN for fewer than three values. @param {Float64Array} values @param {number} share */
 export function quantile(values, share) {
-  const ordered = values.filter((one) => !Number.isNaN(one)).sort();
-  if (ordered.length < FEWEST) return NaN;
+  const ordered = values.filter((value) => !Number.isNaN(value)).sort();
+  if (ordered.length < MIN_COUNT) return NaN;
   const last = ordered.length - 1;
   const at = share * last;
   const low = Math.floor(at);
@@ -42,31 +42,31 @@ function meanOf(values) {
   return sum / values.length;
 }
 
-/** Correlation, NaN where one has a NaN. @param {Float64Array} values @param {Float64Array} others */
-function alike(values, others) {
-  const [mean, otherMean] = [meanOf(values), meanOf(others)];
+/** Correlation; NaN if either array has a NaN. @param {Float64Array} values @param {Float64Array} reference */
+function correlation(values, reference) {
+  const [mean, referenceMean] = [meanOf(values), meanOf(reference)];
   let [product, first, second] = [0, 0, 0];
   for (let i = 0; i < values.length; i += 1) {
-    const [one, other] = [values[i] - mean, others[i] - otherMean];
-    product += one * other;
-    first += one * one;
-    second += other * other;
+    const [a, b] = [values[i] - mean, reference[i] - referenceMean];
+    product += a * b;
+    first += a * a;
+    second += b * b;
   }
   return product / Math.sqrt(Math.max(first * second, 1e-12));
 }
 
-/** Duration of the QRS in samples, one at least. @param {Float64Array} window */
+/** Duration of the QRS in samples, at least one. @param {Float64Array} window */
 function duration(window) {
   const starts = window.length - SLOPE_SAMPLES;
   const slope = new Float64Array(starts);
   for (let i = 0; i < starts; i += 1) {
     for (let k = i; k < i + SLOPE_SAMPLES; k += 1) slope[i] += Math.abs(window[k + 1] - window[k]);
   }
-  const least = STEEP * slope.reduce((high, one) => Math.max(high, one), -Infinity);
+  const threshold = STEEP * slope.reduce((high, value) => Math.max(high, value), -Infinity);
   let [first, last] = [0, starts - 1];
-  while (first < starts && !(slope[first] > least)) first += 1;
+  while (first < starts && !(slope[first] > threshold)) first += 1;
   if (first === starts) return Math.max(starts - 1, 1); // nothing is steep
-  while (!(slope[last] > least)) last -= 1;
+  while (!(slope[last] > threshold)) last -= 1;
   return Math.max(last - first, 1);
 }
 
@@ -78,10 +78,10 @@ function middleOf(windowMv) {
 }
 
 /**
- * Running mean over the last minutes of the chosen rows, made anew every block; NaN where they are too few.
+ * Running mean of the chosen rows over the last minutes, updated every block; NaN if there are too few.
  * @param {Float64Array[]} rows
  * @param {boolean[]} chosen
- * @returns {Float64Array[]} one for each block
+ * @returns {Float64Array[]} one per block
  */
 function blockMeans(rows, chosen) {
   const width = rows.length ? rows[0].length : 0;
@@ -101,15 +101,15 @@ function blockMeans(rows, chosen) {
       count += counts[at];
       if (counts[at]) for (let k = 0; k < width; k += 1) total[k] += sums[at][k];
     }
-    return total.map((one) => (count >= FEWEST ? one / count : NaN));
+    return total.map((sum) => (count >= MIN_COUNT ? sum / count : NaN));
   });
 }
 
 /**
- * Running quantiles over the last minutes, made anew every block.
+ * Running quantiles over the last minutes, updated every block.
  * @param {ArrayLike<number>} values
  * @param {number} share
- * @returns {number[]} one for each value
+ * @returns {number[]} one per value
  */
 function blockQuantiles(values, share) {
   const all = Float64Array.from(values);
@@ -119,8 +119,8 @@ function blockQuantiles(values, share) {
   return Array.from(all, (_, i) => blocks[Math.floor(i / BLOCK)]);
 }
 
-/** References made of beats in a row. */
-export class OwnShape {
+/** References from consecutive beats. */
+export class TypicalBeat {
   /** @param {Beat[]} beats */
   constructor(beats) {
     const parts = beats.map((beat) => {
@@ -129,37 +129,37 @@ export class OwnShape {
       return known;
     });
     const before = beats.map((beat) => beat.beforeS);
-    const usable = beats.map((beat, i) => beat.usable && parts[i].rms > LEAST_MV);
+    const usable = beats.map((beat, i) => beat.usable && parts[i].rms > MIN_MV);
     this.parts = parts;
     const every = blockQuantiles(before, TYPICAL);
-    const qrs = parts.map((one) => one.qrs);
-    const draft = blockMeans(qrs, usable.map((one, i) => one && before[i] >= every[i] * NEARLY));
-    const own = usable.map((one, i) => one && alike(qrs[i], draft[Math.floor(i / BLOCK)]) > ALIKE);
-    const between = own.map((one, i) => one && i > 0 && own[i - 1]);
-    const mine = before.map((one, i) => (between[i] ? one : NaN));
-    /** Seconds: the median of the intervals between two beats of the own shape, of all where there are too few. */
-    this.typical = blockQuantiles(mine, TYPICAL).map((one, i) => (Number.isFinite(one) ? one : every[i]));
-    /** Seconds: their long quantile, likewise. */
-    this.sinus = blockQuantiles(mine, SINUS).map((one, i) => (Number.isFinite(one) ? one : this.typical[i]));
-    const chosen = between.map((one, i) => one && before[i] >= this.sinus[i] * NEARLY);
+    const qrs = parts.map((part) => part.qrs);
+    const draft = blockMeans(qrs, usable.map((isUsable, i) => isUsable && before[i] >= every[i] * NEARLY));
+    const similar = usable.map((isUsable, i) => isUsable && correlation(qrs[i], draft[Math.floor(i / BLOCK)]) > MIN_CORRELATION);
+    const between = similar.map((isTypical, i) => isTypical && i > 0 && similar[i - 1]);
+    const mine = before.map((interval, i) => (between[i] ? interval : NaN));
+    /** Median interval between two beats of the typical shape, or of all beats if there are too few, in seconds. */
+    this.typical = blockQuantiles(mine, TYPICAL).map((interval, i) => (Number.isFinite(interval) ? interval : every[i]));
+    /** Upper quantile of these intervals, in seconds. */
+    this.sinus = blockQuantiles(mine, SINUS).map((interval, i) => (Number.isFinite(interval) ? interval : this.typical[i]));
+    const chosen = between.map((follows, i) => follows && before[i] >= this.sinus[i] * NEARLY);
     this.reference = blockMeans(qrs, chosen);
-    this.pReference = blockMeans(parts.map((one) => one.pRegion), chosen);
-    this.usual = blockMeans(parts.map((one) => Float64Array.of(one.power, one.logSize, one.logWidth)), chosen);
+    this.pReference = blockMeans(parts.map((part) => part.pRegion), chosen);
+    this.usual = blockMeans(parts.map((part) => Float64Array.of(part.power, part.logSize, part.logWidth)), chosen);
   }
 
-  /** A beat's shape against the mean of the beats that follow a sinus interval. @param {number} i */
+  /** Compare a beat's shape with the mean of the beats that follow a sinus interval. @param {number} i */
   againstReference(i) {
     const block = Math.floor(i / BLOCK);
     const { qrs, pRegion, logSize, logWidth } = this.parts[i];
     const [reference, pReference, usual] = [this.reference[block], this.pReference[block], this.usual[block]];
-    let [apart, shared] = [0, 0];
-    for (let k = 0; k < qrs.length; k += 1) apart += (qrs[k] - reference[k]) ** 2;
-    for (const one of pReference) shared += one * one;
+    let [squares, shared] = [0, 0];
+    for (let k = 0; k < qrs.length; k += 1) squares += (qrs[k] - reference[k]) ** 2;
+    for (const value of pReference) shared += value * value;
     const common = Math.min(Math.max(shared / usual[0], 0), 1);
     return {
-      qrsUnlike: 2 * (1 - alike(qrs, reference)),
-      qrsApart: Math.sqrt(apart / qrs.length),
-      pLost: common * (1 - alike(pRegion, pReference)),
+      qrsUnlike: 2 * (1 - correlation(qrs, reference)),
+      qrsDistance: Math.sqrt(squares / qrs.length),
+      pLost: common * (1 - correlation(pRegion, pReference)),
       size: (logSize - usual[1]) / (2 * LOG_UNIT),
       width: (logWidth - usual[2]) / (2 * LOG_UNIT),
       void: Number(Number.isNaN(reference[0])),
@@ -167,27 +167,27 @@ export class OwnShape {
   }
 }
 
-/** What was made of beats that are looked at again. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
+/** Cached parts of beats. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
 const PARTS = new WeakMap();
 
-/** What a beat's window says on its own. @param {Beat} beat */
+/** Derive the compared parts of a beat's window. @param {Beat} beat */
 function partsOf(beat) {
   const middle = middleOf(beat.windowMv);
-  const window = Float64Array.from(beat.windowMv, (one) => one - middle);
+  const window = Float64Array.from(beat.windowMv, (value) => value - middle);
   let power = 0;
   for (let i = QRS[0]; i < QRS[1]; i += 1) power += window[i] * window[i];
   const rms = Math.sqrt(power / (QRS[1] - QRS[0]));
-  const size = Math.max(rms, LEAST_MV);
-  const width = duration(window.slice(QRS_AT_MOST[0], QRS_AT_MOST[1]));
-  const scaled = window.map((one) => one / size);
+  const size = Math.max(rms, MIN_MV);
+  const width = duration(window.slice(QRS_SEARCH[0], QRS_SEARCH[1]));
+  const scaled = window.map((value) => value / size);
   const region = scaled.slice(P_REGION[0], P_REGION[1]);
   const mean = meanOf(region);
-  const pRegion = region.map((one) => one - mean);
+  const pRegion = region.map((value) => value - mean);
   return {
     rms,
     qrs: scaled.slice(QRS[0], QRS[1]),
     pRegion,
-    power: pRegion.reduce((sum, one) => sum + one * one, 0),
+    power: pRegion.reduce((sum, value) => sum + value * value, 0),
     logSize: Math.log(size),
     logWidth: Math.log(width),
   };

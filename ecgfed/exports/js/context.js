@@ -1,9 +1,9 @@
 /**
- * RR features, version 2: what a beat is among the patient's own beats of the last minutes (ecgfed/domain/beats/context.py).
- * A beat's features depend on the HISTORY beats before it and the LOOK_AHEAD beats after it, no more.
+ * RR features, version 2: a beat relative to the patient's beats of the last minutes (ecgfed/domain/beats/context.py).
+ * A beat's features depend only on the HISTORY beats before it and the LOOK_AHEAD beats after it.
  */
 
-import { OwnShape, logRatio, quantile } from "./context-shape.js";
+import { TypicalBeat, logRatio, quantile } from "./context-shape.js";
 
 const BLOCK = 8;
 const BACK = 31;
@@ -28,7 +28,7 @@ export const FEATURES = Object.freeze([
 ]);
 
 /**
- * A beat: seconds before it (NaN where void), its window in millivolt, and whether that may make a reference.
+ * A beat: the interval before it in seconds (NaN if undefined), its window in millivolt, and whether references use it.
  * @typedef {{beforeS: number, windowMv: Float32Array, usable: boolean}} Beat
  */
 
@@ -38,65 +38,65 @@ export function contextFeatures(beats) {
   return [...stream.push(beats), ...stream.finish()];
 }
 
-/** Features of a recording that comes in pieces: the same as of the whole, LOOK_AHEAD beats late. */
+/** Features of a stream, equal to those of the whole recording, LOOK_AHEAD beats late. */
 export class ContextStream {
   constructor() {
     /** @type {Beat[]} */
-    this.held = [];
-    this.first = 0; // number of the first beat held
-    this.given = 0; // number of the next beat whose features are due
+    this.beats = [];
+    this.first = 0; // number of the first stored beat
+    this.reported = 0; // number of beats with reported features
   }
 
-  /** Take the next beats; return the features of those that are decided now. @param {Beat[]} beats */
+  /** Add the next beats and return the features that are final now. @param {Beat[]} beats */
   push(beats) {
-    for (const beat of beats) this.held.push(beat);
-    return this.give(Math.floor((this.first + this.held.length - LOOK_AHEAD) / BLOCK) * BLOCK);
+    for (const beat of beats) this.beats.push(beat);
+    return this.give(Math.floor((this.first + this.beats.length - LOOK_AHEAD) / BLOCK) * BLOCK);
   }
 
-  /** Return the features of the beats that are left; nothing follows the last. */
+  /** End the recording and return the features of its last beats. */
   finish() {
-    return this.give(this.first + this.held.length);
+    return this.give(this.first + this.beats.length);
   }
 
-  /** Return what would be said of some beats more if none followed them. @param {Beat[]} beats */
+  /** Return the features of additional beats as if no beat followed. @param {Beat[]} beats */
   early(beats) {
     if (!beats.length) return [];
-    const all = this.first + this.held.length;
+    const all = this.first + this.beats.length;
     const start = Math.max(0, Math.floor((all - HISTORY) / BLOCK) * BLOCK - this.first);
-    const known = this.held.slice(start);
+    const known = this.beats.slice(start);
     return featuresOf([...known, ...beats], known.length, known.length + beats.length);
   }
 
   /** @param {number} until */
   give(until) {
     /** @type {Float32Array[]} */
-    const found = [];
-    while (this.given < until) {
-      const stop = Math.min(until, this.given + 1024 * BLOCK);
-      const start = Math.max(0, this.given - HISTORY);
-      const here = this.held.slice(start - this.first, stop + LOOK_AHEAD - this.first);
-      found.push(...featuresOf(here, this.given - start, stop - start));
-      this.given = stop;
+    const features = [];
+    while (this.reported < until) {
+      const stop = Math.min(until, this.reported + 1024 * BLOCK);
+      const start = Math.max(0, this.reported - HISTORY);
+      const beats = this.beats.slice(start - this.first, stop + LOOK_AHEAD - this.first);
+      features.push(...featuresOf(beats, this.reported - start, stop - start));
+      this.reported = stop;
     }
-    const drop = Math.max(0, this.given - HISTORY) - this.first;
+    const drop = Math.max(0, this.reported - HISTORY) - this.first;
     if (drop > 0) {
-      this.held.splice(0, drop);
+      this.beats.splice(0, drop);
       this.first += drop;
     }
-    return found;
+    return features;
   }
 }
 
-/** Features of some of the beats in a row. @param {Beat[]} beats @param {number} from @param {number} to @returns {Float32Array[]} */
+/** Features of consecutive beats. @param {Beat[]} beats @param {number} from @param {number} to @returns {Float32Array[]} */
 function featuresOf(beats, from, to) {
-  const own = new OwnShape(beats);
+  const typicalBeat = new TypicalBeat(beats);
   const change = changesOf(beats, from, to);
   return beats.slice(from, to).map((beat, at) => {
     const i = from + at;
     const before = beat.beforeS;
     const after = i + 1 < beats.length ? beats[i + 1].beforeS : NaN;
-    const [typical, sinus] = [own.typical[i], own.sinus[i]];
-    const shape = own.againstReference(i);
+    const [typical, sinus] = [typicalBeat.typical[i], typicalBeat.sinus[i]];
+    const shape = typicalBeat.againstReference(i);
     const regular = 1 / (1 + Math.exp((change[at] - IRREGULAR) / IRREGULAR_WIDTH));
     const like = Math.min(Math.max((1 - shape.qrsUnlike / 2 - LIKE_FROM) / LIKE_WIDTH, 0), 1);
     const early = Math.min(logRatio(before, sinus) + PREMATURE / LOG_UNIT, 0);
@@ -107,7 +107,7 @@ function featuresOf(beats, from, to) {
         logRatio(after, before),
         Math.log(Math.max(change[at], 0.005) / IRREGULAR),
         shape.qrsUnlike,
-        shape.qrsApart,
+        shape.qrsDistance,
         shape.size,
         shape.width,
         shape.pLost,
@@ -119,26 +119,26 @@ function featuresOf(beats, from, to) {
         Number(Number.isNaN(typical)),
         shape.void,
       ],
-      (one) => (Number.isFinite(one) ? Math.min(Math.max(one, -LIMIT), LIMIT) : 0),
+      (value) => (Number.isFinite(value) ? Math.min(Math.max(value, -LIMIT), LIMIT) : 0),
     );
   });
 }
 
 /**
- * Irregularity: the median of the last changes of the interval, 0 where there is no rhythm yet.
+ * Irregularity: the median of the last changes of the interval, 0 if undefined.
  * @param {Beat[]} beats
  * @param {number} from
  * @param {number} to
  */
 function changesOf(beats, from, to) {
   const logs = beats.map((beat) => Math.log(beat.beforeS));
-  const least = Float64Array.from(logs, (here, i) => {
-    const one = i >= 1 ? Math.abs(here - logs[i - 1]) : NaN;
-    const two = i >= 2 ? Math.abs(here - logs[i - 2]) : NaN;
-    return Number.isNaN(one) ? two : Number.isNaN(two) ? one : Math.min(one, two);
+  const changes = Float64Array.from(logs, (log, i) => {
+    const change = i >= 1 ? Math.abs(log - logs[i - 1]) : NaN;
+    const two = i >= 2 ? Math.abs(log - logs[i - 2]) : NaN;
+    return Number.isNaN(change) ? two : Number.isNaN(two) ? change : Math.min(change, two);
   });
   return Array.from({ length: to - from }, (_, at) => {
-    const found = quantile(least.slice(Math.max(from + at - CHANGES + 1, 0), from + at + 1), CHANGE_SHARE);
-    return Number.isFinite(found) ? found : 0;
+    const median = quantile(changes.slice(Math.max(from + at - CHANGES + 1, 0), from + at + 1), CHANGE_SHARE);
+    return Number.isFinite(median) ? median : 0;
   });
 }

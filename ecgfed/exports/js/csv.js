@@ -8,7 +8,7 @@ import { Table, clockS } from "./tables.js";
 import { MILLIVOLT, UNITS, checkFs, checkSamples, checkSize, parseUnits } from "./units.js";
 
 /** @typedef {import("./index.d.ts").NamedFile} NamedFile */
-/** @typedef {{fsHz?: number, units?: string, columns?: string[]}} How what the file leaves open */
+/** @typedef {{fsHz?: number, units?: string, columns?: string[]}} How options for files without units, rate or column names */
 /** @typedef {{number: number, name: string, unit: string}} Column */
 
 const TIME = new Set(["time", "t", "times", "elapsed time", "seconds", "second", "sec", "s"]);
@@ -61,8 +61,8 @@ function columnsOf(table, how) {
     let [name, unit] = nameAndUnit(written);
     const below = table.units.length ? bare(table.units[number]) : "";
     if (named.length) {
-      const own = nameAndUnit(named[number]);
-      [name, unit] = [own[0], own[1] || unit];
+      const parsed = nameAndUnit(named[number]);
+      [name, unit] = [parsed[0], parsed[1] || unit];
     }
     return { number, name, unit: unit || below };
   });
@@ -82,7 +82,7 @@ function timesS(table, column) {
     if (unit === undefined) {
       throw new RecordError(table.where, `column ${column.name} is in '${column.unit}'`, "s, ms, us or clock times", `name its unit ${NAME_TIMES}`);
     }
-    return table.numbers([column.number])[0].map((one) => one * unit);
+    return table.numbers([column.number])[0].map((value) => value * unit);
   }
   return Float64Array.from(table.text(column.number), (cell, i) => {
     const at = clockS(cell);
@@ -93,24 +93,24 @@ function timesS(table, column) {
 
 /** The sampling frequency of times, which must step evenly to half a step. @param {Table} table @param {Float64Array} times */
 function fsOfTimes(table, times) {
-  const missing = times.findIndex((one) => !Number.isFinite(one));
+  const missing = times.findIndex((time) => !Number.isFinite(time));
   if (missing >= 0) throw new RecordError(table.where, `line ${table.lines[missing]} has no time`, "a time for each sample", "correct or delete that line");
   const last = times.length - 1;
   if (last < 1 || !(times[last] > times[0])) throw new RecordError(table.where, "its times do not rise", "at least two samples, in order of time", "sort it");
   const off = (/** @type {number} */ rate, /** @type {number} */ i) => Math.abs((times[i] - times[0]) * rate - i);
   const fsHz = last / (times[last] - times[0]);
-  if (times.some((one, i) => off(fsHz, i) > 0.5 || (i > 0 && one < times[i - 1]))) {
-    const steps = times.slice(1).map((one, i) => one - times[i]);
+  if (times.some((time, i) => off(fsHz, i) > 0.5 || (i > 0 && time < times[i - 1]))) {
+    const steps = times.slice(1).map((time, i) => time - times[i]);
     const usual = medianOf(steps.slice());
     let at = 0;
-    steps.forEach((one, i) => {
-      if (Math.abs(one - usual) > Math.abs(steps[at] - usual)) at = i;
+    steps.forEach((step, i) => {
+      if (Math.abs(step - usual) > Math.abs(steps[at] - usual)) at = i;
     });
-    const found = `times are not even: line ${table.lines[at + 1]} is ${Number(steps[at].toPrecision(6))} s after the one before`;
-    throw new RecordError(table.where, found, `${Number(usual.toPrecision(6))} s`, "resample it, and fill gaps with rows that hold NaN");
+    const reason = `times are not even: line ${table.lines[at + 1]} is ${Number(steps[at].toPrecision(6))} s after the one before`;
+    throw new RecordError(table.where, reason, `${Number(usual.toPrecision(6))} s`, "resample it, and fill gaps with rows that hold NaN");
   }
-  const whole = rint(fsHz);
-  return whole && times.every((_, i) => off(whole, i) <= 0.5) ? whole : fsHz;
+  const rounded = rint(fsHz);
+  return rounded && times.every((_, i) => off(rounded, i) <= 0.5) ? rounded : fsHz;
 }
 
 /** Refuse a column of sample numbers that skips or repeats one. @param {Table} table @param {Column} column */
@@ -119,8 +119,8 @@ function checkCount(table, column) {
   const step = numbers[1] - numbers[0];
   for (let i = 2; i < numbers.length; i += 1) {
     if (numbers[i] - numbers[i - 1] === step) continue;
-    const found = `line ${table.lines[i]} does not count on from the one before`;
-    throw new RecordError(table.where, found, `steps of ${step}`, "fill gaps with rows that hold NaN");
+    const reason = `line ${table.lines[i]} does not count on from the one before`;
+    throw new RecordError(table.where, reason, `steps of ${step}`, "fill gaps with rows that hold NaN");
   }
 }
 
@@ -131,8 +131,8 @@ function samplingFrequency(table, columns, how) {
   if (!times.length && how.fsHz === undefined) times = columns.filter(isStamp);
   if (!times.length) {
     if (how.fsHz === undefined) {
-      const found = `has no column of times; it has ${columns.map((one) => one.name).join(", ")}`;
-      throw new RecordError(table.where, found, "", `say the sampling frequency, or which column holds times ${NAME_TIMES}`);
+      const reason = `has no column of times; it has ${columns.map((column) => column.name).join(", ")}`;
+      throw new RecordError(table.where, reason, "", `say the sampling frequency, or which column holds times ${NAME_TIMES}`);
     }
     checkFs(how.fsHz, table.where, String(how.fsHz), "correct it");
     return how.fsHz;
@@ -153,14 +153,14 @@ function scaleOf(column, how, where) {
     if (!stated) throw new RecordError(where, `units of lead ${column.name} are not stated`, "mV, uV or V", "say them");
     return stated;
   }
-  const own = MILLIVOLT.get(column.unit);
-  if (own === undefined) throw new RecordError(where, `lead ${column.name} is in '${column.unit}'`, UNITS, "correct the column's name");
-  if (stated && (stated.mv !== own || stated.zero)) throw new RecordError(where, `lead ${column.name} is in ${column.unit}`, `${how.units} as was said`, "leave the units out");
-  return { mv: own, zero: 0 };
+  const statedUnit = MILLIVOLT.get(column.unit);
+  if (statedUnit === undefined) throw new RecordError(where, `lead ${column.name} is in '${column.unit}'`, UNITS, "correct the column's name");
+  if (stated && (stated.mv !== statedUnit || stated.zero)) throw new RecordError(where, `lead ${column.name} is in ${column.unit}`, `${how.units} as was said`, "leave the units out");
+  return { mv: statedUnit, zero: 0 };
 }
 
 /**
- * Read a recording, a row for each sample: every ECG whose unit is a voltage.
+ * Read a recording, one row per sample: all ECG leads with a voltage as unit.
  * @param {NamedFile} file
  * @param {How} how
  */
@@ -168,18 +168,18 @@ export function readCsv(file, how = {}) {
   const where = file.name;
   const table = new Table(where, textIn(file.bytes, where));
   const columns = columnsOf(table, how);
-  const named = columns.filter((one) => one.name && !isTime(one) && !isCount(one));
+  const named = columns.filter((column) => column.name && !isTime(column) && !isCount(column));
   if (!named.length) throw new RecordError(where, "has no column of a lead", "one beside time and sample numbers", "check its first line");
-  const names = distinct(named.map((one) => one.name));
-  const present = named.map((one, i) => ({ ...one, name: names[i] }));
-  const chosen = present[chooseLead(names, where, [], present.map((one) => one.unit))];
+  const names = distinct(named.map((column) => column.name));
+  const present = named.map((column, i) => ({ ...column, name: names[i] }));
+  const chosen = present[chooseLead(names, where, [], present.map((column) => column.unit))];
   checkSamples(table.rows.length, where);
   const fsHz = samplingFrequency(table, columns, how);
   const ecg = areEcg(names);
-  const read = present.filter((one, i) => one === chosen || (ecg[i] && (!one.unit || MILLIVOLT.has(one.unit))));
-  const scales = read.map((one) => scaleOf(one, how, where));
-  const signalsMv = table.numbers(read.map((one) => one.number)).map((row, i) => row.map((one) => (one - scales[i].zero) * scales[i].mv));
-  const leads = read.map((one) => one.name);
+  const read = present.filter((column, i) => column === chosen || (ecg[i] && (!column.unit || MILLIVOLT.has(column.unit))));
+  const scales = read.map((column) => scaleOf(column, how, where));
+  const signalsMv = table.numbers(read.map((column) => column.number)).map((row, i) => row.map((column) => (column - scales[i].zero) * scales[i].mv));
+  const leads = read.map((column) => column.name);
   checkSize(signalsMv, leads, where);
-  return { name: where.replace(/\.[^.]*$/, ""), fsHz, leads, units: read.map((one) => one.unit), signalsMv };
+  return { name: where.replace(/\.[^.]*$/, ""), fsHz, leads, units: read.map((column) => column.unit), signalsMv };
 }

@@ -1,21 +1,22 @@
 /**
- * Whether a patient's beats have changed since the first minutes (ecgfed/exports/device/drift.py, docs/stream.md): counts of
- * whole numbers over the last beats against those of the first ones, the same values in both languages to the last bit.
+ * Drift detection: whether a patient's beats have changed since the first minutes (ecgfed/exports/device/drift.py,
+ * docs/stream.md). Integer counts over the last beats are compared with those over the first ones; values equal Python's
+ * to the last bit.
  */
 
 import { argMax, rint } from "./numbers.js";
 import { limited } from "./quality.js";
 import { FLAG_POOR_QUALITY } from "./windows.js";
 
-/** A beat's shape is the mean of every four samples of its window, in whole microvolts. */
+/** A beat's shape: its window averaged over four samples each, in integer microvolts. */
 const SHAPE = 64;
 const EACH = 4;
 /** The QRS in a window. */
 const QRS = [75, 136];
-/** Changes that are remembered, the last ones. */
-const KEPT_EVENTS = 1000;
+/** Maximum number of stored events. */
+const MAX_EVENTS = 1000;
 
-/** What may have changed, and what is to be done: the words of a line. @type {Readonly<Record<string, string>>} */
+/** Reasons of drift with their messages. @type {Readonly<Record<string, string>>} */
 export const DRIFT_REASONS = Object.freeze({
   far: "more beats than before look like none the model was trained on",
   uncertain: "more beats than before have a class that is not sure",
@@ -25,24 +26,24 @@ export const DRIFT_REASONS = Object.freeze({
   poor: "the signal has become poor: look at the electrodes",
   silence: "no beat has come for a minute: look at the electrodes",
 });
-/** Reasons that speak of the signal, where new labels would not help. */
+/** Reasons due to the signal, for which new labels do not help. */
 const OF_THE_SIGNAL = ["poor", "silence"];
 
-/** When a change counts: see `DriftBounds` in index.d.ts. @type {import("./index.d.ts").DriftBounds} */
+/** Bounds above which a change is reported: see `DriftBounds` in index.d.ts. @type {import("./index.d.ts").DriftBounds} */
 export const DRIFT_BOUNDS = Object.freeze({
   first: 300, last: 200, far: 0.2, uncertain: 0.65, classes: 0.65, shape: 0.2, poor: 0.5, size: 1.9, silenceS: 60, end: 0.5,
 });
 
-/** @typedef {{label: number, uncertain: number, far: number, poor: boolean, sizeUv: number, shapeUv: number[]}} Counted */
+/** @typedef {{label: number, lowConfidence: number, outOfDistribution: number, poor: boolean, sizeUv: number, shapeUv: number[]}} Counted */
 
-/** How many of some beats are what; sizes and shapes added up for each class. */
+/** Counts of beats, and sums of sizes and shapes per class. */
 class Counts {
   /** @param {number} classes */
   constructor(classes) {
     this.beats = 0;
     this.good = 0;
-    this.uncertain = 0;
-    this.far = 0;
+    this.lowConfidence = 0;
+    this.outOfDistribution = 0;
     /** @type {number[]} */
     this.label = new Array(classes).fill(0);
     /** @type {number[]} */
@@ -50,31 +51,31 @@ class Counts {
     this.shapeUv = Array.from({ length: classes }, () => new Float64Array(SHAPE));
   }
 
-  /** Count a beat, or with `times` -1 no longer. @param {Counted} beat @param {1 | -1} times */
+  /** Add a beat, or remove it with `times` -1. @param {Counted} beat @param {1 | -1} times */
   add(beat, times = 1) {
     this.beats += times;
     if (beat.poor) return;
     this.good += times;
-    this.uncertain += times * beat.uncertain;
-    this.far += times * beat.far;
+    this.lowConfidence += times * beat.lowConfidence;
+    this.outOfDistribution += times * beat.outOfDistribution;
     this.label[beat.label] += times;
     this.sizeUv[beat.label] += times * beat.sizeUv;
     const sums = this.shapeUv[beat.label];
-    beat.shapeUv.forEach((one, i) => (sums[i] += times * one));
+    beat.shapeUv.forEach((value, i) => (sums[i] += times * value));
   }
 }
 
-/** @param {number} part @param {number} whole */
-const share = (part, whole) => (whole ? part / whole : 0);
+/** @param {number} part @param {number} total */
+const share = (part, total) => (total ? part / total : 0);
 
 /** Whole numbers less their mean, times how many there are: whole numbers again. @param {Float64Array} sums */
-function aboutMean(sums) {
-  const total = sums.reduce((sum, one) => sum + one, 0);
-  return Array.from(sums, (one) => BigInt(sums.length * one - total));
+function centred(sums) {
+  const total = sums.reduce((sum, value) => sum + value, 0);
+  return Array.from(sums, (value) => BigInt(sums.length * value - total));
 }
 
-/** The sum of products, rounded once. @param {bigint[]} one @param {bigint[]} other */
-const product = (one, other) => Number(one.reduce((sum, value, i) => sum + value * other[i], 0n));
+/** The sum of products, rounded once. @param {bigint[]} a @param {bigint[]} b */
+const product = (a, b) => Number(a.reduce((sum, value, i) => sum + value * b[i], 0n));
 
 /** Watches the answers of a stream. */
 export class Drift {
@@ -89,7 +90,7 @@ export class Drift {
     /** What has changed and is so still, and since when, in seconds. @type {Map<string, number>} */
     this.on = new Map();
     /** Of the last beat, in seconds. */
-    this.toldS = 0;
+    this.lastBeatS = 0;
     /** @type {import("./index.d.ts").DriftEvent[]} */
     this.events = [];
   }
@@ -99,7 +100,7 @@ export class Drift {
     Object.assign(this, new Drift(this.classes, this.bounds));
   }
 
-  /** What has changed and is so still, in order of `DRIFT_REASONS`. @returns {string[]} */
+  /** Changes that are active, in the order of `DRIFT_REASONS`. @returns {string[]} */
   get reasons() {
     return Object.keys(DRIFT_REASONS).filter((reason) => this.on.has(reason));
   }
@@ -109,7 +110,7 @@ export class Drift {
     return this.reasons.some((reason) => !OF_THE_SIGNAL.includes(reason));
   }
 
-  /** One sentence, or "" where nothing has changed. */
+  /** One sentence, or "" without changes. */
   get text() {
     if (!this.on.size) return "";
     const what = this.reasons.map((reason) => DRIFT_REASONS[reason]).join("; ");
@@ -117,55 +118,57 @@ export class Drift {
     return `${what[0].toUpperCase()}${what.slice(1)}.`;
   }
 
-  /** How much of its bound each change is; 0 before it is known. @returns {Record<string, number>} */
+  /** Each change as a fraction of its bound; 0 before there are enough beats. @returns {Record<string, number>} */
   get values() {
     const { atFirst: first, now, bounds } = this;
-    const found = { far: 0, uncertain: 0, classes: 0, shape: 0, size: 0, poor: 0 };
-    if (first.good < bounds.first || now.beats < bounds.last) return found;
-    found.poor = (share(now.beats - now.good, now.beats) - share(first.beats - first.good, first.beats)) / bounds.poor;
-    if (now.good * 4 < bounds.last) return found;
-    found.far = (share(now.far, now.good) - share(first.far, first.good)) / bounds.far;
-    found.uncertain = (share(now.uncertain, now.good) - share(first.uncertain, first.good)) / bounds.uncertain;
-    const apart = now.label.reduce((sum, one, i) => sum + Math.abs(one * first.good - first.label[i] * now.good), 0);
-    found.classes = apart / (2 * now.good * first.good) / bounds.classes;
-    return { ...found, ...this.usualBeat() };
+    const ratios = { far: 0, uncertain: 0, classes: 0, shape: 0, size: 0, poor: 0 };
+    if (first.good < bounds.first || now.beats < bounds.last) return ratios;
+    ratios.poor = (share(now.beats - now.good, now.beats) - share(first.beats - first.good, first.beats)) / bounds.poor;
+    if (now.good * 4 < bounds.last) return ratios;
+    ratios.far = (share(now.outOfDistribution, now.good) - share(first.outOfDistribution, first.good)) / bounds.far;
+    ratios.uncertain = (share(now.lowConfidence, now.good) - share(first.lowConfidence, first.good)) / bounds.uncertain;
+    const distance = now.label.reduce((sum, count, i) => sum + Math.abs(count * first.good - first.label[i] * now.good), 0);
+    ratios.classes = distance / (2 * now.good * first.good) / bounds.classes;
+    return { ...ratios, ...this.usualBeat() };
   }
 
-  /** How the mean beat of the class that was the commonest has changed; 0 where too few of the last beats have it. */
+  /** Change of the mean beat of the most frequent reference class; 0 if too few of the last beats have that class. */
   usualBeat() {
     const { atFirst: first, now, bounds } = this;
     const usual = argMax(first.label);
     const [before, after] = [first.sizeUv[usual], now.sizeUv[usual]];
     if (now.label[usual] * 4 < bounds.last || !before || !after) return { shape: 0, size: 0 };
     const times = (after * first.label[usual]) / (before * now.label[usual]);
-    const [one, other] = [aboutMean(first.shapeUv[usual]), aboutMean(now.shapeUv[usual])];
-    const alike = product(one, other) / Math.max(Math.sqrt(product(one, one) * product(other, other)), 1e-9);
-    return { shape: (1 - alike) / bounds.shape, size: (Math.max(times, 1 / times) - 1) / (bounds.size - 1) };
+    const [firstShape, nowShape] = [centred(first.shapeUv[usual]), centred(now.shapeUv[usual])];
+    const correlation = product(firstShape, nowShape) / Math.max(Math.sqrt(product(firstShape, firstShape) * product(nowShape, nowShape)), 1e-9);
+    return { shape: (1 - correlation) / bounds.shape, size: (Math.max(times, 1 / times) - 1) / (bounds.size - 1) };
   }
 
   /**
-   * Take one beat, as a stream tells it finally.
-   * @param {{timeS: number, label: number, uncertain: boolean, far: boolean, flags: number}} beat
+   * Add one beat with its final prediction.
+   * @param {import("./index.d.ts").DriftBeat} beat
    * @param {ArrayLike<number>} windowMv its window, 256 samples in millivolt
    */
-  add({ timeS, label, uncertain, far, flags }, windowMv) {
-    const uv = Array.from(windowMv, (one) => rint(1000 * limited(one)));
+  add(beat, windowMv) {
+    const { timeS, label, flags, lowConfidence = beat.uncertain, outOfDistribution = beat.far } = beat;
+    const uv = Array.from(windowMv, (value) => rint(1000 * limited(value)));
     const shapeUv = Array.from({ length: SHAPE }, (_, i) => {
-      return Math.floor(uv.slice(EACH * i, EACH * (i + 1)).reduce((sum, one) => sum + one, 0) / EACH);
+      return Math.floor(uv.slice(EACH * i, EACH * (i + 1)).reduce((sum, value) => sum + value, 0) / EACH);
     });
     const qrs = uv.slice(QRS[0], QRS[1]);
     const sizeUv = Math.max(...qrs) - Math.min(...qrs);
-    const beat = { label, uncertain: Number(uncertain), far: Number(far), poor: Boolean(flags & FLAG_POOR_QUALITY), sizeUv, shapeUv };
-    this.toldS = timeS;
-    if (this.atFirst.good < this.bounds.first) this.atFirst.add(beat);
-    this.last.push(beat);
-    this.now.add(beat);
+    const poor = Boolean(flags & FLAG_POOR_QUALITY);
+    const counted = { label, lowConfidence: Number(lowConfidence), outOfDistribution: Number(outOfDistribution), poor, sizeUv, shapeUv };
+    this.lastBeatS = timeS;
+    if (this.atFirst.good < this.bounds.first) this.atFirst.add(counted);
+    this.last.push(counted);
+    this.now.add(counted);
     if (this.last.length > this.bounds.last) this.now.add(/** @type {Counted} */ (this.last.shift()), -1);
     for (const [reason, value] of Object.entries(this.values)) this.set(reason, value, timeS);
   }
 
   /**
-   * Say how long no beat has come, found or told: a stream tells a beat's answer late, and silence at once.
+   * Report the time without beats; a stream reports silence at once, but beats with a delay.
    * @param {number} timeS since the stream's start
    * @param {number} forS since the last R peak, or the start
    */
@@ -179,6 +182,6 @@ export class Drift {
     if (!began && !(this.on.has(reason) && value < this.bounds.end)) return;
     if (began) this.on.set(reason, timeS);
     else this.on.delete(reason);
-    this.events = [...this.events, { timeS, reason, began }].slice(-KEPT_EVENTS);
+    this.events = [...this.events, { timeS, reason, began }].slice(-MAX_EVENTS);
   }
 }

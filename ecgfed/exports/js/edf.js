@@ -7,7 +7,7 @@ import { MILLIVOLT, UNITS, checkFs, checkSamples, numberOf } from "./units.js";
 import { textOf } from "./wfdb.js";
 
 /** @typedef {import("./index.d.ts").NamedFile} NamedFile */
-/** @typedef {{name: string, unit: string, least: number, most: number, low: number, high: number, samples: number, first: number}} Channel */
+/** @typedef {{name: string, unit: string, physicalMin: number, physicalMax: number, digitalMin: number, digitalMax: number, samples: number, first: number}} Channel */
 
 const ANNOTATIONS = "EDF Annotations";
 const KIND = /^(?:ECG|EKG)[ :_-]+(?=\S)/i;
@@ -25,7 +25,7 @@ function numberIn(raw, where, field, low) {
 }
 
 /**
- * Read the header and weigh it against the file's size.
+ * Read the header and check it against the size of the file.
  * @param {string} where
  * @param {Uint8Array} bytes
  */
@@ -41,11 +41,11 @@ function layoutOf(where, bytes) {
   const records = Math.trunc(numberIn(bytes.subarray(236, 244), where, "number of data records", 0));
   if (!records) throw new RecordError(where, "holds no samples", "", "choose another file, or leave this one out");
   const channels = channelsOf(where, bytes.subarray(256, headerBytes), count);
-  const perRecord = channels.reduce((sum, one) => sum + one.samples, 0);
-  const whole = Math.floor((bytes.length - headerBytes) / (2 * perRecord));
-  const left = bytes.length - headerBytes - 2 * perRecord * whole;
-  if (whole < records) throw new RecordError(where, `is cut short at ${whole} of ${records} data record${records === 1 ? "" : "s"}`, "", FETCH);
-  if (whole !== records || left) throw new RecordError(where, `holds ${whole} data record${whole === 1 ? "" : "s"} and ${left} bytes`, `${records} as its header says`, "restore the header from its source");
+  const perRecord = channels.reduce((sum, channel) => sum + channel.samples, 0);
+  const complete = Math.floor((bytes.length - headerBytes) / (2 * perRecord));
+  const rest = bytes.length - headerBytes - 2 * perRecord * complete;
+  if (complete < records) throw new RecordError(where, `is cut short at ${complete} of ${records} data record${records === 1 ? "" : "s"}`, "", FETCH);
+  if (complete !== records || rest) throw new RecordError(where, `holds ${complete} data record${complete === 1 ? "" : "s"} and ${rest} bytes`, `${records} as its header says`, "restore the header from its source");
   const durationS = numberIn(bytes.subarray(244, 252), where, "length of a data record", 0);
   const gaps = plain(bytes.subarray(192, 236)).startsWith("EDF+D");
   return { headerBytes, records, durationS, channels, perRecord, gaps };
@@ -59,14 +59,14 @@ function channelsOf(where, rest, count) {
     const label = plain(field(0, 16));
     const samples = Math.trunc(numberIn(field(216, 8), where, `samples a data record of ${label}`, 1));
     const ranges = [104, 112, 120, 128].map((before) => numberOf(plain(field(before, 8))));
-    const channel = { name: label, unit: plain(field(96, 8)), least: ranges[0], most: ranges[1], low: ranges[2], high: ranges[3], samples, first };
+    const channel = { name: label, unit: plain(field(96, 8)), physicalMin: ranges[0], physicalMax: ranges[1], digitalMin: ranges[2], digitalMax: ranges[3], samples, first };
     first += samples;
     return channel;
   });
 }
 
 /**
- * Return the sample at which each data record begins; later than the one before ends where there is a gap.
+ * Return the first sample of each data record; gaps leave samples between them.
  * @param {string} where
  * @param {Uint8Array} bytes
  * @param {ReturnType<typeof layoutOf>} layout
@@ -75,7 +75,7 @@ function channelsOf(where, rest, count) {
  */
 function startsOf(where, bytes, layout, fsHz, samples) {
   if (!layout.gaps) return Array.from({ length: layout.records }, (_, i) => i * samples);
-  const times = layout.channels.find((one) => one.name === ANNOTATIONS);
+  const times = layout.channels.find((channel) => channel.name === ANNOTATIONS);
   if (!times) throw new RecordError(where, "is EDF+D without an annotation channel", "the times of its data records", FETCH);
   let [begin, end] = [0, 0];
   return Array.from({ length: layout.records }, (_, number) => {
@@ -94,9 +94,9 @@ function startsOf(where, bytes, layout, fsHz, samples) {
 
 /** @param {string} where @param {Channel} channel @param {string} units */
 function perMillivolt(where, channel, units) {
-  const { low, high, least, most, name } = channel;
-  if (!(low < high && Number.isFinite(most - least) && least !== most)) {
-    throw new RecordError(where, `lead ${name} maps ${low}..${high} to ${least}..${most}`, "two ranges, neither of them empty", "restore the header from its source");
+  const { digitalMin, digitalMax, physicalMin, physicalMax, name } = channel;
+  if (!(digitalMin < digitalMax && Number.isFinite(physicalMax - physicalMin) && physicalMin !== physicalMax)) {
+    throw new RecordError(where, `lead ${name} maps ${digitalMin}..${digitalMax} to ${physicalMin}..${physicalMax}`, "two ranges, neither of them empty", "restore the header from its source");
   }
   const stated = MILLIVOLT.get(channel.unit || units);
   if (stated === undefined) throw new RecordError(where, `lead ${name} is in '${channel.unit}'`, UNITS, "correct the header's units");
@@ -104,18 +104,18 @@ function perMillivolt(where, channel, units) {
 }
 
 /**
- * Read a recording: every ECG of the first one's sampling frequency whose unit is a voltage.
+ * Read a recording: all ECG leads with the sampling frequency of the first one and a voltage as unit.
  * @param {NamedFile} file
  * @param {{units?: string}} how units, for a file that states none
  */
 export function readEdf(file, how = {}) {
   const { name: where, bytes } = file;
   const layout = layoutOf(where, bytes);
-  const channels = layout.channels.filter((one) => one.name !== ANNOTATIONS);
+  const channels = layout.channels.filter((channel) => channel.name !== ANNOTATIONS);
   if (!channels.length) throw new RecordError(where, "holds annotations only", "at least one lead", "choose another file, or leave this one out");
   if (!layout.durationS) throw new RecordError(where, "data records of 0 s", "their length", "restore the header from its source");
-  const names = distinct(channels.map((one) => one.name.replace(KIND, "")));
-  const units = channels.map((one) => one.unit);
+  const names = distinct(channels.map((channel) => channel.name.replace(KIND, "")));
+  const units = channels.map((channel) => channel.unit);
   const chosen = channels[chooseLead(names, where, [], units)];
   const exact = chosen.samples / layout.durationS;
   const fsHz = Math.abs(exact - rint(exact)) <= 1e-9 * exact ? rint(exact) : exact;
@@ -125,16 +125,16 @@ export function readEdf(file, how = {}) {
   checkSamples(total, where);
   const ecg = areEcg(names);
   const rows = channels.map((_, i) => i).filter((i) => {
-    const one = channels[i];
-    return one === chosen || (ecg[i] && one.samples === chosen.samples && (MILLIVOLT.has(one.unit) || (!one.unit && how.units !== undefined)));
+    const channel = channels[i];
+    return channel === chosen || (ecg[i] && channel.samples === chosen.samples && (MILLIVOLT.has(channel.unit) || (!channel.unit && how.units !== undefined)));
   });
-  if (total > MOST_TIMES * layout.records * chosen.samples + 2 ** 23) throw new RecordError(where, `claims ${total} samples a lead`, "no more gaps than signal", "cut it into parts");
+  if (total > MAX_TIMES * layout.records * chosen.samples + 2 ** 23) throw new RecordError(where, `claims ${total} samples a lead`, "no more gaps than signal", "cut it into parts");
   const signalsMv = rows.map((row) => signalOf(bytes, layout, channels[row], starts, total, perMillivolt(where, channels[row], how.units ?? "")));
   return { name: where.replace(/\.edf$/i, ""), fsHz, leads: rows.map((row) => names[row]), units: rows.map((row) => units[row]), signalsMv };
 }
 
-/** Gaps may make a recording so many times longer. */
-const MOST_TIMES = 32;
+/** Maximum factor by which gaps may lengthen a recording. */
+const MAX_TIMES = 32;
 
 /**
  * @param {Uint8Array} bytes
@@ -146,12 +146,12 @@ const MOST_TIMES = 32;
  */
 function signalOf(bytes, layout, channel, starts, total, perMv) {
   const view = new DataView(bytes.buffer, bytes.byteOffset + layout.headerBytes);
-  const scale = (channel.most - channel.least) / (channel.high - channel.low);
+  const scale = (channel.physicalMax - channel.physicalMin) / (channel.digitalMax - channel.digitalMin);
   const out = new Float64Array(total).fill(NaN);
   starts.forEach((start, record) => {
     const at = 2 * (record * layout.perRecord + channel.first);
     for (let i = 0; i < channel.samples; i += 1) {
-      out[start + i] = ((view.getInt16(at + 2 * i, true) - channel.low) * scale + channel.least) * perMv;
+      out[start + i] = ((view.getInt16(at + 2 * i, true) - channel.digitalMin) * scale + channel.physicalMin) * perMv;
     }
   });
   return out;

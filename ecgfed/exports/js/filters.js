@@ -1,4 +1,4 @@
-/** The band-pass every window has gone through (ecgfed/domain/signal/filters.py): 0.5 to 40 Hz, 4 s, delay compensated. */
+/** The band-pass of all windows (ecgfed/domain/signal/filters.py): 0.5 to 40 Hz, 4 s, delay compensated. */
 
 import { bandPass as design, convolved } from "./fir.js";
 import { rint } from "./numbers.js";
@@ -16,7 +16,7 @@ export function bandPassTaps(fsHz) {
 }
 
 /**
- * Filter a whole signal; before its start and behind its end it is taken to hold its first and last value.
+ * Filter a whole signal, padded with its first and last value.
  * @param {Float64Array} signalMv (samples,) finite, millivolt
  * @param {number} fsHz
  */
@@ -24,7 +24,7 @@ export function bandPass(signalMv, fsHz) {
   return convolved(signalMv, bandPassTaps(fsHz));
 }
 
-/** A longer gap is not bridged by one straight line: a stream cannot wait for its end. */
+/** Maximum gap that is interpolated linearly: a stream cannot wait for the end of a longer one. */
 const LONGEST_BRIDGE_S = 10;
 
 /** Return how long a gap may be, in samples, to be bridged by one straight line. @param {number} fsHz */
@@ -32,13 +32,13 @@ export function bridgeSamples(fsHz) {
   return rint(LONGEST_BRIDGE_S * fsHz);
 }
 
-/** @typedef {{at: number, value: number} | null} Neighbour the last sample that is there before a part */
+/** @typedef {{at: number, value: number} | null} Neighbour the last valid sample before a part */
 
 /**
- * Bridge what is missing. A gap of up to `longest` samples is a straight line between its neighbours. A longer one has
- * the value before it, and for its last samples, half of `longest`, the value behind it. A gap at an end holds its
- * one neighbour; a signal with no valid sample becomes zeros.
- * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN where there is no sample
+ * Fill missing samples. A gap of up to `longest` samples is interpolated linearly. A longer one takes the value before
+ * it, and in its last samples, half of `longest`, the value after it. A gap at an end takes the value of its neighbour;
+ * a signal without valid samples becomes zeros.
+ * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN if missing
  * @param {number} longest of a straight line, in samples
  * @param {Uint8Array} [also] samples that are bridged as well
  * @param {Neighbour} [before] of a part: its place counts from the part's first sample, so it is below 0
@@ -60,7 +60,7 @@ export function fillGaps(signalMv, longest, also, before = null) {
 }
 
 /**
- * Bridge what lies before a valid sample, as numpy's interp does.
+ * Interpolate before a valid sample, as numpy's interp does.
  * @param {Float64Array} out
  * @param {number} from first sample to bridge
  * @param {number} after the valid sample

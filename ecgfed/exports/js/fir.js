@@ -24,13 +24,13 @@ function sinc(x) {
 
 /** Modified Bessel function of order 0 from 0 to 8, by Cephes' Chebyshev series (S. Moshier). @param {number} value */
 function besselI0(value) {
-  let [before, here, last] = [0, I0[0], 0];
+  let [before, current, last] = [0, I0[0], 0];
   const at = value / 2 - 2;
   for (let i = 1; i < I0.length; i += 1) {
-    [before, last] = [last, here];
-    here = at * last - before + I0[i];
+    [before, last] = [last, current];
+    current = at * last - before + I0[i];
   }
-  return Math.exp(value) * (0.5 * (here - before));
+  return Math.exp(value) * (0.5 * (current - before));
 }
 
 /**
@@ -41,17 +41,17 @@ function besselI0(value) {
  * @param {number} fsHz
  */
 export function bandPass(taps, lowHz, highHz, fsHz) {
-  const [left, right] = [lowHz / (0.5 * fsHz), highHz / (0.5 * fsHz)];
+  const [low, right] = [lowHz / (0.5 * fsHz), highHz / (0.5 * fsHz)];
   const out = new Float64Array(taps);
   let gain = 0;
   for (let i = 0; i < taps; i += 1) {
     const at = i - 0.5 * (taps - 1);
     const around = i === taps - 1 ? Math.PI : -Math.PI + i * ((2 * Math.PI) / (taps - 1));
     const window = 0.54 + (1 - 0.54) * Math.cos(around);
-    out[i] = (right * sinc(right * at) - left * sinc(left * at)) * window;
-    gain += out[i] * Math.cos(Math.PI * at * (0.5 * (left + right)));
+    out[i] = (right * sinc(right * at) - low * sinc(low * at)) * window;
+    gain += out[i] * Math.cos(Math.PI * at * (0.5 * (low + right)));
   }
-  return out.map((one) => one / gain);
+  return out.map((value) => value / gain);
 }
 
 /**
@@ -69,12 +69,12 @@ export function lowPass(taps, cutoff) {
     out[i] = cutoff * sinc(cutoff * at) * window;
     sum += out[i];
   }
-  return out.map((one) => one / sum);
+  return out.map((value) => value / sum);
 }
 
 /**
- * Convolve with an odd number of symmetric taps where the signal reaches far enough: one value fewer than it has taps
- * is lost. Every value is one sum in one order, so that a stream gives the bits of the whole.
+ * Convolve with an odd number of symmetric taps, valid part only. Every value is one sum in a fixed order, so that a
+ * stream gives the same bits as the whole signal.
  * @param {Float64Array} signal (samples,)
  * @param {Float64Array} taps
  * @returns {Float64Array} (samples - taps + 1,)
@@ -85,7 +85,7 @@ export function inner(signal, taps) {
   const centre = taps[half];
   const fours = out.length - (out.length % 4);
   for (let i = 0; i < fours; i += 4) {
-    let one = 0;
+    let first = 0;
     let two = 0;
     let three = 0;
     let four = 0;
@@ -99,7 +99,7 @@ export function inner(signal, taps) {
       const tap = taps[k];
       const d = signal[low];
       const w = signal[high];
-      one += tap * (a + w);
+      first += tap * (a + w);
       two += tap * (b + x);
       three += tap * (c + y);
       four += tap * (d + z);
@@ -110,7 +110,7 @@ export function inner(signal, taps) {
       y = x;
       x = w;
     }
-    out[i] = one + centre * signal[i + half];
+    out[i] = first + centre * signal[i + half];
     out[i + 1] = two + centre * signal[i + half + 1];
     out[i + 2] = three + centre * signal[i + half + 2];
     out[i + 3] = four + centre * signal[i + half + 3];
@@ -126,22 +126,22 @@ export function inner(signal, taps) {
 }
 
 /**
- * Convolve a whole signal, delay compensated, its first and last value held at the ends.
+ * Convolve a whole signal, delay compensated, padded with its first and last value.
  * @param {Float64Array} signal (samples,) finite
  * @param {Float64Array} taps an odd number, symmetric
  * @returns {Float64Array} (samples,)
  */
 export function convolved(signal, taps) {
-  return inner(held(signal, taps.length >> 1, taps.length >> 1), taps);
+  return inner(edgePadded(signal, taps.length >> 1, taps.length >> 1), taps);
 }
 
 /**
- * Return a signal with its first value before it and its last one behind it, so many times.
+ * Pad a signal with its first value before it and its last one after it.
  * @param {Float64Array} signal
  * @param {number} before
  * @param {number} after
  */
-export function held(signal, before, after) {
+export function edgePadded(signal, before, after) {
   const laid = new Float64Array(before + signal.length + after);
   laid.set(signal, before);
   if (signal.length) {
@@ -151,7 +151,7 @@ export function held(signal, before, after) {
   return laid;
 }
 
-/** Brings a signal from one sampling frequency to another with a linear-phase polyphase filter. */
+/** Resamples a signal with a linear-phase polyphase filter. */
 export class Resampler {
   /**
    * @param {number} fsHz
@@ -162,7 +162,7 @@ export class Resampler {
     this.up = up;
     this.down = down;
     const half = REACH * Math.max(up, down);
-    const taps = up === down ? Float64Array.of(1) : lowPass(2 * half + 1, 1 / Math.max(up, down)).map((one) => one * up);
+    const taps = up === down ? Float64Array.of(1) : lowPass(2 * half + 1, 1 / Math.max(up, down)).map((value) => value * up);
     const before = up === down ? 0 : down - (half % down);
     this.skipped = up === down ? 0 : (half + before) / down;
     this.each = Math.ceil((taps.length + before) / up);
@@ -177,7 +177,7 @@ export class Resampler {
     });
   }
 
-  /** How many samples a signal of so many gives. @param {number} samples */
+  /** Return the number of output samples of a signal. @param {number} samples */
   count(samples) {
     return Math.ceil((samples * this.up) / this.down);
   }
@@ -193,8 +193,8 @@ export class Resampler {
   }
 
   /**
-   * Return one output. Nothing is taken to lie before the signal's start and behind its end.
-   * @param {(sample: number) => number} read 0 where there is no sample
+   * Return one output sample; the signal is 0 beyond its ends.
+   * @param {(sample: number) => number} read 0 beyond the ends
    * @param {number} output
    */
   at(read, output) {
@@ -207,10 +207,10 @@ export class Resampler {
   }
 
   /**
-   * Resample a whole signal; itself where the frequencies agree.
+   * Resample a whole signal; returns the signal itself if the frequencies are equal.
    * @param {Float64Array} signal
    */
-  whole(signal) {
+  resample(signal) {
     if (this.up === this.down) return signal;
     const read = (/** @type {number} */ i) => (i >= 0 && i < signal.length ? signal[i] : 0);
     return Float64Array.from({ length: this.count(signal.length) }, (_, output) => this.at(read, output));

@@ -1,12 +1,12 @@
 /**
- * Golden vectors: a synthetic recording, what each stage makes of it, what every model answers (ecgfed/exports/device/golden.py).
- * Every stage takes what the bundle says of the stage before, so that the first one that differs is the one at fault.
+ * Golden vectors: a synthetic recording, the output of each stage and of every model (ecgfed/exports/device/golden.py). The
+ * input of every stage is the bundle's output of the stage before, so that the first difference shows the faulty stage.
  */
 
 import { detectAroundGaps } from "./around-gaps.js";
 import { softmax } from "./classifier.js";
 import { contextFeatures } from "./context.js";
-import { BundleError, EcgfedError, shown } from "./errors.js";
+import { BundleError, EcgfedError, safeText } from "./errors.js";
 import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
 import { modelsOf } from "./manifest-models.js";
@@ -18,27 +18,27 @@ import { FS_HZ, WINDOW_SAMPLES, beatsInTime, cutWindows } from "./windows.js";
 
 /** @typedef {import("./bundle.js").Bundle} Bundle */
 /** @typedef {import("./index.d.ts").GoldenStage} GoldenStage */
-/** @typedef {Record<string, any>} Said the parsed file, or a part of it */
+/** @typedef {Record<string, any>} GoldenEntry the parsed file, or a part of it */
 
 const NV_A_MV = 1_000_000;
-/** What may differ from machine to machine: nanovolt, features as numbers, logits, probabilities, distances. */
+/** Tolerances between machines: nanovolts, features, logits, probabilities, distances. */
 const [SIGNAL_NV, FEATURE, LOGIT, PROBABILITY, DISTANCE] = [2, 2e-5, 1e-4, 1e-4, 1e-4];
-/** Of an int8 form: a value in the middle between two steps may go to either, in another ONNX Runtime. */
+/** Tolerances of int8 variants: values midway between two steps may round differently in another ONNX Runtime. */
 const [INT8_LOGIT, INT8_PROBABILITY] = [0.2, 0.02];
-/** Of a logit beyond this the share of it counts. */
+/** The tolerance of larger logits is relative. */
 const LARGE_LOGIT = 100;
-const MOST_BYTES = 64 << 20;
-/** Beats that golden vectors may name at once: of each a window is made here, 256 numbers of one in the file. */
-const MOST_BEATS = 100_000;
+const MAX_BYTES = 64 << 20;
+/** Maximum number of beats in golden vectors. */
+const MAX_BEATS = 100_000;
 
 /** @param {ArrayLike<number>} signalMv */
-const inNv = (signalMv) => Array.from(signalMv, (one) => rint(one * NV_A_MV));
+const inNv = (signalMv) => Array.from(signalMv, (value) => rint(value * NV_A_MV));
 /** @param {number[]} values */
-const fromNv = (values) => Float64Array.from(values, (one) => one / NV_A_MV);
+const fromNv = (values) => Float64Array.from(values, (value) => value / NV_A_MV);
 /** @param {number[]} values */
 const windowOf = (values) => Float32Array.from(fromNv(values));
 
-/** The shape of numbers in lists in lists, and the numbers in order. @param {any} value @returns {{shape: number[], flat: number[]}} */
+/** Shape and flattened values of nested lists of numbers. @param {any} value @returns {{shape: number[], flat: number[]}} */
 function flattened(value) {
   if (typeof value === "number" || typeof value === "boolean") return { shape: [], flat: [Number(value)] };
   if (!Array.isArray(value) && !ArrayBuffer.isView(value)) throw new TypeError("numbers in lists");
@@ -49,20 +49,20 @@ function flattened(value) {
 }
 
 /**
- * Compare what was computed with what the bundle says.
+ * Compare computed values with those in the bundle.
  * @param {string} name
- * @param {any} found
- * @param {any} said
+ * @param {any} computed
+ * @param {any} expected
  * @param {number} tolerance
  * @param {string} unit
  * @param {(difference: number, expected: number) => number} scaled
  * @returns {GoldenStage}
  */
-function compared(name, found, said, tolerance, unit, scaled = (difference) => difference) {
-  const [one, other] = [flattened(found), flattened(said)];
+function compared(name, computed, expected, tolerance, unit, scaled = (difference) => difference) {
+  const [values, reference] = [flattened(computed), flattened(expected)];
   let difference = 0;
-  if (one.shape.join() !== other.shape.join() && (one.flat.length || other.flat.length)) difference = Infinity;
-  else one.flat.forEach((value, i) => (difference = Math.max(difference, scaled(Math.abs(value - other.flat[i]), other.flat[i]))));
+  if (values.shape.join() !== reference.shape.join() && (values.flat.length || reference.flat.length)) difference = Infinity;
+  else values.flat.forEach((value, i) => (difference = Math.max(difference, scaled(Math.abs(value - reference.flat[i]), reference.flat[i]))));
   if (Number.isNaN(difference)) difference = Infinity;
   return { name, difference, tolerance, unit, agrees: difference <= tolerance };
 }
@@ -70,65 +70,65 @@ function compared(name, found, said, tolerance, unit, scaled = (difference) => d
 /** @param {number} difference @param {number} expected */
 const scaledLogit = (difference, expected) => difference / Math.max(Math.abs(expected) / LARGE_LOGIT, 1);
 
-/** A list that has an entry for each beat, of no more than anybody's. @template T @param {T[]} said @returns {T[]} */
-function ofBeats(said) {
-  if (!(said.length <= MOST_BEATS)) throw new RangeError(`${said.length} beats`);
-  return said;
+/** Check the length of a list with one entry per beat. @template T @param {T[]} values @returns {T[]} */
+function ofBeats(values) {
+  if (!(values.length <= MAX_BEATS)) throw new RangeError(`${values.length} beats`);
+  return values;
 }
 
-/** The stages of one recording. @param {Said} one @param {number} rrVersion @returns {GoldenStage[]} */
-function recordingStages(one, rrVersion) {
-  const of = `of ${shown(one.name, 40)}`;
-  const fsHz = one.fs_hz;
+/** The stages of one recording. @param {GoldenEntry} recording @param {number} rrVersion @returns {GoldenStage[]} */
+function recordingStages(recording, rrVersion) {
+  const of = `of ${safeText(recording.name, 40)}`;
+  const fsHz = recording.fs_hz;
   checkFs(fsHz, "golden", String(fsHz), "");
-  const signalMv = Float64Array.from(one.adu, (/** @type {number | null} */ adu) => (adu === null ? NaN : (adu - one.baseline_adu) / one.gain_adu_per_mv));
-  const at360 = one.resampled_nv ?? one.filtered_nv;
+  const signalMv = Float64Array.from(recording.adu, (/** @type {number | null} */ adu) => (adu === null ? NaN : (adu - recording.baseline_adu) / recording.gain_adu_per_mv));
+  const at360 = recording.resampled_nv ?? recording.filtered_nv;
   const quality = leadQuality(signalMv, fsHz);
-  const peaks = ofBeats(one.r_samples).map(Number);
+  const peaks = ofBeats(recording.r_samples).map(Number);
   const filtered = bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz);
   const { windowMv, padded } = cutWindows(fromNv(at360), fsHz, peaks);
   const stages = [
-    compared(`filtered signal ${of}`, inNv(filtered), one.filtered_nv, SIGNAL_NV, "nV"),
-    compared(`signal at 360 Hz ${of}`, inNv(new Resampler(fsHz, FS_HZ).whole(fromNv(one.filtered_nv))), at360, SIGNAL_NV, "nV"),
-    compared(`lost stretches ${of}`, quality.spans(NO_SIGNAL).edges(), one.lost, 0, "samples"),
-    compared(`R peaks ${of}`, detectAroundGaps([signalMv], fsHz, quality, 0, "golden"), one.r_samples, 0, "samples"),
-    compared(`windows ${of}`, windowMv.map(inNv), one.window_nv, SIGNAL_NV, "nV"),
-    compared(`padded windows ${of}`, padded, one.padded, 0, ""),
+    compared(`filtered signal ${of}`, inNv(filtered), recording.filtered_nv, SIGNAL_NV, "nV"),
+    compared(`signal at 360 Hz ${of}`, inNv(new Resampler(fsHz, FS_HZ).resample(fromNv(recording.filtered_nv))), at360, SIGNAL_NV, "nV"),
+    compared(`lost stretches ${of}`, quality.spans(NO_SIGNAL).edges(), recording.lost, 0, "samples"),
+    compared(`R peaks ${of}`, detectAroundGaps([signalMv], fsHz, quality, 0, "golden"), recording.r_samples, 0, "samples"),
+    compared(`windows ${of}`, windowMv.map(inNv), recording.window_nv, SIGNAL_NV, "nV"),
+    compared(`padded windows ${of}`, padded, recording.padded, 0, ""),
   ];
   if (rrVersion) {
-    const rr = beatsInTime(rrVersion, fsHz, peaks, one.window_nv.map(windowOf), one.padded.map(Boolean), new Spans(one.lost));
-    stages.push(compared(`RR features ${of}`, rr, one.rr, FEATURE, ""));
+    const rr = beatsInTime(rrVersion, fsHz, peaks, recording.window_nv.map(windowOf), recording.padded.map(Boolean), new Spans(recording.lost));
+    stages.push(compared(`RR features ${of}`, rr, recording.rr, FEATURE, ""));
   }
   return stages;
 }
 
-/** The RR features of some beats among many that are sums of few shapes. @param {Said} said */
-function contextOf(said) {
-  const shapes = said.shapes_nv.map((/** @type {number[]} */ one) => Array.from(one));
-  if (shapes.some((/** @type {number[]} */ one) => one.length !== WINDOW_SAMPLES)) throw new RangeError("shapes of other windows");
-  const beats = ofBeats(said.parts_per_mille).map((/** @type {number[]} */ parts, /** @type {number} */ i) => {
+/** RR features of selected beats, whose windows are sums of a few shapes. @param {GoldenEntry} context */
+function contextOf(context) {
+  const shapes = context.shapes_nv.map((/** @type {number[]} */ shape) => Array.from(shape));
+  if (shapes.some((/** @type {number[]} */ shape) => shape.length !== WINDOW_SAMPLES)) throw new RangeError("shapes of other windows");
+  const beats = ofBeats(context.parts_per_mille).map((/** @type {number[]} */ parts, /** @type {number} */ i) => {
     if (parts.length !== shapes.length) throw new RangeError("a part of each shape");
     const sum = (/** @type {number} */ k) => parts.reduce((total, part, shape) => total + part * shapes[shape][k], 0) / 1000;
     const windowNv = shapes[0].map((/** @type {number} */ _, /** @type {number} */ k) => sum(k));
-    const before = said.before_ms[i];
-    return { beforeS: before === null ? NaN : before / 1000, windowMv: windowOf(windowNv), usable: Boolean(said.usable[i]) };
+    const before = context.before_ms[i];
+    return { beforeS: before === null ? NaN : before / 1000, windowMv: windowOf(windowNv), usable: Boolean(context.usable[i]) };
   });
   const features = contextFeatures(beats);
-  return said.answered.map((/** @type {number} */ i) => features[i]);
+  return context.answered.map((/** @type {number} */ i) => features[i]);
 }
 
 /**
- * Every model's answers.
+ * The stages of all models.
  * @param {Bundle} bundle
- * @param {Said} said
+ * @param {GoldenEntry} golden
  * @param {Float32Array[]} windowMv
  * @param {Float32Array[]} rr
  */
-async function answerStages(bundle, said, windowMv, rr) {
+async function modelStages(bundle, golden, windowMv, rr) {
   const stages = [];
   for (const { client, form } of modelsOf(bundle.manifest)) {
-    const whose = client === null ? said.global : said.patients[client];
-    const some = said.answered[client === null ? "global" : "patients"];
+    const models = client === null ? golden.global : golden.patients[client];
+    const some = golden.answered[client === null ? "global" : "patients"];
     if (some.some((/** @type {number} */ i) => !windowMv[i])) throw new RangeError("beats that are there");
     const pick = (/** @type {Float32Array[]} */ all) => some.map((/** @type {number} */ i) => all[i]);
     const classifier = await bundle.classifier(client, { int8: form === "int8" });
@@ -136,37 +136,37 @@ async function answerStages(bundle, said, windowMv, rr) {
     const probability = logits.map((row) => softmax(row, classifier.certainty.temperature));
     const labels = probability.map(argMax);
     const of = `${client === null ? "of the global model" : `of ${client}`}${form === "int8" ? ", int8" : ""}`;
-    const told = whose[form];
+    const expected = models[form];
     const likely = probability.map((row, i) => row[labels[i]]);
     stages.push(
-      compared(`logits ${of}`, logits, told.logits, form === "int8" ? INT8_LOGIT : LOGIT, "", scaledLogit),
-      compared(`probability ${of}`, likely, told.probability, form === "int8" ? INT8_PROBABILITY : PROBABILITY, ""),
-      compared(`labels ${of}`, labels, told.label, 0, ""),
+      compared(`logits ${of}`, logits, expected.logits, form === "int8" ? INT8_LOGIT : LOGIT, "", scaledLogit),
+      compared(`probability ${of}`, likely, expected.probability, form === "int8" ? INT8_PROBABILITY : PROBABILITY, ""),
+      compared(`labels ${of}`, labels, expected.label, 0, ""),
     );
   }
   return stages;
 }
 
-/** @param {Bundle} bundle @param {Said} said */
-async function stagesOf(bundle, said) {
+/** @param {Bundle} bundle @param {GoldenEntry} golden */
+async function stagesOf(bundle, golden) {
   const { rrVersion } = bundle;
-  const stages = said.recordings.flatMap((/** @type {Said} */ one) => recordingStages(one, rrVersion));
-  if (rrVersion === 2) stages.push(compared("RR features over minutes", contextOf(said.context), said.context.rr, FEATURE, ""));
-  const windowMv = said.recordings.flatMap((/** @type {Said} */ one) => one.window_nv.map(windowOf));
-  const rr = said.recordings.flatMap((/** @type {Said} */ one) => (one.rr ?? []).map((/** @type {number[]} */ row) => Float32Array.from(row)));
+  const stages = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => recordingStages(recording, rrVersion));
+  if (rrVersion === 2) stages.push(compared("RR features over minutes", contextOf(golden.context), golden.context.rr, FEATURE, ""));
+  const windowMv = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => recording.window_nv.map(windowOf));
+  const rr = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => (recording.rr ?? []).map((/** @type {number[]} */ row) => Float32Array.from(row)));
   const distance = await (await bundle.classifier()).distances(windowMv);
-  if (distance !== null) stages.push(compared("distance from typical beats", distance, said.far.distance, DISTANCE, ""));
-  return [...stages, ...(await answerStages(bundle, said, windowMv, rr))];
+  if (distance !== null) stages.push(compared("distance from typical beats", distance, golden.far.distance, DISTANCE, ""));
+  return [...stages, ...(await modelStages(bundle, golden, windowMv, rr))];
 }
 
-/** What a check found: every stage in order. */
+/** Result of a check: all stages in order. */
 export class GoldenCheck {
   /** @param {GoldenStage[]} stages */
   constructor(stages) {
     this.stages = stages;
   }
 
-  /** The first stage that differs; null where all agree. */
+  /** The first stage that differs; null if all agree. */
   get first() {
     return this.stages.find((stage) => !stage.agrees) ?? null;
   }
@@ -186,7 +186,7 @@ export class GoldenCheck {
 }
 
 /**
- * Compute all of a bundle's golden vectors again, with this runtime, and compare.
+ * Recompute all golden vectors of a bundle with this runtime, and compare.
  * @param {Bundle} bundle
  */
 export async function checkGolden(bundle) {
@@ -195,7 +195,7 @@ export async function checkGolden(bundle) {
   const where = `${bundle.files.name}/${name}`;
   const bytes = await bundle.read(name);
   try {
-    if (bytes.length > MOST_BYTES) throw new RangeError(`${bytes.length} bytes`);
+    if (bytes.length > MAX_BYTES) throw new RangeError(`${bytes.length} bytes`);
     return new GoldenCheck(await stagesOf(bundle, JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))));
   } catch (problem) {
     if (problem instanceof BundleError) throw problem;

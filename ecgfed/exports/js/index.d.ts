@@ -2,55 +2,59 @@
 
 /** A recording in memory. */
 export interface Recording {
-  /** What to call it in errors. */
+  /** Name for errors. */
   name?: string;
   /** Sampling frequency in Hz, 100 to 20,000. */
   fsHz: number;
-  /** A row for each lead, in millivolt, NaN where there is no sample; whole-number arrays (an amplifier's steps) are refused. */
+  /** A row per lead, in millivolt, NaN if missing; integer arrays (raw units of an amplifier) are refused. */
   signalsMv: (Float64Array | Float32Array | number[])[];
-  /** The leads' names, in the rows' order; the bundle's lead is looked for among them. */
+  /** Lead names in the order of the rows; the bundle's lead is chosen among them. */
   leads?: string[];
   /** Units as the file states them. */
   units?: string[];
 }
 
-/** What is said of one beat. */
+/** Prediction of one beat. */
 export interface Beat {
   /** Sample number of the R peak. */
   sample: number;
   timeS: number;
-  /** Number of the class, its name, and the WFDB symbol that stands for it. */
+  /** Class number, class name, and its WFDB symbol. */
   label: number;
   class: string;
   symbol: string;
-  /** Probability of the class, calibrated where the bundle says how; and of all classes. */
+  /** Probability of the class, calibrated if the bundle has a calibration; and of all classes. */
   probability: number;
   probabilities: Float32Array;
-  /** Bits: 1 the window reaches past an end, 2 it overlaps a bad stretch of the lead. */
+  /** Bits: 1 the window extends past an end, 2 it overlaps a bad segment of the lead. */
   flags: number;
-  /** Reasons of the bad stretches, "gap+noise", or "". */
+  /** Reasons of the bad segments, "gap+noise", or "". */
   poorQuality: string;
-  /** The class is not to be relied on: far, or of a probability below the bundle's threshold. */
+  /** Whether its class is unreliable: out of distribution, or of a probability below the bundle's threshold. */
+  lowConfidence: boolean;
+  /** Whether it is unlike any training beat. */
+  outOfDistribution: boolean;
+  /** @deprecated since 0.3, removed in 0.5: use `lowConfidence`. */
   uncertain: boolean;
-  /** The beat looks like none the model was trained on. */
+  /** @deprecated since 0.3, removed in 0.5: use `outOfDistribution`. */
   far: boolean;
 }
 
 /**
- * A beat of a stream: `final`, what the whole recording gives; `early`, what it would be if none followed, and a final
- * one comes later; or `withdrawn`: it was told early and is none.
+ * A beat of a stream: `final`, as for the whole recording; `early`, from the signal so far, followed by a final one; or
+ * `withdrawn`: reported early, but not a beat after all.
  */
 export interface StreamBeat extends Beat {
   stage: "early" | "final" | "withdrawn";
 }
 
-/** The part of onnxruntime-node and onnxruntime-web that is used. */
+/** The interface of onnxruntime-node and onnxruntime-web that is used. */
 export interface OnnxRuntime {
   InferenceSession: { create(model: Uint8Array, options?: object): Promise<unknown> };
   Tensor: new (type: "float32", data: Float32Array, dims: number[]) => unknown;
 }
 
-/** A zip file, files by name, files as dropped on a page, or an address. */
+/** A zip file, files by name, files dropped on a page, or a URL. */
 export type BundleSource =
   | Uint8Array
   | ArrayBuffer
@@ -66,77 +70,77 @@ export class EcgfedError extends Error {}
 export class BundleError extends EcgfedError {}
 export class RecordError extends EcgfedError {}
 
-/** One stage of a check: what was computed, the largest difference from what the bundle says, and the largest let through. */
+/** One stage of a check: its largest difference from the bundle, and the tolerance. */
 export interface GoldenStage {
   name: string;
-  /** Infinity where another number of values came out. */
+  /** Infinity if the number of values differs. */
   difference: number;
   tolerance: number;
   unit: string;
   agrees: boolean;
 }
 
-/** What a check of golden vectors found. */
+/** Result of a check of golden vectors. */
 export interface GoldenCheck {
   readonly stages: GoldenStage[];
-  /** The first stage that differs, the one at fault; null where all agree. */
+  /** The first stage that differs, the faulty one; null if all agree. */
   readonly first: GoldenStage | null;
   readonly agrees: boolean;
   /** One line. */
   readonly text: string;
 }
 
-/** Who signed a bundle. */
+/** Signature of a bundle. */
 export interface Signature {
-  /** Fingerprint of the signer's public key. */
+  /** Fingerprint of the public key. */
   key: string;
-  /** Whether it was checked and holds; false where this runtime does not know Ed25519. */
+  /** Whether it was verified; false if this runtime lacks Ed25519. */
   verified: boolean;
-  /** Whether the key is one of those that were named. */
+  /** Whether the key is one of `trusted`. */
   trusted: boolean;
 }
 
 /** An opened bundle, its files verified. */
 export class Bundle {
   readonly manifest: Record<string, any>;
-  /** Who signed it, or null; of a folder's address it is asked for only with `trusted`. */
+  /** Its signature, or null; from a folder's URL it is read only with `trusted`. */
   readonly signature: Signature | null;
   readonly classes: string[];
   readonly symbols: string[];
   readonly patients: string[];
   readonly leads: string[];
-  /** Version of the RR features that its graphs take, 0 for none. */
+  /** Version of the RR features of its graphs, 0 for none. */
   readonly rrVersion: 0 | 1 | 2;
-  /** Return a patient's classifier, or the global one; with `int8` its int8 form, where export accepted one. */
+  /** Return a patient's classifier, or the global one; with `int8` its int8 variant, if export accepted one. */
   classifier(patient?: string | null, options?: { int8?: boolean }): Promise<Classifier>;
-  /** Read every file and compare it with the manifest. */
+  /** Verify every file with the manifest. */
   verify(): Promise<void>;
-  /** Compute the bundle's golden vectors again, stage by stage, for every model it holds, and compare. */
+  /** Recompute the golden vectors, stage by stage, for every model, and compare. */
   checkGolden(): Promise<GoldenCheck>;
 }
 
 /**
- * Open a bundle; every file is compared with the manifest unless `verify` is false: then each when it is used. With
- * `trusted`, public keys in PEM, one of them has to have signed it.
+ * Open a bundle and verify all its files; with `verify` false each file is verified when used. With `trusted`, public keys
+ * in PEM, one of them must have signed the bundle.
  */
 export function openBundle(
   source: BundleSource,
   options: { ort: OnnxRuntime; verify?: boolean; trusted?: string | string[]; sessionOptions?: object },
 ): Promise<Bundle>;
 
-/** A chain of graphs with what its probabilities are worth. */
+/** A chain of graphs with its calibration. */
 export class Classifier {
   readonly classes: readonly string[];
   readonly symbols: readonly string[];
   readonly leads: readonly string[];
   readonly rrVersion: 0 | 1 | 2;
-  /** Find and classify every beat, as `ecgfed predict` does. */
+  /** Detect and classify all beats, as `ecgfed predict` does. */
   classify(recording: Recording, options?: { lead?: string | number; railsMv?: number[] }): Promise<Beat[]>;
-  /** Logits of beats that have been cut: windows of 256 samples in millivolt at 360 Hz, and their RR features. */
+  /** Logits of beats from windows of 256 samples in millivolt at 360 Hz and their RR features. */
   logits(windowMv: Float32Array[], rr: Float32Array[]): Promise<Float32Array[]>;
 }
 
-/** Finds and classifies the beats of a stream; they do not depend on how it is cut into chunks. */
+/** Classifies the beats of a stream; predictions do not depend on how it is split into chunks. */
 export class StreamClassifier {
   constructor(
     classifier: Classifier,
@@ -144,76 +148,82 @@ export class StreamClassifier {
   );
   /** Whether the patient's beats have changed since the first minutes. */
   readonly drift: Drift;
-  /** Samples that were handed over of this recording, gaps included, and the same in seconds. */
-  readonly seen: number;
+  /** Number of samples received of this recording, including gaps, and the same in seconds. */
+  readonly sampleCount: number;
   readonly timeS: number;
+  /** @deprecated since 0.3, removed in 0.5: use `sampleCount`. */
+  readonly seen: number;
   /**
-   * Take the next samples in millivolt, a row for each lead, or of one lead its samples alone; return the beats that are
-   * decided now. With `atSample`, the recorder's number of the first of them, what was left out is a gap.
+   * Process the next samples in millivolt, a row per lead or the samples of a single lead; returns new predictions. With
+   * `atSample`, the recorder's number of the first sample, skipped numbers are a gap.
    */
   push(samplesMv: (Float64Array | Float32Array | number[])[] | Float64Array | Float32Array | number[], options?: { atSample?: number }): Promise<StreamBeat[]>;
-  /** Say that so many samples were not recorded, a week at most. */
+  /** Report missing samples, one week at most. */
   gap(samples: number): Promise<StreamBeat[]>;
-  /** End the recording; return the beats that are left. The next `push` begins another one at sample 0. */
+  /** End the recording and return its last predictions; the next `push` begins another one at sample 0. */
   finish(): Promise<StreamBeat[]>;
 }
 
-/** When a change counts. */
+/** Bounds above which a change is reported. */
 export interface DriftBounds {
-  /** Beats that are compared with: the first ones of good quality. */
+  /** Number of reference beats: the first ones of good quality. */
   first: number;
-  /** Beats that are compared: the last ones, of any quality. */
+  /** Number of current beats: the last ones, of any quality. */
   last: number;
-  /** So much more of the beats of good quality are far, or uncertain, than at first: shares. */
+  /** Increase of the fraction of good-quality beats that are out of distribution, or of low confidence. */
   far: number;
   uncertain: number;
-  /** Share of the beats that would have to change their class for the classes to be as at first. */
+  /** Total variation distance between the class distributions. */
   classes: number;
-  /** Of the class that was the commonest at first, 1 less the correlation of the mean beat with that at first. */
+  /** 1 minus the correlation between the mean beats of the most frequent reference class. */
   shape: number;
-  /** So much more of the beats are of poor quality than at first, a share. */
+  /** Increase of the fraction of poor-quality beats. */
   poor: number;
-  /** The QRS of the class that was the commonest at first is so many times higher or lower. */
+  /** Ratio, or inverse ratio, between the QRS amplitudes of the most frequent reference class. */
   size: number;
-  /** No beat for so long, in seconds. */
+  /** Time without beats, in seconds. */
   silenceS: number;
-  /** A change is over where it is below so much of its bound. */
+  /** A change ends when its value falls below this fraction of its bound. */
   end: number;
 }
 export const DRIFT_BOUNDS: DriftBounds;
-/** What may have changed, and what is to be done: the words of a line, by reason. */
+/** Reasons of drift with their messages. */
 export const DRIFT_REASONS: Readonly<Record<string, string>>;
 
-/** A change that began, or was over; the time is that of the beat with which it was noticed. */
+/** Start or end of a change, at the time of the beat at which it was detected. */
 export interface DriftEvent {
   timeS: number;
   reason: string;
   began: boolean;
 }
 
-/** Watches the answers of a stream: whether this patient's beats have changed since the first minutes. */
+/** What `Drift` uses of a beat. */
+export type DriftBeat = Pick<Beat, "timeS" | "label" | "flags"> &
+  Partial<Pick<Beat, "lowConfidence" | "outOfDistribution" | "uncertain" | "far">>;
+
+/** Detects drift in the predictions of a stream: whether this patient's beats have changed since the first minutes. */
 export class Drift {
   constructor(classes: number, bounds?: Partial<DriftBounds>);
   readonly bounds: DriftBounds;
-  /** What has changed and is so still. */
+  /** Changes that are active. */
   readonly reasons: string[];
-  /** Whether new labels are worth having; `poor` and `silence` are the electrodes' and not the heart's. */
+  /** Whether new labels are worth having; not for `poor` and `silence`, which are due to the signal. */
   readonly labelAgain: boolean;
-  /** One sentence, or "" where nothing has changed. */
+  /** One sentence, or "" without changes. */
   readonly text: string;
-  /** How much of its bound each change is. */
+  /** Each change as a fraction of its bound. */
   readonly values: Record<string, number>;
-  /** Changes, the last thousand. */
+  /** The last thousand events. */
   readonly events: DriftEvent[];
-  /** Take one beat with its window of 256 samples in millivolt; a stream does it. */
-  add(beat: Pick<Beat, "timeS" | "label" | "uncertain" | "far" | "flags">, windowMv: ArrayLike<number>): void;
-  /** Say how long no beat has come, in seconds; a stream does it. */
+  /** Add one beat with its window of 256 samples in millivolt; a stream calls it. */
+  add(beat: DriftBeat, windowMv: ArrayLike<number>): void;
+  /** Report the time without beats in seconds; a stream calls it. */
   quiet(timeS: number, forS: number): void;
-  /** Take the beats to come as the first ones: after new labels, or with another patient. */
+  /** Restart with new reference beats: after new labels, or for another patient. */
   restart(): void;
 }
 
-/** R peaks of a stream, at the latest this many seconds late. */
+/** Maximum delay of R peaks in a stream, in seconds. */
 export const DELAY_S: number;
 export class QrsDetector {
   constructor(fsHz: number, leads?: number, lead?: number);
@@ -222,7 +232,7 @@ export class QrsDetector {
 }
 export function detectQrs(signalsMv: Float64Array[], fsHz: number, lead?: number): number[];
 
-/** RR features of version 2 as beats come, up to 104 beats late. */
+/** RR features of version 2 of a stream, up to 104 beats late. */
 export class ContextStream {
   push(beats: { beforeS: number; windowMv: Float32Array; usable: boolean }[]): Float32Array[];
   finish(): Float32Array[];
@@ -233,7 +243,7 @@ export interface Stretch {
   stop: number;
   reason: string;
 }
-/** The bad stretches of one lead. */
+/** The bad segments of one lead. */
 export function leadQuality(
   recordedMv: Float64Array,
   fsHz: number,
@@ -244,7 +254,7 @@ export function leadQuality(
 export function bandPass(signalMv: Float64Array, fsHz: number): Float64Array;
 export function bandPassTaps(fsHz: number): Float64Array;
 
-/** A file that was dropped or read: its name and its bytes. */
+/** A file: name and bytes. */
 export interface NamedFile {
   name: string;
   bytes: Uint8Array;
@@ -258,7 +268,9 @@ export function readRecording(files: NamedFile[], options?: { fsHz?: number; uni
 
 /** Samples from a serial line: a header line `# ecgfed fs=360 leads=MLII,V1 units=mV`, then numbers line by line. */
 export class LineReader {
-  readonly about: { fsHz: number; leads: string[]; mvPerUnit: number; zero: number } | null;
+  readonly format: { fsHz: number; leads: string[]; mvPerUnit: number; zero: number } | null;
+  /** @deprecated since 0.3, removed in 0.5: use `format`. */
+  readonly about: LineReader["format"];
   push(text: string): Float64Array[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * ecgfed in JavaScript: a bundle opened and recordings classified as the Python package does, in Node and in browsers.
+ * ecgfed in JavaScript: opens bundles and classifies recordings as the Python package does, in Node and in browsers.
  * Research use only, not for diagnosis.
  */
 

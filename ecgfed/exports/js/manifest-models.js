@@ -1,14 +1,14 @@
 /**
- * What a manifest says of its models: their chains of graphs, int8 forms, what their answers are worth, what they were
- * trained on (ecgfed/exports/device/int8.py, certainty.py, doubts.py). What is not of its form is a TypeError.
+ * Models in a manifest: chains of graphs, int8 variants, calibration, training metadata (ecgfed/exports/device/int8.py,
+ * calibration.py, training_metadata.py). An invalid field is a TypeError.
  */
 
 import { BundleError } from "./errors.js";
 
 /** @typedef {import("./manifest.js").Manifest} Manifest */
 
-/** What a person may divide logits by, and how far from typical beats a distance may lie. */
-const [LEAST_TEMPERATURE, MOST_TEMPERATURE, MOST_FAR] = [0.001, 1000, 1e6];
+/** Limits of temperatures and of distances from prototypes. */
+const [MIN_TEMPERATURE, MAX_TEMPERATURE, MAX_DISTANCE] = [0.001, 1000, 1e6];
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
 export const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -21,7 +21,7 @@ export function objectOf(value, what) {
 
 /** @param {unknown} value @param {string} what @returns {string[]} */
 export function textsOf(value, what) {
-  if (!Array.isArray(value) || !value.every((one) => typeof one === "string")) throw new TypeError(`${what} in a list of texts`);
+  if (!Array.isArray(value) || !value.every((text) => typeof text === "string")) throw new TypeError(`${what} in a list of texts`);
   return value;
 }
 
@@ -31,23 +31,23 @@ function numberIn(value, low, high, what) {
   return value;
 }
 
-/** The entries of its models: the global one's (client null) and each patient's. @param {Manifest} manifest @returns {[string | null, any][]} */
+/** Entries of the global model (client null) and of each patient. @param {Manifest} manifest @returns {[string | null, any][]} */
 export const entriesOf = (manifest) => [[null, manifest.global], ...Object.entries(manifest.patients)];
 
 /**
- * Return every model of a bundle: its id (null: the global one), its entry, its form, its chain of files.
+ * Return all models of a bundle: client (null for the global model), entry, variant and chain of files.
  * @param {Manifest} manifest
  * @returns {{client: string | null, entry: any, form: "float" | "int8", chain: string[]}[]}
  */
 export function modelsOf(manifest) {
   return entriesOf(manifest).flatMap(([client, entry]) => {
-    const found = [{ client, entry, form: /** @type {"float" | "int8"} */ ("float"), chain: entry.chain }];
-    if (entry.int8 != null && entry.int8.chain !== null) found.push({ client, entry, form: "int8", chain: entry.int8.chain });
-    return found;
+    const models = [{ client, entry, form: /** @type {"float" | "int8"} */ ("float"), chain: entry.chain }];
+    if (entry.int8 != null && entry.int8.chain !== null) models.push({ client, entry, form: "int8", chain: entry.int8.chain });
+    return models;
   });
 }
 
-/** Check the form of all that a manifest says of int8. @param {Manifest} manifest */
+/** Check the int8 fields of a manifest. @param {Manifest} manifest */
 export function checkInt8(manifest) {
   const rule = manifest.int8 ?? null;
   if (rule !== null) for (const name of ["loss", "agreement"]) numberIn(rule[name], 0, 1, `${name} of int8`);
@@ -62,68 +62,68 @@ export function checkInt8(manifest) {
 }
 
 /**
- * Return the int8 form of the global model (null) or a patient's, or say why there is none.
+ * Return the int8 variant of the global model (null) or of a patient; throws with the reason if there is none.
  * @param {string} where for errors
  * @param {Manifest} manifest
  * @param {string | null} patient one of the bundle's
  */
 export function int8FormOf(where, manifest, patient) {
   const entry = patient === null ? manifest.global : manifest.patients[patient];
-  const whose = patient === null ? "the global model" : `patient '${patient}'`;
+  const model = patient === null ? "the global model" : `patient '${patient}'`;
   const leave = "leave int8 out for the float model";
-  if (entry.int8 == null) throw new BundleError(where, `has no int8 form of ${whose}`, "one of 'ecgfed export --int8'", leave);
-  if (entry.int8.chain === null) throw new BundleError(where, `refused the int8 form of ${whose}: ${entry.int8.reason.slice(0, 200)}`, "an accepted one", leave);
+  if (entry.int8 == null) throw new BundleError(where, `has no int8 form of ${model}`, "one of 'ecgfed export --int8'", leave);
+  if (entry.int8.chain === null) throw new BundleError(where, `refused the int8 form of ${model}: ${entry.int8.reason.slice(0, 200)}`, "an accepted one", leave);
   return entry.int8;
 }
 
 /**
- * What one model's probabilities are worth: what divides its logits, and below which probability a class is uncertain.
+ * Calibration of a model: temperature, and the probability below which a class has low confidence.
  * @param {Manifest} manifest
  * @param {any} entry `global`, a patient's, or that of its int8 form
  */
 export function certaintyOf(manifest, entry) {
-  const [said, rule] = [entry.certainty ?? null, manifest.certainty ?? null];
-  if (said === null || rule === null) return { temperature: 1, threshold: 0 };
+  const [calibration, rule] = [entry.certainty ?? null, manifest.certainty ?? null];
+  if (calibration === null || rule === null) return { temperature: 1, threshold: 0 };
   const accuracy = numberIn(rule.accuracy, 0, 1, "accuracy");
   if (accuracy === 0) throw new TypeError("an accuracy above 0");
-  const temperature = numberIn(said.temperature, LEAST_TEMPERATURE, MOST_TEMPERATURE, "temperature");
-  return { temperature, threshold: numberIn(said.threshold, 0, 1, "threshold") };
+  const temperature = numberIn(calibration.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE, "temperature");
+  return { temperature, threshold: numberIn(calibration.threshold, 0, 1, "threshold") };
 }
 
-/** When a beat is far, or null where nobody says. @param {Manifest} manifest @returns {{graph: string, threshold: number} | null} */
-export function farRuleOf(manifest) {
-  const said = manifest.certainty ? objectOf(manifest.certainty, "certainty").far ?? null : null;
-  if (said === null) return null;
-  const { graph, threshold } = said;
+/** Graph and threshold of out-of-distribution detection, or null. @param {Manifest} manifest @returns {{graph: string, threshold: number} | null} */
+export function oodRuleOf(manifest) {
+  const rule = manifest.certainty ? objectOf(manifest.certainty, "certainty").far ?? null : null;
+  if (rule === null) return null;
+  const { graph, threshold } = rule;
   if (typeof graph !== "string" || !Object.hasOwn(manifest.files, graph) || manifest.files[graph].role !== "far") {
     throw new TypeError("a graph of the bundle that says what is far");
   }
-  return { graph, threshold: numberIn(threshold, 0, MOST_FAR, "distance from which on a beat is far") };
+  return { graph, threshold: numberIn(threshold, 0, MAX_DISTANCE, "distance from which on a beat is far") };
 }
 
-/** Check all that a manifest says of certainty. @param {Manifest} manifest */
+/** Check the calibration fields of a manifest. @param {Manifest} manifest */
 export function checkCertainties(manifest) {
-  farRuleOf(manifest);
+  oodRuleOf(manifest);
   for (const [, entry] of entriesOf(manifest)) {
     certaintyOf(manifest, entry);
     if (entry.int8 != null) certaintyOf(manifest, entry.int8);
   }
 }
 
-/** Check the form of what a manifest says of its training. @param {Manifest} manifest */
+/** Check the training metadata of a manifest. @param {Manifest} manifest */
 export function checkTrainedOn(manifest) {
   const classes = new Set(manifest.label_map.classes);
   for (const entry of Object.values(manifest.patients)) {
     if (entry.recordings != null) textsOf(entry.recordings, "a patient's recordings");
     if (entry.classes == null) continue;
     const named = textsOf(entry.classes, "a patient's classes");
-    if (manifest.trained_on != null && named.some((one) => !classes.has(one))) throw new TypeError("classes of a patient that are the bundle's");
+    if (manifest.trained_on != null && named.some((name) => !classes.has(name))) throw new TypeError("classes of a patient that are the bundle's");
   }
   if (manifest.trained_on == null) return;
   const { synthetic, class_counts: counts, recordings } = objectOf(manifest.trained_on, "trained_on");
   if (typeof synthetic !== "boolean" || !isObject(counts)) throw new TypeError("trained_on in its form");
   const named = Object.keys(counts);
-  const whole = named.every((name) => classes.has(name) && Number.isSafeInteger(counts[name]) && counts[name] >= 0);
-  if (!whole || named.length !== classes.size) throw new TypeError("class_counts of trained_on in their form");
+  const valid = named.every((name) => classes.has(name) && Number.isSafeInteger(counts[name]) && counts[name] >= 0);
+  if (!valid || named.length !== classes.size) throw new TypeError("class_counts of trained_on in their form");
   if (recordings !== null) textsOf(recordings, "recordings of trained_on");
 }

@@ -1,5 +1,5 @@
 /**
- * `manifest.json`: checked alone, and compared with what this runtime does and with every graph
+ * `manifest.json`: checks of its own fields, against this runtime and against every graph
  * (ecgfed/exports/device/manifest.py). Versions 1 and 2 are read.
  */
 
@@ -7,7 +7,7 @@ import { digestOf } from "./canonical.js";
 import { BundleError } from "./errors.js";
 import { DESCRIPTION } from "./filters.js";
 import { checkCertainties, checkInt8, checkTrainedOn, entriesOf, modelsOf, objectOf } from "./manifest-models.js";
-import { checkClassTable, difference, preprocessingDifference } from "./manifest-told.js";
+import { checkClassTable, difference, preprocessingDifference } from "./manifest-preprocessing.js";
 import { labelProblem, nameProblem, pathProblem } from "./paths.js";
 import { FS_HZ, RR_NAMES, R_INDEX, WINDOW_SAMPLES } from "./windows.js";
 
@@ -15,27 +15,27 @@ import { FS_HZ, RR_NAMES, R_INDEX, WINDOW_SAMPLES } from "./windows.js";
 
 export const MANIFEST = "manifest.json";
 const VERSIONS = [1, 2];
-const MOST_BYTES = 64 << 20;
-const MOST_CLASS_NAME = 4096;
+const MAX_BYTES = 64 << 20;
+const MAX_CLASS_NAME = 4096;
 const NORMALISATION = "each window by its own mean and standard deviation, in the graph";
 const CHAINS = [
   ["model"], ["ensemble"], ["extractor", "head"], ["extractor", "linear"], ["describer", "kernel"], ["describer", "gated"], ["decoupled"],
 ];
-/** Nobody's document is deeper. */
-const MOST_DEPTH = 32;
+/** Maximum nesting depth. */
+const MAX_DEPTH = 32;
 const AGAIN = "export it again";
 const ASK = "ask for the bundle again";
 
-/** Whether two values of JSON are equal. @param {any} one @param {any} other @returns {boolean} */
-export function same(one, other) {
-  if (Array.isArray(one) || Array.isArray(other)) {
-    return Array.isArray(one) && Array.isArray(other) && one.length === other.length && one.every((part, i) => same(part, other[i]));
+/** Return whether two JSON values are equal. @param {any} a @param {any} b @returns {boolean} */
+export function same(a, b) {
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((part, i) => same(part, b[i]));
   }
-  if (one !== null && other !== null && typeof one === "object" && typeof other === "object") {
-    const names = Object.keys(one);
-    return names.length === Object.keys(other).length && names.every((name) => Object.hasOwn(other, name) && same(one[name], other[name]));
+  if (a !== null && b !== null && typeof a === "object" && typeof b === "object") {
+    const names = Object.keys(a);
+    return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));
   }
-  return one === other;
+  return a === b;
 }
 
 /**
@@ -45,7 +45,7 @@ export function same(one, other) {
  * @returns {Promise<Manifest>}
  */
 export async function readManifest(where, bytes) {
-  if (bytes.length > MOST_BYTES) throw new BundleError(where, `has ${bytes.length} bytes`, `at most ${MOST_BYTES}`);
+  if (bytes.length > MAX_BYTES) throw new BundleError(where, `has ${bytes.length} bytes`, `at most ${MAX_BYTES}`);
   /** @type {Manifest} */
   let manifest;
   try {
@@ -70,28 +70,28 @@ export async function readManifest(where, bytes) {
 /** @param {string} where @param {Manifest} manifest */
 async function checkDigest(where, manifest) {
   if (!Object.hasOwn(manifest, "digest")) return;
-  let found = "";
+  let digest = "";
   try {
-    found = await digestOf(manifest, "digest");
+    digest = await digestOf(manifest, "digest");
   } catch (problem) {
     throw new BundleError(where, `has no digest (${problem instanceof Error ? problem.message : problem})`, "", AGAIN);
   }
-  if (manifest.digest !== found) throw new BundleError(where, "was changed (its digest is not the one it holds)", "", ASK);
+  if (manifest.digest !== digest) throw new BundleError(where, "was changed (its digest is not the one it holds)", "", ASK);
 }
 
 /** @param {string} where @param {unknown} document */
 function checkDepth(where, document) {
   let level = [document];
-  for (let depth = 0; depth <= MOST_DEPTH; depth += 1) {
-    level = level.flatMap((one) => (one !== null && typeof one === "object" ? Object.values(one) : []));
+  for (let depth = 0; depth <= MAX_DEPTH; depth += 1) {
+    level = level.flatMap((value) => (value !== null && typeof value === "object" ? Object.values(value) : []));
     if (!level.length) return;
   }
-  throw new BundleError(where, `cannot be read as JSON (deeper than ${MOST_DEPTH} levels)`, "", AGAIN);
+  throw new BundleError(where, `cannot be read as JSON (deeper than ${MAX_DEPTH} levels)`, "", AGAIN);
 }
 
 /** @param {string} where @param {Manifest} manifest */
 function checkFields(where, manifest) {
-  const fail = (/** @type {string} */ found, expected = "") => new BundleError(where, found, expected, AGAIN);
+  const fail = (/** @type {string} */ problem, expected = "") => new BundleError(where, problem, expected, AGAIN);
   const modality = Object.hasOwn(manifest, "modality") ? manifest.modality : "ecg";
   if (modality !== "ecg") throw fail(modality === "image" ? "was trained on images" : "modality of another kind", "a bundle of ECG beats");
   checkClasses(manifest, fail);
@@ -102,26 +102,26 @@ function checkFields(where, manifest) {
   checkTrainedOn(manifest);
   checkInt8(manifest);
   checkCertainties(manifest);
-  if (manifest.schema_version > 1) checkTold(manifest, fail);
+  if (manifest.schema_version > 1) checkVersion2(manifest, fail);
 }
 
 /** @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
 function checkClasses(manifest, fail) {
   const { name: map, classes, symbols } = objectOf(manifest.label_map, "label_map");
   if (map === undefined || !Array.isArray(classes)) throw new TypeError("a label_map with its name and classes");
-  for (const name of classes) if (labelProblem(name, MOST_CLASS_NAME)) throw fail("has a class whose name cannot be shown", "a printable name");
+  for (const name of classes) if (labelProblem(name, MAX_CLASS_NAME)) throw fail("has a class whose name cannot be shown", "a printable name");
   if (new Set(classes).size !== classes.length || classes.length < 2) throw fail("one class twice, or fewer than two", "each once");
   if (manifest.classes !== undefined && !same(manifest.classes, classes)) throw fail("classes in another order than its label map's");
   const named = new Set(Object.values(objectOf(symbols, "symbols of label_map")));
   if (classes.some((/** @type {string} */ name) => !named.has(name))) throw fail("lacks a symbol for a class");
 }
 
-/** Check what version 2 says beyond version 1. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
-function checkTold(manifest, fail) {
+/** Check the additional fields of version 2. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
+function checkVersion2(manifest, fail) {
   for (const name of ["digest", "run"]) if (!Object.hasOwn(manifest, name)) throw fail(`has no ${name}`, "one, as of every bundle of version 2");
   checkClassTable(manifest);
   const differs = preprocessingDifference(manifest, rrVersionOf(manifest));
-  if (differs) throw fail(`${differs.where} ${JSON.stringify(differs.said)?.slice(0, 100)}`, `${JSON.stringify(differs.does)?.slice(0, 200)}, all this runtime does`);
+  if (differs) throw fail(`${differs.where} ${JSON.stringify(differs.stored)?.slice(0, 100)}`, `${JSON.stringify(differs.expected)?.slice(0, 200)}, all this runtime does`);
   for (const field of ["golden", "card", "card_facts"]) {
     const name = manifest[field];
     if (typeof name !== "string" || !Object.hasOwn(manifest.files, name) || manifest.files[name].role !== field) {
@@ -140,13 +140,13 @@ export function leadsOf(manifest) {
   return String(manifest.lead).split("|");
 }
 
-/** The version of the RR features that its graphs take, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2} */
+/** Version of the RR features of its graphs, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2} */
 export function rrVersionOf(manifest) {
   return Object.hasOwn(manifest.inputs, "rr") ? (manifest.rr_features?.version ?? 1) : 0;
 }
 
 /**
- * Compare what the manifest says of preprocessing with what this runtime does.
+ * Compare the preprocessing in the manifest with this runtime.
  * @param {Manifest} manifest
  * @param {(found: string, expected?: string) => BundleError} fail
  */
@@ -156,8 +156,8 @@ function checkRuntime(manifest, fail) {
     if (!same(manifest[name], value)) throw fail(`${name} ${JSON.stringify(manifest[name])}`, `${value}, all this runtime does`);
   }
   if (manifest.normalisation !== undefined && manifest.normalisation !== NORMALISATION) throw fail("another normalisation", NORMALISATION);
-  const said = manifest.rr_features;
-  const known = said === undefined || [1, 2].some((version) => same(said, { version, names: [.../** @type {any} */ (RR_NAMES)[version]] }));
+  const rr = manifest.rr_features;
+  const known = rr === undefined || [1, 2].some((version) => same(rr, { version, names: [.../** @type {any} */ (RR_NAMES)[version]] }));
   if (!known) throw fail("other rr_features", "those of version 1 or 2");
   const version = rrVersionOf(manifest);
   /** @type {Record<string, number[]>} */
@@ -171,9 +171,9 @@ function checkFiles(manifest, fail) {
   const files = objectOf(manifest.files, "files");
   const strangers = fail("names files that are not the bundle's");
   const isFile = (/** @type {unknown} */ name) => typeof name === "string" && Object.hasOwn(files, name);
-  for (const [name, about] of Object.entries(files)) {
-    const size = Object.hasOwn(about, "bytes") ? about.bytes : 0;
-    if (pathProblem(name) || typeof about.sha256 !== "string" || !Number.isSafeInteger(size)) throw strangers;
+  for (const [name, entry] of Object.entries(files)) {
+    const size = Object.hasOwn(entry, "bytes") ? entry.bytes : 0;
+    if (pathProblem(name) || typeof entry.sha256 !== "string" || !Number.isSafeInteger(size)) throw strangers;
   }
   objectOf(manifest.patients, "patients");
   for (const [, entry] of entriesOf(manifest)) objectOf(entry, "a model's entry");
@@ -189,7 +189,7 @@ function checkFiles(manifest, fail) {
 }
 
 /**
- * Compare one graph's metadata with the manifest that names it; what it does not say is not asked of it.
+ * Compare a graph's metadata with the manifest; missing entries are not compared.
  * @param {Manifest} manifest
  * @param {string} name the graph's file
  * @param {string} where for errors
@@ -197,34 +197,34 @@ function checkFiles(manifest, fail) {
  */
 export function checkGraph(manifest, name, where, metadata) {
   const leads = leadsOf(manifest);
-  const told = {
+  const described = {
     schema_version: manifest.schema_version, classes: manifest.label_map.classes, symbols: manifest.label_map.symbols,
     units: manifest.units, method: manifest.method, cohort_fingerprint: manifest.cohort?.fingerprint ?? null,
     fs_hz: manifest.fs_hz, samples_before_r: R_INDEX, samples_after_r: WINDOW_SAMPLES - R_INDEX, leads,
     lead: leads.join("|"), filter: manifest.filter, rr_features: manifest.rr_features ?? null, run: manifest.run ?? null,
   };
-  const disagree = (/** @type {string} */ key, /** @type {string} */ said, /** @type {string} */ expected) =>
-    new BundleError(where, `says ${key} ${said.slice(0, 100)} of itself, its manifest ${expected.slice(0, 100)}`, "one and the same", ASK);
-  for (const [key, expected] of Object.entries(told)) {
-    const said = metadata.get(key);
-    if (said === undefined) continue;
+  const disagree = (/** @type {string} */ key, /** @type {string} */ stored, /** @type {string} */ expected) =>
+    new BundleError(where, `says ${key} ${stored.slice(0, 100)} of itself, its manifest ${expected.slice(0, 100)}`, "one and the same", ASK);
+  for (const [key, expected] of Object.entries(described)) {
+    const stored = metadata.get(key);
+    if (stored === undefined) continue;
     let parsed;
     try {
-      parsed = JSON.parse(said);
+      parsed = JSON.parse(stored);
     } catch {
       throw new BundleError(where, `says ${key} of itself that is no JSON`, "", AGAIN);
     }
-    if (!same(parsed, expected)) throw disagree(key, said, JSON.stringify(expected));
+    if (!same(parsed, expected)) throw disagree(key, stored, JSON.stringify(expected));
   }
   const plain = { role: manifest.files[name].role, tool_version: manifest.tool_version, intended_use: manifest.intended_use };
   for (const [key, expected] of Object.entries(plain)) {
-    const said = metadata.get(key);
-    if (said !== undefined && said !== expected) throw disagree(key, said, String(expected));
+    const stored = metadata.get(key);
+    if (stored !== undefined && stored !== expected) throw disagree(key, stored, String(expected));
   }
   for (const { client, entry } of modelsOf(manifest).filter(({ chain }) => chain.includes(name))) {
-    for (const [key, whose] of [["client", client], ["patient", client === null ? null : entry.patient]]) {
-      const said = metadata.get(/** @type {string} */ (key));
-      if (said !== undefined && said !== whose) throw disagree(String(key), said, whose === null ? "the global model" : String(whose));
+    for (const [key, id] of [["client", client], ["patient", client === null ? null : entry.patient]]) {
+      const stored = metadata.get(/** @type {string} */ (key));
+      if (stored !== undefined && stored !== id) throw disagree(String(key), stored, id === null ? "the global model" : String(id));
     }
   }
   if (metadata.has("run") && manifest.digest === undefined) throw new BundleError(where, "asks for a digest that its manifest lacks", "", ASK);
@@ -232,16 +232,16 @@ export function checkGraph(manifest, name, where, metadata) {
 }
 
 /**
- * Compare a graph's versions, inputs and outputs with what a manifest of version 2 says of it.
+ * Compare a graph's versions, inputs and outputs with a manifest of version 2.
  * @param {Manifest} manifest
  * @param {string} name the graph's file
  * @param {string} where for errors
  * @param {import("./onnx-metadata.js").Outside} outside
  */
-export function checkFacts(manifest, name, where, outside) {
+export function checkOutside(manifest, name, where, outside) {
   if (!(manifest.schema_version > 1)) return;
   const differs = difference(outside, manifest.files[name].graph, "graph");
   if (!differs) return;
-  const [graph, told] = [differs.said, differs.does].map((one) => String(JSON.stringify(one)).slice(0, 100));
-  throw new BundleError(where, `says ${differs.where} ${graph} of itself, its manifest ${told}`, "one and the same", ASK);
+  const [graph, expected] = [differs.stored, differs.expected].map((value) => String(JSON.stringify(value)).slice(0, 100));
+  throw new BundleError(where, `says ${differs.where} ${graph} of itself, its manifest ${expected}`, "one and the same", ASK);
 }

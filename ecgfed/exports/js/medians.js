@@ -1,4 +1,4 @@
-/** Medians of a window that runs along a signal (ecgfed/domain/signal/medians.py). */
+/** Running medians (ecgfed/domain/signal/medians.py). */
 
 import { searchSorted } from "./numbers.js";
 
@@ -9,15 +9,15 @@ import { searchSorted } from "./numbers.js";
  * @param {number} width one at least
  */
 export function runningMedian(values, width) {
-  const many = values.length;
+  const count = values.length;
   const at = (/** @type {number} */ i) => {
-    const folded = ((i % (2 * many)) + 2 * many) % (2 * many);
-    return values[folded < many ? folded : 2 * many - 1 - folded];
+    const folded = ((i % (2 * count)) + 2 * count) % (2 * count);
+    return values[folded < count ? folded : 2 * count - 1 - folded];
   };
   const before = width >> 1;
   const ordered = Array.from({ length: width }, (_, i) => at(i - before)).sort((a, b) => a - b);
-  const out = new Float64Array(many);
-  for (let i = 0; i < many; i += 1) {
+  const out = new Float64Array(count);
+  for (let i = 0; i < count; i += 1) {
     out[i] = ordered[before];
     ordered.splice(searchSorted(ordered, at(i - before)), 1);
     const next = at(i - before + width);

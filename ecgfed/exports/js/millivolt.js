@@ -1,21 +1,21 @@
-/** Samples as callers hand them over: rows in millivolt, and one line for whatever is none (ecgfed/domain/record/checks.py). */
+/** Checks of samples from callers: rows in millivolt, or a one-line error (ecgfed/domain/record/checks.py). */
 
 import { RecordError } from "./errors.js";
 
-/** What a typed array is called, "" for anything else: the same whichever page or realm it comes from. @param {unknown} value */
+/** Name of the type of a typed array from any realm, "" for other values. @param {unknown} value */
 const typeOf = (value) => (ArrayBuffer.isView(value) ? Object.prototype.toString.call(value).slice(8, -1) : "");
 
-/** Whether a value is samples in a row, of whatever type. @param {unknown} value @returns {value is ArrayLike<unknown>} */
+/** Whether a value is an array or typed array. @param {unknown} value @returns {value is ArrayLike<unknown>} */
 const isRow = (value) => Array.isArray(value) || (typeOf(value) !== "" && typeOf(value) !== "DataView");
 
-/** What a value is, for an error. @param {unknown} value */
+/** Describe a value for an error. @param {unknown} value */
 function kindOf(value) {
   if (value === null) return "null";
   if (typeof value === "string") return `the text '${value.slice(0, 40)}'`;
   return typeOf(value) || (typeof value === "object" ? "an object" : `${typeof value === "undefined" ? "" : `${typeof value} `}${String(value)}`);
 }
 
-/** The shape of samples, as Python writes it. @param {unknown} value */
+/** Shape of samples in Python notation. @param {unknown} value */
 export function shapeOf(value) {
   if (!isRow(value)) return kindOf(value);
   const rows = Array.from(value);
@@ -25,7 +25,7 @@ export function shapeOf(value) {
 }
 
 /**
- * Return one row of samples as float64; whole numbers of an amplifier, texts and all else are refused.
+ * Return a row of samples as float64; integers (raw units of an amplifier), texts and other values are refused.
  * @param {unknown} row
  * @param {string} where for errors
  * @returns {Float64Array}
@@ -45,22 +45,22 @@ export function millivoltRow(row, where) {
 }
 
 /**
- * Return samples as rows of float64: a row for each lead, or of one lead its samples alone.
+ * Return samples as rows of float64, one per lead; a single lead may be a plain array.
  * @param {unknown} samples
  * @param {number} leads how many there are
  * @param {string} where for errors
  * @returns {Float64Array[]}
  */
 export function millivoltRows(samples, leads, where) {
-  if (!isRow(samples)) throw new RecordError(where, `is ${kindOf(samples)}`, wanted(leads));
+  if (!isRow(samples)) throw new RecordError(where, `is ${kindOf(samples)}`, expectedShape(leads));
   if (leads === 1 && (!Array.isArray(samples) || !samples.some(isRow))) return [millivoltRow(samples, where)];
-  if (!Array.isArray(samples)) millivoltRow(samples, where); // a type that is no millivolt is said before the shape
+  if (!Array.isArray(samples)) millivoltRow(samples, where); // a wrong type is reported before the shape
   const rows = /** @type {unknown[]} */ (Array.from(samples));
-  if (rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), wanted(leads));
-  const found = rows.map((row) => millivoltRow(row, where));
-  if (found.some((row) => row.length !== found[0].length)) throw new RecordError(where, shapeOf(samples), wanted(leads));
-  return found;
+  if (rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), expectedShape(leads));
+  const checked = rows.map((row) => millivoltRow(row, where));
+  if (checked.some((row) => row.length !== checked[0].length)) throw new RecordError(where, shapeOf(samples), expectedShape(leads));
+  return checked;
 }
 
 /** @param {number} leads */
-const wanted = (leads) => (leads > 1 ? `(${leads}, samples): an array of ${leads} rows` : "(samples,) of one lead");
+const expectedShape = (leads) => (leads > 1 ? `(${leads}, samples): an array of ${leads} rows` : "(samples,) of one lead");

@@ -1,4 +1,4 @@
-/** What Node alone can do: a bundle and recordings from the disk. */
+/** Bundles and recordings from disk, for Node. */
 
 import { readFile, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
@@ -19,9 +19,9 @@ export async function openBundleAt(path, options) {
     throw new BundleError(path, "is no folder", "a bundle", "make one with 'ecgfed export'");
   });
   const files = new Map();
-  for (const one of names) {
-    if (!one.isFile()) continue;
-    const file = join(one.parentPath ?? one.path, one.name);
+  for (const item of names) {
+    if (!item.isFile()) continue;
+    const file = join(item.parentPath ?? item.path, item.name);
     files.set(relative(path, file).split(sep).join("/"), await readFile(file));
   }
   return openBundle(files, options);
@@ -38,12 +38,12 @@ async function named(path) {
 /**
  * Read a recording from the disk: a WFDB record with or without its ending, an EDF file, or a text table.
  * @param {string} path
- * @param {{fsHz?: number, units?: string, columns?: string[]}} [how] what a table leaves open
+ * @param {{fsHz?: number, units?: string, columns?: string[]}} [how] sampling frequency, units and columns of a text table
  */
 export async function readRecordingAt(path, how = {}) {
   if (/\.(?:edf|csv|tsv|txt)$/i.test(path)) return readRecording([await named(path)], how);
   const header = await named(`${path.replace(/\.(?:hea|dat)$/, "")}.hea`);
-  const names = new Set(readHeader(header.name, textOf(header.bytes)).signals.map((one) => one.file));
+  const names = new Set(readHeader(header.name, textOf(header.bytes)).signals.map((signal) => signal.file));
   const files = [];
   for (const name of names) files.push(await named(join(dirname(path), name)));
   return readRecording([header, ...files], how);

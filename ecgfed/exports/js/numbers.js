@@ -1,9 +1,9 @@
-/** Small helpers on numbers and typed arrays: what numpy does in one word, to the last bit. */
+/** Numpy functions for numbers and typed arrays, equal to the last bit. */
 
-const HALF_EVEN = 6755399441055744; // 1.5 * 2^52: adding it leaves no place for a fraction
+const HALF_EVEN = 6755399441055744; // 1.5 * 2^52: adding it removes the fraction
 
 /**
- * Round to the nearest whole number, halves to the even one, as numpy's rint does.
+ * Round to the nearest integer, halves to even, as numpy's rint does.
  * @param {number} value below 2^51 in size
  * @returns {number}
  */
@@ -21,7 +21,7 @@ export function clip(value, low, high) {
 }
 
 /**
- * Return how many values lie before `at` in an array in order (left), or before and at it (right).
+ * Return the number of values below `at` in a sorted array (left), or at most `at` (right).
  * @param {ArrayLike<number>} values increasing
  * @param {number} at
  * @param {"left" | "right"} side
@@ -38,14 +38,14 @@ export function searchSorted(values, at, side = "left") {
 }
 
 /**
- * Return the fraction nearest to a number whose denominator is no larger, as Python's Fraction.limit_denominator.
+ * Return the nearest fraction with a denominator of at most maxDenominator, as Python's Fraction.limit_denominator.
  * @param {number} value finite, above 0
- * @param {number} most
+ * @param {number} maxDenominator
  * @returns {[number, number]} numerator and denominator
  */
-export function limitDenominator(value, most) {
+export function limitDenominator(value, maxDenominator) {
   const [numerator, denominator] = exactFraction(value);
-  const limit = BigInt(most);
+  const limit = BigInt(maxDenominator);
   if (denominator <= limit) return [Number(numerator), Number(denominator)];
   let [p0, q0, p1, q1] = [0n, 1n, 1n, 0n];
   let [n, d] = [numerator, denominator];
@@ -76,8 +76,8 @@ function exactFraction(value) {
 }
 
 /**
- * Return the place of the first largest value.
- * @param {ArrayLike<number>} values one at least
+ * Return the index of the first maximum.
+ * @param {ArrayLike<number>} values at least one
  */
 export function argMax(values) {
   let best = 0;
@@ -92,17 +92,17 @@ export function argMax(values) {
  */
 export function runs(mask) {
   /** @type {[number, number][]} */
-  const found = [];
+  const intervals = [];
   let start = -1;
   for (let i = 0; i <= mask.length; i += 1) {
-    const here = i < mask.length && mask[i];
-    if (here && start < 0) start = i;
-    if (!here && start >= 0) {
-      found.push([start, i]);
+    const inside = i < mask.length && mask[i];
+    if (inside && start < 0) start = i;
+    if (!inside && start >= 0) {
+      intervals.push([start, i]);
       start = -1;
     }
   }
-  return found;
+  return intervals;
 }
 
 /**

@@ -1,4 +1,4 @@
-/** What an ONNX file says of itself, read without running it: version of the operations, metadata. */
+/** Metadata, opset, inputs and outputs of an ONNX file, read without running it. */
 
 import { BundleError } from "./errors.js";
 
@@ -6,7 +6,7 @@ const NOTHING = new Uint8Array(0);
 const TEXT = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Yield the fields of a protobuf message: number, and bytes or a whole number.
+ * Yield the fields of a protobuf message: number, and bytes or an integer.
  * @param {Uint8Array} bytes
  * @returns {Generator<[number, Uint8Array | number]>}
  */
@@ -16,9 +16,9 @@ function* fieldsOf(bytes) {
     let [value, scale] = [0, 1];
     for (let i = 0; i < 10; i += 1) {
       if (at >= bytes.length) throw new RangeError("it ends in the middle of a number");
-      const one = bytes[at++];
-      value += (one & 0x7f) * scale;
-      if (one < 0x80) return value;
+      const byte = bytes[at++];
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
       scale *= 128;
     }
     throw new RangeError("it holds a number of more than ten bytes");
@@ -41,18 +41,18 @@ function* fieldsOf(bytes) {
 /** @param {Uint8Array | number} value */
 const textOf = (value) => (value instanceof Uint8Array ? TEXT.decode(value) : String(value));
 
-/** ONNX's numbers for element types, those our graphs use. @type {Record<number, string>} */
+/** ONNX element types of our graphs. @type {Record<number, string>} */
 const TYPES = { 1: "float32", 2: "uint8", 3: "int8", 7: "int64" };
-/** The most examples that a graph may take at once. */
-const MOST_AT_ONCE = 256;
+/** Maximum batch size of a graph. */
+const MAX_BATCH = 256;
 
-/** Fields of a message by number, each the last of its number. @param {Uint8Array | number | undefined} value */
+/** Fields of a message by number, the last one of each. @param {Uint8Array | number | undefined} value */
 const messageOf = (value) => new Map(value instanceof Uint8Array ? fieldsOf(value) : []);
 
 /** @typedef {{name: string, dtype: string, shape: (number | null)[]}} ValueType null is an axis of any length */
 /** @typedef {{ir_version: number, opset: number, inputs: ValueType[], outputs: ValueType[]}} Outside */
 
-/** What is said of one input or output. @param {Uint8Array} bytes @returns {ValueType} */
+/** Name, type and shape of an input or output. @param {Uint8Array} bytes @returns {ValueType} */
 function valueOf(bytes) {
   const value = messageOf(bytes);
   const tensor = messageOf(messageOf(value.get(2)).get(1));
@@ -68,10 +68,10 @@ function valueOf(bytes) {
 }
 
 /**
- * Return a graph's metadata, and its versions and what it takes and gives.
+ * Return a graph's metadata, versions, inputs and outputs.
  * @param {Uint8Array} bytes an ONNX file
  * @returns {{metadata: Map<string, string>, outside: Outside}}
- * @throws {RangeError | TypeError} it is none
+ * @throws {RangeError | TypeError} not an ONNX file
  */
 export function readMetadata(bytes) {
   /** @type {Map<string, string>} */
@@ -85,26 +85,26 @@ export function readMetadata(bytes) {
       const pair = messageOf(value);
       metadata.set(textOf(pair.get(1) ?? NOTHING), textOf(pair.get(2) ?? NOTHING));
     } else if (field === 8) {
-      const one = messageOf(value);
-      const domain = textOf(one.get(1) ?? NOTHING);
-      if (domain === "" || domain === "ai.onnx") outside.opset = Number(one.get(2) ?? 0);
+      const opset = messageOf(value);
+      const domain = textOf(opset.get(1) ?? NOTHING);
+      if (domain === "" || domain === "ai.onnx") outside.opset = Number(opset.get(2) ?? 0);
     } else if (field === 7) {
-      for (const [part, about] of fieldsOf(value)) {
-        if (part === 11 && about instanceof Uint8Array) outside.inputs.push(valueOf(about));
-        if (part === 12 && about instanceof Uint8Array) outside.outputs.push(valueOf(about));
+      for (const [part, content] of fieldsOf(value)) {
+        if (part === 11 && content instanceof Uint8Array) outside.inputs.push(valueOf(content));
+        if (part === 12 && content instanceof Uint8Array) outside.outputs.push(valueOf(content));
       }
     }
   }
   return { metadata, outside };
 }
 
-/** How many examples a graph takes at once, no more and no fewer; null where that is open. @param {Outside} outside @param {string} where */
+/** Fixed batch size of a graph, or null if it is variable. @param {Outside} outside @param {string} where */
 export function batchOf(outside, where) {
-  const found = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
-  const [first] = found;
-  if (found.length !== 1 || (first !== null && !(first >= 1 && first <= MOST_AT_ONCE))) {
-    const many = found.map((one) => one ?? "any number").join(" and ");
-    throw new BundleError(where, `takes ${many || "no"} beats at once`, `one number of 1 to ${MOST_AT_ONCE}, or any`, "export it again");
+  const sizes = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
+  const [first] = sizes;
+  if (sizes.length !== 1 || (first !== null && !(first >= 1 && first <= MAX_BATCH))) {
+    const listed = sizes.map((candidate) => candidate ?? "any number").join(" and ");
+    throw new BundleError(where, `takes ${listed || "no"} beats at once`, `one number of 1 to ${MAX_BATCH}, or any`, "export it again");
   }
   return first;
 }

@@ -1,10 +1,10 @@
 /** Checks on file names and labels from untrusted sources (ecgfed/base/safe_io.py). */
 
-import { shown } from "./errors.js";
+import { safeText } from "./errors.js";
 
 /** Return why a path leads, or may lead, out of its folder; "" if it stays inside. @param {string} name */
 export function pathProblem(name) {
-  if (shown(name, Infinity) !== name) return "holds control characters";
+  if (safeText(name, Infinity) !== name) return "holds control characters";
   const parts = name.replaceAll("\\", "/").split("/");
   if (/^[/\\]/.test(name) || parts[0].includes(":")) return "is not a relative path inside the folder";
   return parts.includes("..") || parts.includes("") ? "leads out of the folder" : "";
@@ -16,7 +16,7 @@ export function labelProblem(text, maxLength = 255) {
   if (!text.trim()) return "is empty";
   const { length } = Array.from(text); // characters, as Python counts them
   if (length > maxLength) return `has ${length} characters, more than ${maxLength}`;
-  return shown(text, Infinity) !== text ? "holds control characters" : "";
+  return safeText(text, Infinity) !== text ? "holds control characters" : "";
 }
 
 const FORBIDDEN = /[/\\<>:"|?*]/;
@@ -28,7 +28,7 @@ export function nameProblem(name) {
   if (!name.trim()) return "is empty";
   const size = new TextEncoder().encode(name).length;
   if (size > MAX_NAME_BYTES) return `has ${size} bytes, more than ${MAX_NAME_BYTES}`;
-  if (shown(name, Infinity) !== name) return "holds control characters";
+  if (safeText(name, Infinity) !== name) return "holds control characters";
   if (FORBIDDEN.test(name)) return "holds characters that are not allowed";
   if (/^[. ]|[. ]$/.test(name)) return "starts or ends with a dot or a space";
   return RESERVED.test(name.split(".")[0].replace(/ +$/, "")) ? "is a device name" : "";

@@ -1,4 +1,4 @@
-/** The detector's three small networks in fixed-point arithmetic (ecgfed/domain/signal/qrs_net.py): whole numbers throughout. */
+/** The detector's three small networks in integer arithmetic (ecgfed/domain/signal/qrs_net.py). */
 
 import { LAYERS } from "./qrs-weights.js";
 
@@ -7,18 +7,18 @@ export const UNIT = 128;
 const WEIGHT_UNIT = 256;
 const SCORE_UNIT = UNIT * WEIGHT_UNIT;
 const HIGHEST = 8;
-/** Leads that decide about one candidate: the two that show the least between the beats. */
+/** Number of leads evaluated per candidate: the two with the lowest signal between the beats. */
 export const LEADS = 2;
 export const MIXED = 24;
 
 /** @typedef {{inputs: number, outputs: number, weights: Float64Array, bias: Float64Array}} Layer */
 
 /** @type {Record<string, Layer> | null} */
-let made = null;
+let cached = null;
 
 /** @param {{base64: string, bits: number}} stored */
 function numbers(stored) {
-  const bytes = Uint8Array.from(atob(stored.base64), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(stored.base64), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   const size = stored.bits / 8;
   const read = (/** @type {number} */ i) => (size === 2 ? view.getInt16(2 * i, true) : view.getInt32(4 * i, true));
@@ -27,15 +27,15 @@ function numbers(stored) {
 
 /** @param {string} name @returns {Layer} */
 function layer(name) {
-  if (made === null) {
-    made = {};
+  if (cached === null) {
+    cached = {};
     const stored = /** @type {Record<string, {shape: number[], bits: number, base64: string}>} */ (LAYERS);
-    for (const one of Object.keys(stored).filter((key) => !key.endsWith("_bias"))) {
-      const [inputs, outputs] = stored[one].shape;
-      made[one] = { inputs, outputs, weights: numbers(stored[one]), bias: numbers(stored[`${one}_bias`]) };
+    for (const layerName of Object.keys(stored).filter((key) => !key.endsWith("_bias"))) {
+      const [inputs, outputs] = stored[layerName].shape;
+      cached[layerName] = { inputs, outputs, weights: numbers(stored[layerName]), bias: numbers(stored[`${layerName}_bias`]) };
     }
   }
-  return made[name];
+  return cached[name];
 }
 
 /**
@@ -44,9 +44,9 @@ function layer(name) {
  * @param {string} name
  */
 function sums(inputs, name) {
-  const { inputs: many, outputs, weights, bias } = layer(name);
+  const { inputs: inputCount, outputs, weights, bias } = layer(name);
   const out = Float64Array.from(bias);
-  for (let i = 0; i < many; i += 1) {
+  for (let i = 0; i < inputCount; i += 1) {
     const value = inputs[i];
     if (value === 0) continue;
     for (let k = 0, at = i * outputs; k < outputs; k += 1, at += 1) out[k] += value * weights[at];
@@ -63,19 +63,19 @@ function relu(values) {
 }
 
 /**
- * Say how likely a candidate is a QRS complex, by its shape and surroundings.
+ * First network: log odds that a candidate is a QRS complex, from its shape and surroundings.
  * @param {ArrayLike<number>[]} features of each lead
- * @param {boolean[]} counted which leads to ask, at least one
+ * @param {boolean[]} counted the leads to evaluate, at least one
  * @returns {{score: number, mixed: Float64Array}} log odds, and the last activations
  */
 export function firstLook(features, counted) {
   const width = layer("lead").outputs;
   const pooled = new Float64Array(2 * width);
   let number = 0;
-  features.forEach((one, lead) => {
+  features.forEach((feature, lead) => {
     if (!counted[lead]) return;
     number += 1;
-    const hidden = relu(sums(one, "lead"));
+    const hidden = relu(sums(feature, "lead"));
     for (let i = 0; i < width; i += 1) {
       pooled[i] += hidden[i];
       pooled[width + i] = Math.max(pooled[width + i], hidden[i]);
@@ -86,12 +86,12 @@ export function firstLook(features, counted) {
   return { score: sums(mixed, "first")[0] / SCORE_UNIT, mixed };
 }
 
-/** Return the log odds of a QRS complex by its neighbours. @param {ArrayLike<number>} features */
+/** Second network: log odds of a QRS complex from its neighbours. @param {ArrayLike<number>} features */
 export function secondLook(features) {
   return sums(relu(sums(relu(sums(features, "around")), "tie")), "beat")[0] / SCORE_UNIT;
 }
 
-/** Say how likely an extremum is the R peak, comparable within a beat. @param {ArrayLike<number>} features */
+/** Third network: score of an extremum as the R peak, comparable within a beat. @param {ArrayLike<number>} features */
 export function peakScore(features) {
   return sums(relu(sums(relu(sums(features, "place")), "near")), "pick")[0];
 }

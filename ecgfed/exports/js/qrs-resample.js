@@ -1,9 +1,9 @@
-/** Every sampling frequency brought to the detector's 200 a second: means over 5 ms (ecgfed/domain/signal/qrs_resample.py). */
+/** Resampling to the detector's 200 Hz by averaging over 5 ms (ecgfed/domain/signal/qrs_resample.py). */
 
 import { limitDenominator, rint } from "./numbers.js";
 import { RATE_HZ } from "./qrs-signal.js";
 
-/** Frequencies whose windows repeat after more 200 Hz samples than this are counted one by one. */
+/** Maximum period of windows, in 200 Hz samples, that is tabulated. */
 const LONGEST = 40;
 
 /** @typedef {{low: number, high: number, before: number, after: number, over: number}} Window */
@@ -21,7 +21,7 @@ function edges(number, step) {
   return [centre - half, centre + half];
 }
 
-/** Averages a stream over each 5 ms, or over one sample where those are longer. */
+/** Averages a stream over 5 ms each, or over one sample if that is longer. */
 export class Averager {
   /** @param {number} fsHz */
   constructor(fsHz) {
@@ -38,7 +38,7 @@ export class Averager {
 
   /**
    * @param {number} number of a 200 Hz sample
-   * @param {number | null} end length of the stream where it has ended
+   * @param {number | null} end length of the stream if it has ended
    * @returns {Window}
    */
   window(number, end) {
@@ -49,8 +49,8 @@ export class Averager {
     if (this.period === null) return between(low, high);
     const { samples, count, windows } = this.period;
     const times = Math.floor(number / count);
-    const one = windows[number - times * count];
-    return { ...one, low: one.low + times * samples, high: one.high + times * samples };
+    const phaseWindow = windows[number - times * count];
+    return { ...phaseWindow, low: phaseWindow.low + times * samples, high: phaseWindow.high + times * samples };
   }
 
   /**
@@ -59,7 +59,7 @@ export class Averager {
    * @param {number} first
    * @param {number} start first 200 Hz sample wanted
    * @param {number} stop end of the 200 Hz samples wanted
-   * @param {number | null} end length of the stream, where it has ended there
+   * @param {number | null} end length of the stream, if it has ended
    */
   average(signalUv, first, start, stop, end) {
     const total = new Int32Array(signalUv.length + 1);
@@ -76,7 +76,7 @@ export class Averager {
   }
 
   /**
-   * How many 200 Hz samples so many of a stream give: those whose 5 ms are over, or all when it has ended.
+   * Return the number of complete 200 Hz samples, or of all after the end of the stream.
    * @param {number} samples
    * @param {boolean} ended
    */

@@ -1,5 +1,5 @@
 /**
- * A stretch of a stream without a gap: what the detector keeps of it between two calls, and its open decisions
+ * A segment of a stream without gaps: the state of the detector and its pending decisions
  * (ecgfed/domain/signal/qrs_segment.py).
  */
 
@@ -11,28 +11,28 @@ import { BLOCKS_AHEAD } from "./qrs-rhythm.js";
 import {
   BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, blockStatistics, leadWeight, levels, traces,
 } from "./qrs-signal.js";
-import { APART, LeadVote, viewsOf } from "./qrs-views.js";
+import { SAME_BEAT, LeadVote, viewsOf } from "./qrs-views.js";
 
 /** @typedef {import("./qrs-signal.js").Traces} Traces */
 /** @typedef {import("./qrs-rhythm.js").Likely} Likely */
 /** @typedef {import("./qrs-views.js").ViewBeat} ViewBeat */
 
-/** Two beats are at least the first of these apart, and the second unless the log odds of both reach WEAK_SCORE. */
+/** Minimum distance of two beats, and minimum distance unless the log odds of both reach WEAK_SCORE. */
 export const REFRACTORY_S = 0.14;
 export const RELATIVE_REFRACTORY_S = 0.185;
 const WEAK_SCORE = 0.5;
-/** A beat so long before the end of a decided block is reported with it: waiting longer would exceed DELAY_S. */
+/** Beats this long before the end of a decided block are reported with it, to stay within DELAY_S. */
 const FINAL_S = 0.17;
-/** Beats that were moved to the same extremum are this near. */
+/** Maximum distance of peaks that were refined to the same extremum. */
 const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
 const LEVELS_OF = 30;
 
-/** @param {Int32Array} one @param {Int32Array} other */
-function appended(one, other) {
-  const out = new Int32Array(one.length + other.length);
-  out.set(one);
-  out.set(other, one.length);
+/** @param {Int32Array} first @param {Int32Array} second */
+function appended(first, second) {
+  const out = new Int32Array(first.length + second.length);
+  out.set(first);
+  out.set(second, first.length);
   return out;
 }
 
@@ -45,36 +45,36 @@ function edged(values, before, after) {
   return out;
 }
 
-/** Microvolts of one lead: where it misses samples its last value is held, and it goes on from there. */
+/** Microvolts of one lead; the signal continues from its last value after missing samples. */
 class Microvolts {
   constructor() {
     this.last = 0;
     this.out = 0;
-    this.held = true;
+    this.wasMissing = true;
   }
 
-  /** @param {Float64Array} dataMv NaN where a sample is missing */
+  /** @param {Float64Array} dataMv NaN if missing */
   take(dataMv) {
     return Int32Array.from(dataMv, (value) => {
       const missing = !Number.isFinite(value);
       if (!missing) {
-        const here = rint(clip(value, -LIMIT_MV, LIMIT_MV) * 1000);
-        if (!this.held) this.out = (this.out + here - this.last) | 0;
-        this.last = here;
+        const valueUv = rint(clip(value, -LIMIT_MV, LIMIT_MV) * 1000);
+        if (!this.wasMissing) this.out = (this.out + valueUv - this.last) | 0;
+        this.last = valueUv;
       }
-      this.held = missing;
+      this.wasMissing = missing;
       return this.out;
     });
   }
 }
 
-/** Takes the samples of a stretch as they come and returns the R peaks that have become certain. */
+/** Processes the samples of a segment and returns new R peaks. */
 export class Segment {
   /**
    * @param {number} fsHz
    * @param {number} leads
-   * @param {number} lead the lead on whose extremum the R peak is put
-   * @param {number} start sample of the stream at which the stretch begins
+   * @param {number} lead the lead whose extremum is the R peak
+   * @param {number} start first sample of the segment in the stream
    */
   constructor(fsHz, leads, lead, start) {
     this.fsHz = fsHz;
@@ -87,11 +87,11 @@ export class Segment {
     this.signalStart = 0;
     this.statistics = this.microvolts.map(() => ({ highest: /** @type {number[]} */ ([]), middle: /** @type {number[]} */ ([]) }));
     this.statisticsStart = 0;
-    this.blocks = 0; // looked at so far
+    this.blocks = 0; // number of blocks searched
     this.decided = 0;
     this.views = viewsOf(leads, lead);
     this.vote = new LeadVote(this.views);
-    /** Block by block, from `activeStart` on, on which leads anything was to be seen. @type {boolean[][]} */
+    /** For each block from `activeStart` on, which leads had a signal. @type {boolean[][]} */
     this.active = [];
     this.activeStart = 0;
     /** @type {ViewBeat | null} */
@@ -100,8 +100,8 @@ export class Segment {
   }
 
   /**
-   * Take samples; `ended` says that no more will come.
-   * @param {Float64Array[]} dataMv a row for each lead, NaN where one is missing
+   * Process samples; `ended` at the end of the segment.
+   * @param {Float64Array[]} dataMv a row per lead, NaN if missing
    * @param {boolean} ended
    * @returns {number[]} peaks as samples of the stream
    */
@@ -124,7 +124,7 @@ export class Segment {
   }
 
   /**
-   * Look at the blocks up to `stop`, decide what can be; return the R peaks that nothing can replace.
+   * Search the blocks up to `stop` and make decisions; returns the final R peaks.
    * @param {number} stop
    * @param {number} count
    * @param {boolean} ended
@@ -138,55 +138,55 @@ export class Segment {
       const part = row.subarray(Math.max(low, 0) - this.signalStart, Math.min(high - this.signalStart, row.length));
       return low < 0 || high > count ? edged(part, Math.max(-low, 0), Math.max(high - count, 0)) : part;
     });
-    const made = traces(stretch, low);
-    const back = first * BLOCK - made.start;
-    this.measure(made, ended ? count : (stop + 1) * BLOCK);
+    const stretchTraces = traces(stretch, low);
+    const back = first * BLOCK - stretchTraces.start;
+    this.measure(stretchTraces, ended ? count : (stop + 1) * BLOCK);
     const level = this.levels(first, stop);
     for (let i = 1; i <= stop - first; i += 1) {
-      this.active.push(level.map((one) => leadWeight(one[0][i], one[1][i], one[5][i]) > 0));
+      this.active.push(level.map((rows) => leadWeight(rows[0][i], rows[1][i], rows[5][i]) > 0));
     }
-    for (const view of this.views) view.take(made, level, back, count - made.start);
-    this.vote.take(this.beatsOfViews(made, decide));
+    for (const view of this.views) view.take(stretchTraces, level, back, count - stretchTraces.start);
+    this.vote.take(this.beatsOfViews(stretchTraces, decide));
     this.decided = decide;
-    const limit = ended || this.views.length === 1 ? decide * BLOCK : decide * BLOCK - APART;
-    const isActive = (/** @type {number} */ one, /** @type {number} */ at) =>
-      this.active[Math.floor(at / BLOCK) - this.activeStart][one];
-    const chosen = this.vote.decide(ended ? count : limit, limit - 2 * APART, isActive);
+    const limit = ended || this.views.length === 1 ? decide * BLOCK : decide * BLOCK - SAME_BEAT;
+    const isActive = (/** @type {number} */ lead, /** @type {number} */ at) =>
+      this.active[Math.floor(at / BLOCK) - this.activeStart][lead];
+    const chosen = this.vote.decide(ended ? count : limit, limit - 2 * SAME_BEAT, isActive);
     for (const view of this.views) view.forget(decide);
-    const kept = Math.max(decide - 2, this.activeStart);
-    this.active.splice(0, kept - this.activeStart);
-    this.activeStart = kept;
+    const activeStart = Math.max(decide - 2, this.activeStart);
+    this.active.splice(0, activeStart - this.activeStart);
+    this.activeStart = activeStart;
     return this.refractory(chosen, limit);
   }
 
   /**
-   * Return the beats of each view in the blocks not decided on up to `decide`, with their R peaks.
-   * @param {Traces} made
+   * Return the beats of each view in the undecided blocks up to `decide`, with their R peaks.
+   * @param {Traces} stretchTraces
    * @param {number} decide
    */
-  beatsOfViews(made, decide) {
-    const turns = made.smooth.map(() => /** @type {number[] | null} */ (null));
+  beatsOfViews(stretchTraces, decide) {
+    const turns = stretchTraces.smooth.map(() => /** @type {number[] | null} */ (null));
     const together = [...this.vote.last[0]];
     return this.views.flatMap((view, number) =>
       view.secondLook(this.decided, decide).map(({ likely, score }) => {
-        // what all leads together have decided on needs no place from one of them
-        const known = number > 0 && together.some((at) => Math.abs(at - likely.at) <= APART);
+        // beats of the combined view already have an R peak
+        const known = number > 0 && together.some((at) => Math.abs(at - likely.at) <= SAME_BEAT);
         if (number === 0) together.push(likely.at);
-        return { at: likely.at, view: number, score, peak: known ? 0 : this.place(made, turns, likely) };
+        return { at: likely.at, view: number, score, peak: known ? 0 : this.locate(stretchTraces, turns, likely) };
       }),
     );
   }
 
   /**
-   * Take the statistics of the blocks up to a 200 Hz sample that have none yet.
-   * @param {Traces} made
+   * Compute the missing block statistics up to a 200 Hz sample.
+   * @param {Traces} stretchTraces
    * @param {number} stop
    */
-  measure(made, stop) {
+  measure(stretchTraces, stop) {
     const known = this.statisticsStart + this.statistics[0].highest.length;
-    const [from, to] = [known * BLOCK - made.start, stop - made.start];
+    const [from, to] = [known * BLOCK - stretchTraces.start, stop - stretchTraces.start];
     if (to <= from) return;
-    made.envelope.forEach((row, lead) => {
+    stretchTraces.envelope.forEach((row, lead) => {
       const more = blockStatistics(row.subarray(from, to));
       this.statistics[lead].highest.push(...more.highest);
       this.statistics[lead].middle.push(...more.middle);
@@ -194,15 +194,15 @@ export class Segment {
   }
 
   /**
-   * Return each lead's levels of some blocks and of one more on each side.
+   * Return each lead's levels of a range of blocks plus one on each side.
    * @param {number} first
    * @param {number} stop
    */
   levels(first, stop) {
     const known = this.statisticsStart + this.statistics[0].highest.length;
     const [low, high] = [Math.max(first - 1, 0), Math.min(stop + 1, known)];
-    return this.statistics.map((one) =>
-      levels(one, this.statisticsStart, low, high).map((row) => {
+    return this.statistics.map((lead) =>
+      levels(lead, this.statisticsStart, low, high).map((row) => {
         const out = new Float32Array(stop - first + 2);
         out.set(row, low - first + 1);
         out.fill(row[0], 0, low - first + 1);
@@ -214,31 +214,31 @@ export class Segment {
 
   /**
    * Return the R peak of a beat, in samples of the segment.
-   * @param {Traces} made
-   * @param {(number[] | null)[]} turns of each lead, once they were asked for
+   * @param {Traces} stretchTraces
+   * @param {(number[] | null)[]} turns of each lead, computed on demand
    * @param {Likely} beat
    */
-  place(made, turns, beat) {
-    const smooth = made.smooth[beat.lead];
+  locate(stretchTraces, turns, beat) {
+    const smooth = stretchTraces.smooth[beat.lead];
     const mine = (turns[beat.lead] ??= turnsOf(smooth));
-    const found = extrema(made, beat.lead, mine, beat.at - made.start, beat.size);
-    const best = argMax(found.map(({ there, features }) => (there ? peakScore(features) : -Infinity)));
-    const chosen = found[best].place;
+    const peaks = extrema(stretchTraces, beat.lead, mine, beat.at - stretchTraces.start, beat.size);
+    const best = argMax(peaks.map(({ exists, features }) => (exists ? peakScore(features) : -Infinity)));
+    const chosen = peaks[best].position;
     const up = 2 * smooth[chosen] >= smooth[chosen - 3] + smooth[chosen + 3];
-    return this.refine(beat.lead, chosen + made.start, up);
+    return this.refine(beat.lead, chosen + stretchTraces.start, up);
   }
 
   /**
-   * Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms.
+   * Refine a 200 Hz sample to the extremum within 8 ms at the sampling frequency of the stream, smoothed over 5 ms.
    * @param {number} lead
-   * @param {number} place
+   * @param {number} position
    * @param {boolean} up
    */
-  refine(lead, place, up) {
+  refine(lead, position, up) {
     const reach = Math.max(1, rint(0.008 * this.fsHz));
     const half = Math.trunc(this.fsHz / RATE_HZ / 2);
     const end = this.rawStart + this.raw[0].length;
-    const centre = rint(place * (this.fsHz / RATE_HZ));
+    const centre = rint(position * (this.fsHz / RATE_HZ));
     let [best, shift] = [-Infinity, 0];
     for (let offset = -reach; offset <= reach; offset += 1) {
       let sum = 0;
@@ -252,13 +252,13 @@ export class Segment {
   }
 
   /**
-   * Of two beats within the refractory period the surer stays; return the peaks that nothing can replace.
+   * Of two beats within the refractory period the one with the higher score remains; returns the final peaks.
    * @param {ViewBeat[]} beats
    * @param {number} stop
    */
   refractory(beats, stop) {
     /** @type {number[]} */
-    const done = [];
+    const peaks = [];
     const absolute = rint(REFRACTORY_S * RATE_HZ);
     const relative = rint(RELATIVE_REFRACTORY_S * RATE_HZ);
     for (const beat of beats) {
@@ -266,28 +266,28 @@ export class Segment {
       if (this.open !== null && beat.at - this.open.at < (weak ? relative : absolute)) {
         if (beat.score >= this.open.score) this.open = beat; // among equals the later one
       } else {
-        this.report(done);
+        this.report(peaks);
         this.open = beat;
       }
     }
-    if (this.open !== null && stop - this.open.at >= rint(FINAL_S * RATE_HZ)) this.report(done);
-    return done;
+    if (this.open !== null && stop - this.open.at >= rint(FINAL_S * RATE_HZ)) this.report(peaks);
+    return peaks;
   }
 
-  /** Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. @param {number[]} done */
-  report(done) {
+  /** Report the open beat; if its R peak coincides with the last one, at the centre of its envelope. @param {number[]} peaks */
+  report(peaks) {
     if (this.open === null) return;
-    const apart = SAME_PEAK_S * this.fsHz;
+    const spacing = SAME_PEAK_S * this.fsHz;
     let { peak } = this.open;
-    if (peak - this.reported < apart) peak = rint((this.open.at * this.fsHz) / RATE_HZ);
+    if (peak - this.reported < spacing) peak = rint((this.open.at * this.fsHz) / RATE_HZ);
     this.open = null;
-    if (this.reported < 0 || peak - this.reported >= apart) {
+    if (this.reported < 0 || peak - this.reported >= spacing) {
       this.reported = peak;
-      done.push(peak);
+      peaks.push(peak);
     }
   }
 
-  /** Drop what no later decision looks at. */
+  /** Drop everything that later decisions do not need. */
   forget() {
     const keep = Math.max(this.decided * BLOCK - LOOK_BACK, this.signalStart);
     this.signal = this.signal.map((row) => row.slice(keep - this.signalStart));
@@ -298,9 +298,9 @@ export class Segment {
     this.raw = this.raw.map((row) => row.slice(rawKeep - this.rawStart));
     this.rawStart = rawKeep;
     const first = Math.max(this.blocks - LEVELS_OF, this.statisticsStart);
-    for (const one of this.statistics) {
-      one.highest.splice(0, first - this.statisticsStart);
-      one.middle.splice(0, first - this.statisticsStart);
+    for (const lead of this.statistics) {
+      lead.highest.splice(0, first - this.statisticsStart);
+      lead.middle.splice(0, first - this.statisticsStart);
     }
     this.statisticsStart = first;
   }

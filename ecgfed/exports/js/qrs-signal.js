@@ -1,11 +1,11 @@
 /**
- * What the QRS detector looks at: slope energy, its level over the last seconds, and the peaks of it
- * (ecgfed/domain/signal/qrs_signal.py). Sums are of whole numbers in 32 bits; the rest is float32, one rounding an operation,
- * so the bits are Python's.
+ * Signals of the QRS detector: slope envelope, its levels over the last seconds, and its peaks
+ * (ecgfed/domain/signal/qrs_signal.py). Sums are 32-bit integers; the rest is float32, rounded after every operation, so
+ * that the bits equal Python's.
  */
 
 const f = Math.fround;
-/** Samples a second of everything here, and samples in the blocks whose levels are taken. */
+/** Sampling frequency here, and samples per block of the levels. */
 export const RATE_HZ = 200;
 export const BLOCK = 200;
 const WINDOW_BACK = 330;
@@ -14,7 +14,7 @@ const BASE = 151;
 const HALF = BASE >> 1;
 export const LOOK_BACK = WINDOW_BACK + HALF;
 export const LOOK_AHEAD = WINDOW_AHEAD + HALF;
-const APART = 18;
+const SPACING = 18;
 const LOWEST = f(0.04);
 export const FLOOR_UV = 4;
 export const FIRST_BLOCKS = 4;
@@ -22,12 +22,12 @@ export const FIRST_BLOCKS = 4;
 export const LEVEL_ROWS = 6;
 
 /**
- * What is derived from a stretch of the 200 Hz signal, a row for each lead, from `start` on.
+ * Signals derived from a part of the 200 Hz signal, a row per lead, from `start` on.
  * @typedef {{start: number, shape: Float32Array[], envelope: Float32Array[], smooth: Int32Array[]}} Traces
  */
 
 /**
- * Return the sums of every `length` neighbours.
+ * Return the sums of `length` consecutive values.
  * @param {Int32Array} signal
  * @param {number} length
  */
@@ -44,42 +44,42 @@ function sums(signal, length) {
 }
 
 /**
- * Filter a stretch that reaches half a baseline further on both sides than what is returned.
+ * Filter a part of the signal; the input exceeds the output by half a baseline window on both sides.
  * @param {Int32Array[]} signalUv whole microvolts, a row for each lead
- * @param {number} start 200 Hz sample at which it begins
+ * @param {number} start its first 200 Hz sample
  * @returns {Traces}
  */
 export function traces(signalUv, start) {
   /** @type {Traces} */
-  const made = { start: start + HALF, shape: [], envelope: [], smooth: [] };
+  const out = { start: start + HALF, shape: [], envelope: [], smooth: [] };
   for (const signal of signalUv) {
     const smooth = sums(sums(signal.subarray(HALF - 14, signal.length - HALF + 13), 4), 3);
     const slope = new Int32Array(smooth.length - 6);
     for (let i = 0; i < slope.length; i += 1) slope[i] = Math.abs((smooth[i + 6] - smooth[i]) | 0);
-    made.envelope.push(Float32Array.from(sums(slope, 17), (one) => f(f(one) / f(12 * 17))));
+    out.envelope.push(Float32Array.from(sums(slope, 17), (sum) => f(f(sum) / f(12 * 17))));
     const base = sums(signal, BASE);
     const shape = new Float32Array(base.length);
     for (let i = 0; i < shape.length; i += 1) shape[i] = f(f(f(smooth[i + 11]) / 12) - f(f(base[i]) / BASE));
-    made.shape.push(shape);
-    made.smooth.push(sums(signal.subarray(HALF - 1, HALF + base.length + 1), 3));
+    out.shape.push(shape);
+    out.smooth.push(sums(signal.subarray(HALF - 1, HALF + base.length + 1), 3));
   }
-  return made;
+  return out;
 }
 
 /**
- * Return maximum and median of the envelope in each block, the last maybe short.
+ * Return maximum and median of the envelope in each block; the last one may be incomplete.
  * @param {Float32Array} envelope
  * @returns {{highest: number[], middle: number[]}}
  */
 export function blockStatistics(envelope) {
   /** @type {{highest: number[], middle: number[]}} */
-  const found = { highest: [], middle: [] };
+  const statistics = { highest: [], middle: [] };
   for (let start = 0; start < envelope.length; start += BLOCK) {
     const block = envelope.slice(start, start + BLOCK).sort();
-    found.highest.push(block[block.length - 1]);
-    found.middle.push(block[block.length >> 1]);
+    statistics.highest.push(block[block.length - 1]);
+    statistics.middle.push(block[block.length >> 1]);
   }
-  return found;
+  return statistics;
 }
 
 /**
@@ -92,19 +92,19 @@ function order(values, share) {
 }
 
 /**
- * Describe the seconds up to each block, of one lead; for the first ones the first four, which may lie ahead.
+ * Return the levels of one lead over the seconds up to each block; at the start over the first four blocks.
  * @param {{highest: number[], middle: number[]}} statistics from block `begin` on
  * @param {number} begin the first block in `statistics`
- * @param {number} first first block wanted
- * @param {number} stop end of the blocks wanted
+ * @param {number} first first block of the result
+ * @param {number} stop end of the blocks of the result
  * @returns {Float32Array[]} six rows of stop - first
  */
 export function levels(statistics, begin, first, stop) {
   const { highest, middle } = statistics;
   const out = Array.from({ length: LEVEL_ROWS }, () => new Float32Array(stop - first));
-  const least = Math.min(FIRST_BLOCKS, begin + highest.length) - 1;
+  const last = Math.min(FIRST_BLOCKS, begin + highest.length) - 1;
   for (let block = first; block < stop; block += 1) {
-    const end = Math.max(block, least) - begin + 1;
+    const end = Math.max(block, last) - begin + 1;
     const [ten, thirty] = [Math.max(end - 10, 0), Math.max(end - 30, 0)];
     const recent = highest.slice(ten, end);
     const i = block - first;
@@ -119,18 +119,18 @@ export function levels(statistics, begin, first, stop) {
 }
 
 /**
- * How much a lead counts when candidates are looked for, 0 where there is nothing on it.
+ * Weight of a lead in the search for candidates, 0 without signal.
  * @param {number} high level of ten seconds
  * @param {number} middle median of ten seconds
- * @param {number} own the block's own maximum
+ * @param {number} blockHigh maximum of the block
  */
-export function leadWeight(high, middle, own) {
-  if (high < FLOOR_UV || own < FLOOR_UV) return 0;
+export function leadWeight(high, middle, blockHigh) {
+  if (high < FLOOR_UV || blockHigh < FLOOR_UV) return 0;
   return Math.max(f(0.05), f(1 - f(f(3 * middle) / Math.max(high, FLOOR_UV))));
 }
 
 /**
- * Find the peaks of the leads' joint envelope.
+ * Find the peaks of the joint envelope of the leads.
  * @param {Float32Array[]} envelope a row for each lead, from `back` samples before the first block on
  * @param {Float32Array[][]} level of each lead, of the blocks to search and of one more on each side
  * @param {number} back
@@ -139,17 +139,17 @@ export function leadWeight(high, middle, own) {
 export function candidates(envelope, level, back) {
   const blocks = level[0][0].length - 2;
   const count = blocks * BLOCK;
-  const joint = new Float32Array(count + 2 * APART);
-  const weight = level.map((one) => Float32Array.from(one[0], (high, i) => leadWeight(high, one[1][i], one[5][i])));
-  const whole = new Float32Array(blocks + 2);
-  for (const one of weight) for (let i = 0; i < whole.length; i += 1) whole[i] = f(whole[i] + one[i]);
+  const joint = new Float32Array(count + 2 * SPACING);
+  const weight = level.map((rows) => Float32Array.from(rows[0], (high, i) => leadWeight(high, rows[1][i], rows[5][i])));
+  const total = new Float32Array(blocks + 2);
+  for (const row of weight) for (let i = 0; i < total.length; i += 1) total[i] = f(total[i] + row[i]);
   envelope.forEach((row, lead) => {
-    const scale = weight[lead].map((one, i) => {
-      return f(f(one / Math.max(level[lead][0][i], FLOOR_UV)) / Math.max(whole[i], f(0.05)));
+    const scale = weight[lead].map((value, i) => {
+      return f(f(value / Math.max(level[lead][0][i], FLOOR_UV)) / Math.max(total[i], f(0.05)));
     });
     for (let i = 0; i < joint.length; i += 1) {
-      const along = scale[Math.floor((i + BLOCK - APART) / BLOCK)];
-      joint[i] = f(joint[i] + f(along * row[back - APART + i]));
+      const along = scale[Math.floor((i + BLOCK - SPACING) / BLOCK)];
+      joint[i] = f(joint[i] + f(along * row[back - SPACING + i]));
     }
   });
   return peaksOf(joint, count, back);
@@ -161,15 +161,15 @@ export function candidates(envelope, level, back) {
  * @param {number} back
  */
 function peaksOf(joint, count, back) {
-  const found = [];
+  const peaks = [];
   for (let i = 0; i < count; i += 1) {
-    const here = joint[i + APART];
-    if (!(here > LOWEST)) continue;
+    const value = joint[i + SPACING];
+    if (!(value > LOWEST)) continue;
     let highest = true;
-    for (let k = 0; highest && k < APART; k += 1) {
-      highest = here > joint[i + k] && here >= joint[i + APART + 1 + k];
+    for (let k = 0; highest && k < SPACING; k += 1) {
+      highest = value > joint[i + k] && value >= joint[i + SPACING + 1 + k];
     }
-    if (highest) found.push(i + back);
+    if (highest) peaks.push(i + back);
   }
-  return found;
+  return peaks;
 }

@@ -1,10 +1,10 @@
 /**
- * What the QRS detector makes of one lead or of several at once, and which of these views decides about a beat
- * (ecgfed/domain/signal/qrs_views.py). Log odds are whole multiples of 2^-15, so that sums of them have no rounding.
+ * Views of the QRS detector, each of one lead or of all leads, and the vote between them
+ * (ecgfed/domain/signal/qrs_views.py). Log odds are multiples of 2^-15, so that their sums are exact.
  */
 
 import { argMax, searchSorted } from "./numbers.js";
-import { FORM, leadFeatures, levelRatios, ownEnvelope } from "./qrs-features.js";
+import { FORM, leadFeatures, levelRatios, beatEnvelope } from "./qrs-features.js";
 import { LEADS, UNIT, firstLook, secondLook } from "./qrs-net.js";
 import { MEMORY, rhythmFeatures } from "./qrs-rhythm.js";
 import { BLOCK, RATE_HZ, candidates, leadWeight } from "./qrs-signal.js";
@@ -13,99 +13,99 @@ import { BLOCK, RATE_HZ, candidates, leadWeight } from "./qrs-signal.js";
 /** @typedef {import("./qrs-rhythm.js").Likely} Likely */
 /**
  * A beat of one view: the centre of its envelope (200 Hz sample of the segment), the number of the view, the log odds
- * of the second look, and the sample of the segment at which the R peak stands.
+ * of the second network, and the R peak as a sample of the segment.
  * @typedef {{at: number, view: number, score: number, peak: number}} ViewBeat
  */
 
 const f = Math.fround;
 const KEEP = -5;
 const THRESHOLD = 0;
-/** Leads that are looked at alone beside all together: the lead in use and the first others. */
-const MOST_ALONE = 3;
-/** Two views mean the same beat when their candidates are this near, and the same wave when they are that near. */
-export const APART = 30;
+/** Maximum number of single-lead views: the lead in use and the first other leads. */
+const MAX_ALONE = 3;
+/** Maximum distance of candidates of the same beat, and of the same wave. */
+export const SAME_BEAT = 30;
 const NEAR = 20;
-/** A view is trusted by its scores from so long ago up to so shortly before, none of them counted beyond the limit. */
+/** Interval before a beat whose scores determine the trust in a view, and limit of a score. */
 const TRUST_FROM = 10 * RATE_HZ;
 const TRUST_TO = 70;
 const TRUST_LIMIT = 4;
-/** Log odds of a view that has no candidate at all where another one has a beat. */
+/** Log odds of a view without a candidate near the beat of another view. */
 const NOTHING = -8;
-/** A beat is due when this share of the usual interval has passed since the last one: so much is added to the sum. */
+/** Share of the usual interval after which a beat is due, and the log odds that are then added. */
 const DUE_SHARE = 0.85;
 const DUE_ODDS = 3;
-const DUE_LEAST = 2;
+const DUE_MIN = 2;
 const USUAL_OF = 8;
 const USUAL_FROM = 3;
-/** A wave below this share of the last beats', at least and at most so many microvolt, is weak, unless it stands out of the median. */
-const WEAK_LEAST_UV = 30;
-const WEAK_MOST_UV = 60;
+/** A wave is weak below this share of the last beats' envelope, within these limits, unless it exceeds the median clearly. */
+const WEAK_MIN_UV = 30;
+const WEAK_MAX_UV = 60;
 const WEAK_SHARE = f(0.12);
 const WEAK_OF = 16;
 const WEAK_RATIO = (1.5 / 2) * UNIT;
 const MEDIAN = 1;
 
-/** One lead, or all of them, as the detector's networks see it. */
+/** A view of one lead, or of all leads. */
 export class View {
   /**
-   * @param {number[]} rows numbers of the leads
-   * @param {number} wanted the lead on which R peaks are put
+   * @param {number[]} rows indices of the leads
+   * @param {number} leadInUse the lead of the R peaks
    */
-  constructor(rows, wanted) {
+  constructor(rows, leadInUse) {
     this.rows = rows;
-    this.wanted = wanted;
+    this.leadInUse = leadInUse;
     /** @type {Likely[]} */
     this.likely = [];
-    /** Of all candidates decided on: 200 Hz samples and scores. @type {number[]} */
+    /** 200 Hz samples and scores of the decided candidates. @type {number[]} */
     this.at = [];
     /** @type {number[]} */
     this.score = [];
-    /** Own envelopes of the last beats, a row for each lead. @type {number[][]} */
+    /** Envelopes of the last beats, a row per lead. @type {number[][]} */
     this.sizes = rows.map(() => []);
   }
 
   /**
-   * Look for candidates in some blocks.
-   * @param {Traces} made traces of every lead
+   * Search blocks for candidates.
+   * @param {Traces} traces traces of every lead
    * @param {Float32Array[][]} level of each lead, of the blocks to search and of one more on each side
    * @param {number} back samples of the traces before the first block to search
-   * @param {number} stop samples of the traces that there are
+   * @param {number} stop number of samples of the traces
    */
-  take(made, level, back, stop) {
-    const envelope = this.rows.map((row) => made.envelope[row]);
+  take(traces, level, back, stop) {
+    const envelope = this.rows.map((row) => traces.envelope[row]);
     for (const at of candidates(envelope, this.rows.map((row) => level[row]), back)) {
-      if (at < stop) this.firstLook(made, at, level, Math.floor((at - back) / BLOCK) + 1);
+      if (at < stop) this.firstLook(traces, at, level, Math.floor((at - back) / BLOCK) + 1);
     }
   }
 
   /**
-   * Keep a candidate that the first network does not rule out.
-   * @param {Traces} made
+   * Add a candidate unless the first network rejects it.
+   * @param {Traces} traces
    * @param {number} at
    * @param {Float32Array[][]} level
-   * @param {number} block place of the candidate's block in `level`
+   * @param {number} block index of the candidate's block in `level`
    */
-  firstLook(made, at, level, block) {
-    const mine = level.map((one) => one.map((row) => row[block]));
-    const every = mine.map((one) => leadWeight(one[0], one[1], one[5]));
+  firstLook(traces, at, level, block) {
+    const mine = level.map((rows) => rows.map((row) => row[block]));
+    const every = mine.map((levels) => leadWeight(levels[0], levels[1], levels[5]));
     const weight = this.rows.map((row) => every[row]);
-    const rank = weight.map((one, i) => weight.filter((other, k) => other > one || (other === one && k < i)).length);
-    const counted = weight.map((one, i) => one > 0 && rank[i] < LEADS);
-    const own = this.rows.map((row) => ownEnvelope(made.envelope[row], at, mine[row][0]));
-    const features = this.rows.map((row, i) => leadFeatures(made, row, at, mine[row], own[i]));
+    const rank = weight.map((value, i) => weight.filter((rival, k) => rival > value || (rival === value && k < i)).length);
+    const counted = weight.map((value, i) => value > 0 && rank[i] < LEADS);
+    const envelope = this.rows.map((row) => beatEnvelope(traces.envelope[row], at, mine[row][0]));
+    const features = this.rows.map((row, i) => leadFeatures(traces, row, at, mine[row], envelope[i]));
     const { score, mixed } = firstLook(features, counted);
     if (!(score > KEEP)) return;
-    const lead = every[this.wanted] > 0 ? this.wanted : argMax(every);
+    const lead = every[this.leadInUse] > 0 ? this.leadInUse : argMax(every);
     this.likely.push({
-      at: at + made.start,
+      at: at + traces.start,
       score,
       mixed,
-      own,
+      envelope,
       counted,
-      form: features.map((one) => one.slice(FORM[0], FORM[1])),
+      form: features.map((row) => row.slice(FORM[0], FORM[1])),
       ratio: levelRatios(features, counted),
       lead,
-      size: ownEnvelope(made.envelope[lead], at, mine[lead][0]),
+      size: beatEnvelope(traces.envelope[lead], at, mine[lead][0]),
     });
   }
 
@@ -136,16 +136,16 @@ export class View {
   }
 
   /**
-   * Say whether a beat is more than noise in a lead whose heart has stopped, or that has come off; remember its size.
+   * Return whether a beat is more than the noise of asystole or of a disconnected lead; stores its size.
    * @param {Likely} beat
    */
   isStrong(beat) {
-    const size = beat.own.map((own, i) => (beat.counted[i] ? own : 0));
+    const size = beat.envelope.map((height, i) => (beat.counted[i] ? height : 0));
     if (beat.ratio[MEDIAN] < WEAK_RATIO) {
-      const weak = size.every((own, i) => {
+      const weak = size.every((height, i) => {
         const sorted = Float32Array.from(this.sizes[i]).sort();
         const usual = sorted.length ? sorted[sorted.length >> 2] : 0;
-        return own < Math.min(Math.max(f(WEAK_SHARE * usual), WEAK_LEAST_UV), WEAK_MOST_UV);
+        return height < Math.min(Math.max(f(WEAK_SHARE * usual), WEAK_MIN_UV), WEAK_MAX_UV);
       });
       if (weak) return false;
     }
@@ -156,7 +156,7 @@ export class View {
     return true;
   }
 
-  /** Return from 0 to 1 how clear-cut the answers before a 200 Hz sample were. @param {number} at */
+  /** Return the trust in this view before a 200 Hz sample, from 0 to 1. @param {number} at */
   trust(at) {
     const [low, high] = [searchSorted(this.at, at - TRUST_FROM), searchSorted(this.at, at - TRUST_TO)];
     if (high === low) return 1;
@@ -174,25 +174,25 @@ export class View {
     return high > low ? Math.max(...this.score.slice(low, high)) : NOTHING;
   }
 
-  /** Drop what no decision from a block on looks at. @param {number} decided */
+  /** Drop everything that decisions from a block on do not need. @param {number} decided */
   forget(decided) {
     const oldest = Math.max(decided * BLOCK - MEMORY, 0);
-    this.likely = this.likely.filter((one) => one.at >= oldest);
-    const first = searchSorted(this.at, decided * BLOCK - TRUST_FROM - 2 * APART);
+    this.likely = this.likely.filter((candidate) => candidate.at >= oldest);
+    const first = searchSorted(this.at, decided * BLOCK - TRUST_FROM - 2 * SAME_BEAT);
     this.at.splice(0, first);
     this.score.splice(0, first);
   }
 }
 
 /**
- * Return all leads together, and of several the lead in use and the first others each alone.
+ * Return the view of all leads and, for several leads, single-lead views of the lead in use and the first others.
  * @param {number} leads
- * @param {number} wanted
+ * @param {number} leadInUse
  */
-export function viewsOf(leads, wanted) {
+export function viewsOf(leads, leadInUse) {
   const every = Array.from({ length: leads }, (_, lead) => lead);
-  const alone = leads === 1 ? [] : [wanted, ...every.filter((lead) => lead !== wanted)].slice(0, MOST_ALONE);
-  return [new View(every, wanted), ...alone.map((lead) => new View([lead], wanted))];
+  const alone = leads === 1 ? [] : [leadInUse, ...every.filter((lead) => lead !== leadInUse)].slice(0, MAX_ALONE);
+  return [new View(every, leadInUse), ...alone.map((lead) => new View([lead], leadInUse))];
 }
 
 /** Decides between views. */
@@ -200,33 +200,33 @@ export class LeadVote {
   /** @param {View[]} views */
   constructor(views) {
     this.views = views;
-    /** Beats of any view that have not been decided on, in order of time. @type {ViewBeat[]} */
+    /** Undecided beats of all views, in order of time. @type {ViewBeat[]} */
     this.waiting = [];
-    /** 200 Hz samples of each view's last beats, decided on or not. @type {number[][]} */
+    /** 200 Hz samples of each view's last beats, decided or not. @type {number[][]} */
     this.last = views.map(() => []);
-    /** The last one that a lead alone had and that was decided on, whatever became of it. */
+    /** The last decided beat of a single-lead view, accepted or not. */
     this.added = -Infinity;
-    /** The last beats that were accepted. @type {number[]} */
+    /** The last accepted beats. @type {number[]} */
     this.accepted = [];
   }
 
-  /** Take what the views have decided on. @param {ViewBeat[]} fresh */
+  /** Add new beats of the views. @param {ViewBeat[]} fresh */
   take(fresh) {
     this.waiting.push(...fresh);
-    this.waiting.sort((one, other) => one.at - other.at || one.view - other.view);
+    this.waiting.sort((a, b) => a.at - b.at || a.view - b.view);
     for (const beat of fresh) this.last[beat.view].push(beat.at);
   }
 
-  /** Say whether a view has a beat near a 200 Hz sample. @param {number} view @param {number} at */
+  /** Return whether a view has a beat near a 200 Hz sample. @param {number} view @param {number} at */
   has(view, at) {
-    return this.last[view].some((one) => Math.abs(one - at) <= APART);
+    return this.last[view].some((beatAt) => Math.abs(beatAt - at) <= SAME_BEAT);
   }
 
   /**
-   * Return the beats before a 200 Hz sample that are accepted, in order of time.
+   * Return the accepted beats before a 200 Hz sample, in order of time.
    * @param {number} limit
-   * @param {number} oldest 200 Hz sample before which no later decision looks
-   * @param {(lead: number, at: number) => boolean} active whether anything was to be seen on a lead
+   * @param {number} oldest first 200 Hz sample that later decisions need
+   * @param {(lead: number, at: number) => boolean} active whether a lead had a signal
    */
   decide(limit, oldest, active) {
     const chosen = [];
@@ -249,7 +249,7 @@ export class LeadVote {
     if (beat.view === 0) {
       if (voters.every((number) => this.has(number, beat.at))) return true;
     } else {
-      if (this.has(0, beat.at) || beat.at - this.added <= APART) return false;
+      if (this.has(0, beat.at) || beat.at - this.added <= SAME_BEAT) return false;
       this.added = beat.at;
     }
     let votes = 0;
@@ -257,11 +257,11 @@ export class LeadVote {
     return votes + this.due(beat) > 0;
   }
 
-  /** Return what is added to the log odds of a beat that comes when one is due. @param {ViewBeat} beat */
+  /** Return the log odds added to a beat if one is due. @param {ViewBeat} beat */
   due(beat) {
     const intervals = this.accepted.slice(1).map((at, i) => at - this.accepted[i]);
-    if (intervals.length < USUAL_FROM || (beat.view && beat.score < DUE_LEAST)) return 0;
-    const usual = intervals.sort((one, other) => one - other)[intervals.length >> 1];
+    if (intervals.length < USUAL_FROM || (beat.view && beat.score < DUE_MIN)) return 0;
+    const usual = intervals.sort((a, b) => a - b)[intervals.length >> 1];
     return beat.at - this.accepted[this.accepted.length - 1] > DUE_SHARE * usual ? DUE_ODDS : 0;
   }
 }

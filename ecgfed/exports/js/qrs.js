@@ -1,22 +1,22 @@
-/** The QRS detector: one stream, whole recordings included, that answers within 4.7 s (ecgfed/domain/signal/qrs.py). */
+/** The QRS detector, a stream with a delay of at most 4.7 s, also for whole recordings (ecgfed/domain/signal/qrs.py). */
 
 import { rint, runs } from "./numbers.js";
 import { FlatLine } from "./qrs-flat.js";
 import { Segment } from "./qrs-segment.js";
 
-/** A peak is reported at the latest when this much signal after it has been seen. */
+/** Maximum delay of a peak in seconds. */
 export const DELAY_S = 4.7;
 const BRIDGE_S = 0.04;
 export const MIN_FS_HZ = 100;
-/** A longer piece is fed in parts. */
+/** Maximum duration of a part that is processed at once. */
 const PIECE_S = 60;
 
-/** Finds R peaks in a stream of samples; the peaks do not depend on how the stream is cut into chunks. */
+/** Finds R peaks in a stream; the peaks do not depend on how it is split into chunks. */
 export class QrsDetector {
   /**
    * @param {number} fsHz sampling frequency in Hz, 100 or more
-   * @param {number} leads how many leads a chunk has
-   * @param {number} lead the lead on whose extremum the R peak is put
+   * @param {number} leads number of leads of a chunk
+   * @param {number} lead the lead whose extremum is the R peak
    */
   constructor(fsHz, leads = 1, lead = 0) {
     if (!(Number.isFinite(fsHz) && fsHz >= MIN_FS_HZ)) throw new RangeError(`fsHz is ${fsHz}; expected ${MIN_FS_HZ} or more`);
@@ -25,8 +25,8 @@ export class QrsDetector {
     this.leads = leads;
     this.lead = lead;
     this.bridge = rint(BRIDGE_S * fsHz);
-    this.seen = 0;
-    /** A run of missing samples that may yet be a gap. */
+    this.sampleCount = 0;
+    /** Missing samples at the end, which may become a gap. */
     this.waiting = this.nothing();
     /** @type {Segment | null} */
     this.segment = null;
@@ -39,8 +39,8 @@ export class QrsDetector {
   }
 
   /**
-   * Take the next samples and return the R peaks that have become certain, as samples since the stream's start.
-   * @param {Float64Array[]} chunkMv a row for each lead, millivolt, NaN where there is no sample
+   * Process the next samples; returns new R peaks, as samples since the start of the stream.
+   * @param {Float64Array[]} chunkMv a row per lead, millivolt, NaN if missing
    * @returns {number[]}
    */
   push(chunkMv) {
@@ -48,20 +48,20 @@ export class QrsDetector {
     const samples = chunkMv[0].length;
     if (chunkMv.some((row) => row.length !== samples)) throw new RangeError("a chunk's leads differ in length");
     const piece = Math.ceil(PIECE_S * this.fsHz);
-    const found = [];
+    const peaks = [];
     for (let start = 0; start < samples; start += piece) {
-      found.push(...this.take(chunkMv.map((row) => row.subarray(start, start + piece))));
+      peaks.push(...this.take(chunkMv.map((row) => row.subarray(start, start + piece))));
     }
-    return found;
+    return peaks;
   }
 
   /** End the stream and return the last R peaks; the next `push` begins another one at sample 0. */
   finish() {
-    const found = this.close();
-    this.seen = 0;
+    const peaks = this.close();
+    this.sampleCount = 0;
     this.waiting = this.nothing();
     this.flat = new FlatLine(this.fsHz, this.leads);
-    return found;
+    return peaks;
   }
 
   /** @returns {number[]} */
@@ -72,13 +72,13 @@ export class QrsDetector {
   }
 
   /**
-   * Cut at gaps and flat lines; a run of missing samples at the end waits until it is known to be one.
+   * Split at gaps and flat lines; missing samples at the end wait until their number is known.
    * @param {Float64Array[]} chunk
    */
   take(chunk) {
     const part = this.flat.without(chunk);
-    const begin = this.seen - this.waiting[0].length;
-    this.seen += part[0].length;
+    const begin = this.sampleCount - this.waiting[0].length;
+    this.sampleCount += part[0].length;
     const data = part.map((row, lead) => {
       if (!this.waiting[lead].length) return row;
       const both = new Float64Array(this.waiting[lead].length + row.length);
@@ -90,32 +90,32 @@ export class QrsDetector {
     const missing = new Uint8Array(length).fill(1);
     for (const row of data) for (let i = 0; i < length; i += 1) if (Number.isFinite(row[i])) missing[i] = 0;
     /** @type {number[]} */
-    const found = [];
+    const peaks = [];
     let at = 0;
     for (const [start, stop] of runs(missing)) {
       if (this.segment === null && start === at) {
         at = stop; // before the first sample of a segment
       } else if (stop - start > this.bridge) {
-        found.push(...this.feed(data, at, start, begin), ...this.close());
+        peaks.push(...this.feed(data, at, start, begin), ...this.close());
         at = stop;
       } else if (stop === length) {
-        found.push(...this.feed(data, at, start, begin));
+        peaks.push(...this.feed(data, at, start, begin));
         at = start;
       }
     }
-    if (at < length && missing.subarray(at).some((one) => !one)) {
-      found.push(...this.feed(data, at, length, begin));
+    if (at < length && missing.subarray(at).some((isMissing) => !isMissing)) {
+      peaks.push(...this.feed(data, at, length, begin));
       at = length;
     }
     this.waiting = this.segment !== null ? data.map((row) => row.slice(at)) : this.nothing();
-    return found;
+    return peaks;
   }
 
   /**
    * @param {Float64Array[]} data
    * @param {number} start
    * @param {number} stop
-   * @param {number} begin sample of the stream at which `data` begins
+   * @param {number} begin first sample of `data` in the stream
    */
   feed(data, start, stop, begin) {
     if (stop <= start) return [];
@@ -125,10 +125,10 @@ export class QrsDetector {
 }
 
 /**
- * Find the R peaks of a whole recording: the stream, fed at once.
- * @param {Float64Array[]} signalsMv a row for each lead, millivolt, NaN where there is no sample
+ * Find the R peaks of a whole recording.
+ * @param {Float64Array[]} signalsMv a row per lead, millivolt, NaN if missing
  * @param {number} fsHz
- * @param {number} lead the lead on whose extremum the R peak is put
+ * @param {number} lead the lead whose extremum is the R peak
  */
 export function detectQrs(signalsMv, fsHz, lead = 0) {
   const detector = new QrsDetector(fsHz, signalsMv.length, lead);

@@ -1,9 +1,9 @@
 /**
- * The quality of a lead whose samples come as they are recorded: what `leadQuality` finds in the whole, seconds later.
+ * Quality of a lead during recording: the result of `leadQuality` for the whole recording, seconds later.
  *
- * The last half minute is judged again every second by the functions that judge a whole lead. What they find is decided
- * where nothing that may still come can change it. A rail is the lead's own extreme, which no stream knows: it is told
- * the limits of its converter, or finds none.
+ * The last half minute is evaluated every second by the functions for whole leads. A result is final once later samples
+ * cannot change it. A stream does not know its extremes, so saturation is detected only with the limits of the
+ * converter.
  */
 
 import { bridgeSamples, fillGaps } from "./filters.js";
@@ -17,11 +17,11 @@ import { Spans } from "./spans.js";
 const FLAT_S = 1.0;
 const BASELINE_BLOCKS = 20;
 const SPIKE_REACHES_S = 0.25;
-/** Noise and jumps look so far ahead: medians over a second and two, half seconds, and pauses that are closed. */
+/** Look-ahead of noise and jumps: medians over one and two seconds, half seconds, and closed pauses. */
 const NOISE_AHEAD_S = 2.8;
-/** Stretches of two seconds before what is decided that are judged with it. */
+/** Number of two-second segments before the decided samples that are evaluated with them. */
 const UNITS_BEFORE = 8;
-/** Stretches whose height of the beats counts for one, on each side. */
+/** Number of segments on each side whose height of the beats is used for a segment. */
 const AROUND = 2;
 
 /** @param {Float64Array} values @param {Uint8Array} missing @param {number} first @param {Neighbour} before @returns {Neighbour} */
@@ -30,7 +30,7 @@ function lastValid(values, missing, first, before) {
   return at < 0 ? before : { at: first + at, value: values[at] };
 }
 
-/** Finds the bad stretches of a lead as its samples come. */
+/** Finds the bad segments of a lead during recording. */
 export class QualityStream {
   /** @param {Samples} samples the lead; more are appended to it from outside @param {number} fsHz @param {number[]} rails */
   constructor(samples, fsHz, rails) {
@@ -38,7 +38,7 @@ export class QualityStream {
     this.fsHz = fsHz;
     this.rails = rails;
     this.decided = 0;
-    this.needed = 0; // the first sample that is judged again
+    this.needed = 0; // the first sample of the next evaluation
     /** @type {Record<string, [number, number][]>} */
     this.known = Object.fromEntries(REASONS.map((reason) => [reason, []]));
     /** @type {Record<string, [number, number][]>} */
@@ -47,12 +47,12 @@ export class QualityStream {
     this.before = { lost: null, unlike: null };
   }
 
-  /** Where the lead is bad; what is not decided is as if the recording ended here. @param {readonly string[]} reasons */
+  /** Bad segments of the lead; undecided samples are evaluated as if the recording ended here. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
     return new Spans(reasons.flatMap((reason) => [...this.known[reason], ...this.ahead[reason]]));
   }
 
-  /** Drop stretches that end before a sample. @param {number} before */
+  /** Drop segments that end before a sample. @param {number} before */
   forget(before) {
     for (const reason of REASONS) this.known[reason] = this.known[reason].filter((edge) => edge[1] >= before);
   }
@@ -62,7 +62,7 @@ export class QualityStream {
     return before && { at: before.at - first, value: before.value };
   }
 
-  /** Judge what has come; `ended` says that nothing follows. @param {boolean} ended */
+  /** Evaluate the samples received; `ended` at the end of the recording. @param {boolean} ended */
   look(ended) {
     const { fsHz, samples } = this;
     const [first, stop, longest] = [this.needed, samples.stop, bridgeSamples(fsHz)];
@@ -79,13 +79,13 @@ export class QualityStream {
       sure = Math.max(this.spikesUntil(sure, first), first);
     }
     if (valid) {
-      const found = spikesOf(fillGaps(look.signal, longest, lost, QualityStream.beside(this.before.lost, first)), lost, fsHz);
-      spike = found.spike;
-      const unlike = lost.map((one, i) => one | spike[i]);
+      const spikes = spikesOf(fillGaps(look.signal, longest, lost, QualityStream.beside(this.before.lost, first)), lost, fsHz);
+      spike = spikes.spike;
+      const unlike = lost.map((isLost, i) => isLost | spike[i]);
       const signal = fillGaps(look.signal, longest, unlike, QualityStream.beside(this.before.unlike, first));
-      Object.assign(masks, { spike, ...noiseAndJumps(signal, lost, spike, found.height, fsHz) });
+      Object.assign(masks, { spike, ...noiseAndJumps(signal, lost, spike, spikes.height, fsHz) });
     }
-    const unlike = lost.map((one, i) => one | spike[i]);
+    const unlike = lost.map((isLost, i) => isLost | spike[i]);
     if (!ended) sure = this.bridgedUntil(unlike, sure, longest, first, this.before.unlike) - Math.ceil(NOISE_AHEAD_S * fsHz);
     this.note(masks, first, Math.max(sure, this.decided));
     this.move(look.signal, lost, unlike);
@@ -100,8 +100,8 @@ export class QualityStream {
   }
 
   /**
-   * Until where a bridged signal is known, where it is known up to `sure` what is missing: a gap that has not ended and
-   * may yet be short is not.
+   * Return the end of the final interpolated signal, given that missing samples are final up to `sure`: an open gap that
+   * may still be short is not final.
    * @param {Uint8Array} missing
    * @param {number} sure
    * @param {number} longest
@@ -117,7 +117,7 @@ export class QualityStream {
   }
 
   /**
-   * Keep what is decided up to `sure`, and what lies ahead until the next look.
+   * Store the segments that are final up to `sure`, and the provisional ones after it.
    * @param {Record<string, Uint8Array>} masks
    * @param {number} first
    * @param {number} sure
@@ -139,7 +139,7 @@ export class QualityStream {
   }
 
   /**
-   * Begin the next look so long before what is decided that it does not depend on what lies before that.
+   * Choose the start of the next evaluation, early enough that its result does not depend on earlier samples.
    * @param {Float64Array} signal
    * @param {Uint8Array} lost
    * @param {Uint8Array} unlike

@@ -1,5 +1,5 @@
 /**
- * Where a lead cannot be used, and why: gaps, flat line, rail, spikes, noise, a baseline that jumps
+ * Unusable segments of a lead and their reasons: gaps, flat line, saturation, spikes, noise, baseline jumps
  * (ecgfed/domain/signal/quality.py, docs/quality.md).
  */
 
@@ -11,7 +11,7 @@ import { Spans } from "./spans.js";
 
 /** Every reason, in Python's order. */
 export const REASONS = Object.freeze(["gap", "flat", "rail", "spike", "noise", "baseline"]);
-/** What leaves nothing to detect a beat in. */
+/** Reasons without any signal to detect beats in. */
 export const NO_SIGNAL = Object.freeze(["gap", "flat", "rail", "spike"]);
 const FLAT_S = 1.0;
 const FLAT_MV = 0.01;
@@ -38,7 +38,7 @@ export const HEIGHT_S = 2.0;
 const HEIGHT_STRETCHES = 5;
 const MERGE_S = 1.0;
 export const BLOCK_S = 0.05;
-/** How far away what the parts of a verdict depend on can lie. */
+/** Maximum distance of samples that affect a decision. */
 export const FIRST_REACH_S = 4.0;
 export const SPIKE_REACH_S = 10.0;
 export const NOISE_REACH_S = 10.0;
@@ -46,7 +46,7 @@ const LIMIT_MV = 1e4;
 
 /** @typedef {{start: number, stop: number, reason: string}} Stretch */
 
-/** What was found on one lead: bad stretches in order of their start; different reasons may overlap. */
+/** Quality of one lead: its bad segments in order of their start; different reasons may overlap. */
 export class LeadQuality {
   /** @param {number} samples @param {number} fsHz @param {Stretch[]} stretches */
   constructor(samples, fsHz, stretches) {
@@ -55,39 +55,39 @@ export class LeadQuality {
     this.stretches = stretches;
   }
 
-  /** Return where the lead is bad for one of some reasons. @param {readonly string[]} reasons */
+  /** Return the segments that are bad for any of the reasons. @param {readonly string[]} reasons */
   spans(reasons = REASONS) {
-    const mine = this.stretches.filter((one) => reasons.includes(one.reason));
-    return new Spans(mine.map((one) => /** @type {[number, number]} */ ([one.start, one.stop])));
+    const mine = this.stretches.filter((stretch) => reasons.includes(stretch.reason));
+    return new Spans(mine.map((stretch) => /** @type {[number, number]} */ ([stretch.start, stretch.stop])));
   }
 
-  /** Seconds without any fault. */
+  /** Seconds without any bad segment. */
   get usableS() {
     return (this.samples - this.spans().total) / this.fsHz;
   }
 }
 
-/** Return how many samples a block has. @param {number} fsHz */
+/** Return the number of samples of a block. @param {number} fsHz */
 export function blockSamples(fsHz) {
   return Math.max(1, rint(BLOCK_S * fsHz));
 }
 
-/** Return the samples of one stretch in which the height of the beats is taken. @param {number} fsHz */
+/** Return the number of samples over which the height of the beats is measured. @param {number} fsHz */
 export function unitSamples(fsHz) {
   return blockSamples(fsHz) * rint(HEIGHT_S / BLOCK_S);
 }
 
-/** A value as it counts: what a broken file holds beyond 10 V is taken as that. @param {number} value millivolt */
+/** Clip a value to the valid range, 10 V. @param {number} value millivolt */
 export const limited = (value) => Math.min(Math.max(value, -LIMIT_MV), LIMIT_MV);
 
-/** Keep the runs that are long enough. @param {Uint8Array} mask @param {number} samples */
+/** Remove runs that are too short. @param {Uint8Array} mask @param {number} samples */
 function longEnough(mask, samples) {
-  const kept = new Uint8Array(mask.length);
-  for (const [start, stop] of runs(mask)) if (stop - start >= samples) kept.fill(1, start, stop);
-  return kept;
+  const out = new Uint8Array(mask.length);
+  for (const [start, stop] of runs(mask)) if (stop - start >= samples) out.fill(1, start, stop);
+  return out;
 }
 
-/** Fill what lies between two true values that are at most `gap` samples apart. @param {Uint8Array} mask @param {number} gap */
+/** Fill gaps of at most `gap` samples between true values. @param {Uint8Array} mask @param {number} gap */
 function closed(mask, gap) {
   const out = mask.slice();
   let last = -1;
@@ -100,46 +100,46 @@ function closed(mask, gap) {
 }
 
 /**
- * Return which of a lead's lowest and highest values lie far from the rest.
- * @param {ArrayLike<number>} recorded (samples,) millivolt, NaN where there is none
+ * Return the extremes of a lead that are far from its other values.
+ * @param {ArrayLike<number>} recorded (samples,) millivolt, NaN if missing
  */
 export function rails(recorded) {
-  const held = Float64Array.from(recorded).filter(Number.isFinite).map(limited);
+  const valid = Float64Array.from(recorded).filter(Number.isFinite).map(limited);
   let [low, high] = [Infinity, -Infinity];
-  for (const one of held) {
-    low = Math.min(low, one);
-    high = Math.max(high, one);
+  for (const value of valid) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
   }
   if (!(high - low >= RAIL_FROM_REST_MV)) return [];
-  const rest = held.filter((one) => one > low && one < high).sort();
+  const rest = valid.filter((value) => value > low && value < high).sort();
   if (!rest.length) return [];
   const half = rest.length >> 1;
   const middle = rest.length % 2 ? rest[half] : (rest[half - 1] + rest[half]) / 2;
-  return [low, high].filter((one) => Math.abs(one - middle) >= RAIL_FROM_REST_MV);
+  return [low, high].filter((value) => Math.abs(value - middle) >= RAIL_FROM_REST_MV);
 }
 
 /**
- * Find gaps, rails and flat lines.
- * @param {Float64Array} recorded (samples,) millivolt, NaN where there is no sample
+ * Find gaps, saturation and flat lines.
+ * @param {Float64Array} recorded (samples,) millivolt, NaN if missing
  * @param {number} fsHz
  * @param {number[]} atRail values that are the recorder's limits
  */
 export function firstLook(recorded, fsHz, atRail) {
-  const missing = Uint8Array.from(recorded, (one) => (Number.isFinite(one) ? 0 : 1));
+  const missing = Uint8Array.from(recorded, (value) => (Number.isFinite(value) ? 0 : 1));
   const signal = fillGaps(recorded, Infinity).map(limited);
   const rail = new Uint8Array(signal.length);
   for (const extreme of atRail) {
-    const there = Uint8Array.from(signal, (one, i) => (one === extreme && !missing[i] ? 1 : 0));
-    const stays = longEnough(there, Math.max(RAIL_SAMPLES, RAIL_S * fsHz));
+    const atExtreme = Uint8Array.from(signal, (value, i) => (value === extreme && !missing[i] ? 1 : 0));
+    const stays = longEnough(atExtreme, Math.max(RAIL_SAMPLES, RAIL_S * fsHz));
     for (let i = 0; i < rail.length; i += 1) rail[i] |= stays[i];
   }
-  const flat = flatOf(signal, missing, fsHz).map((one, i) => (one && !rail[i] ? 1 : 0));
-  const lost = missing.map((one, i) => one | rail[i] | flat[i]);
+  const flat = flatOf(signal, missing, fsHz).map((isFlat, i) => (isFlat && !rail[i] ? 1 : 0));
+  const lost = missing.map((isMissing, i) => isMissing | rail[i] | flat[i]);
   return { signal, lost, masks: { gap: missing, rail, flat: longEnough(flat, FLAT_S * fsHz) } };
 }
 
 /**
- * Mark every sample of every second that changes by no more than 10 microvolt.
+ * Mark all samples of seconds whose range is at most 10 microvolt.
  * @param {Float64Array} signal
  * @param {Uint8Array} missing
  * @param {number} fsHz
@@ -180,7 +180,7 @@ function slidingExtreme(signal, width, sign) {
   return out;
 }
 
-/** Return a signal cut into blocks, the last one filled up with its last value. @param {Float64Array} values @param {number} block */
+/** Split a signal into blocks, the last one padded with its last value. @param {Float64Array} values @param {number} block */
 function filledUp(values, block) {
   const out = new Float64Array(Math.ceil(values.length / block) * block);
   out.set(values);
@@ -188,11 +188,11 @@ function filledUp(values, block) {
   return out;
 }
 
-/** How many blocks last so long. @param {number} seconds */
+/** Number of blocks of a duration. @param {number} seconds */
 const blocksIn = (seconds) => Math.max(1, rint(seconds / BLOCK_S));
 
 /**
- * Baseline in mV, a value for each block: the median over a second.
+ * Baseline in mV per block: the median over a second.
  * @param {Float64Array} signal
  * @param {number} block
  */
@@ -208,44 +208,44 @@ function baselineOf(signal, block) {
 }
 
 /**
- * Height of the beats in mV, a value for each block; NaN where the signal is lost for ten seconds.
+ * Height of the beats in mV per block; NaN if the signal is lost for ten seconds.
  * @param {Float64Array} deviation
  * @param {Uint8Array} lost
  * @param {number} block
  */
 function beatHeight(deviation, lost, block) {
   const count = Math.ceil(deviation.length / block);
-  const many = blocksIn(HEIGHT_S);
-  const tallest = new Float64Array(Math.ceil(count / many)).fill(-1);
+  const blockCount = blocksIn(HEIGHT_S);
+  const tallest = new Float64Array(Math.ceil(count / blockCount)).fill(-1);
   for (let i = 0; i < deviation.length; i += 1) {
-    const at = Math.floor(Math.floor(i / block) / many);
+    const at = Math.floor(Math.floor(i / block) / blockCount);
     if (!lost[i] && deviation[i] > tallest[at]) tallest[at] = deviation[i];
   }
   const reach = HEIGHT_STRETCHES >> 1;
   const height = Float64Array.from(tallest, (_, i) => {
-    const near = tallest.slice(Math.max(i - reach, 0), i + reach + 1).filter((one) => one >= 0).sort();
+    const near = tallest.slice(Math.max(i - reach, 0), i + reach + 1).filter((value) => value >= 0).sort();
     return near.length ? (near[(near.length - 1) >> 1] + near[near.length >> 1]) / 2 : NaN;
   });
-  return Float64Array.from({ length: count }, (_, i) => height[Math.floor(i / many)]);
+  return Float64Array.from({ length: count }, (_, i) => height[Math.floor(i / blockCount)]);
 }
 
-/** The larger, NaN where one of them is: as numpy's maximum. @param {number} least @param {number} other */
-const atLeast = (least, other) => (Number.isNaN(other) ? NaN : Math.max(least, other));
+/** Maximum that propagates NaN, as numpy's maximum. @param {number} a @param {number} b */
+const nanMax = (a, b) => (Number.isNaN(b) ? NaN : Math.max(a, b));
 
 /**
- * Measure the beats and find the spikes against them.
- * @param {Float64Array} signal bridged by straight lines where it is lost
+ * Measure the height of the beats and find spikes relative to it.
+ * @param {Float64Array} signal linearly interpolated where it is lost
  * @param {Uint8Array} lost
  * @param {number} fsHz
  */
 export function spikesOf(signal, lost, fsHz) {
   const block = blockSamples(fsHz);
   const baseline = baselineOf(signal, block);
-  const deviation = signal.map((one, i) => Math.abs(one - baseline[Math.floor(i / block)]));
+  const deviation = signal.map((value, i) => Math.abs(value - baseline[Math.floor(i / block)]));
   const height = beatHeight(deviation, lost, block);
-  const high = Uint8Array.from(deviation, (one, i) => {
-    const limit = atLeast(SPIKE_MV, SPIKE_TIMES * height[Math.floor(i / block)]);
-    return one > SPIKE_MV && !lost[i] && one > limit ? 1 : 0;
+  const high = Uint8Array.from(deviation, (value, i) => {
+    const limit = nanMax(SPIKE_MV, SPIKE_TIMES * height[Math.floor(i / block)]);
+    return value > SPIKE_MV && !lost[i] && value > limit ? 1 : 0;
   });
   const spike = new Uint8Array(high.length);
   const margin = rint(SPIKE_MARGIN_S * fsHz);
@@ -262,7 +262,7 @@ function noiseTaps(fsHz) {
 
 /**
  * Find noise and jumps of the baseline.
- * @param {Float64Array} signal bridged where it is lost and in spikes
+ * @param {Float64Array} signal linearly interpolated where it is lost and in spikes
  * @param {Uint8Array} lost
  * @param {Uint8Array} spike
  * @param {Float64Array} height of the beats, from `spikesOf`
@@ -278,23 +278,23 @@ export function noiseAndJumps(signal, lost, spike, height, fsHz) {
   });
   const between = runningMedian(power, blocksIn(NOISE_WINDOW_S));
   const half = NOISE_REST_BLOCKS >> 1;
-  const lowest = power.map((one, i) => Math.min(one, ...power.subarray(Math.max(i - half, 0), i + half + 1)));
+  const lowest = power.map((value, i) => Math.min(value, ...power.subarray(Math.max(i - half, 0), i + half + 1)));
   const atRest = runningMedian(lowest, blocksIn(NOISE_WINDOW_S));
   const hum = humOf(signal, height, block, fsHz);
-  const noisy = Uint8Array.from(between, (one, i) => {
-    const limit = atLeast(NOISE_MV, NOISE_SHARE * height[i]);
-    return (one > limit && atRest[i] > NOISE_REST_SHARE * limit) || hum[i] ? 1 : 0;
+  const noisy = Uint8Array.from(between, (value, i) => {
+    const limit = nanMax(NOISE_MV, NOISE_SHARE * height[i]);
+    return (value > limit && atRest[i] > NOISE_REST_SHARE * limit) || hum[i] ? 1 : 0;
   });
   const jumped = jumpsOf(baselineOf(signal, block), height);
   const gap = rint(MERGE_S * fsHz);
   const spread = (/** @type {Uint8Array} */ mask, /** @type {boolean} */ spikes) =>
-    lost.map((one, i) => (mask[Math.floor(i / block)] && !one && !(spikes && spike[i]) ? 1 : 0));
-  const open = (/** @type {Uint8Array} */ mask) => closed(mask, gap).map((one, i) => (one && !lost[i] ? 1 : 0));
+    lost.map((isSet, i) => (mask[Math.floor(i / block)] && !isSet && !(spikes && spike[i]) ? 1 : 0));
+  const open = (/** @type {Uint8Array} */ mask) => closed(mask, gap).map((isSet, i) => (isSet && !lost[i] ? 1 : 0));
   return { noise: open(spread(noisy, true)), baseline: open(spread(jumped, false)) };
 }
 
 /**
- * Mark the blocks in which a lead shows nothing but waves of `HUM_HZ` and more.
+ * Mark the blocks that contain only frequencies of `HUM_HZ` and above.
  * @param {Float64Array} signal
  * @param {Float64Array} height of the beats, from `spikesOf`
  * @param {number} block
@@ -306,55 +306,55 @@ function humOf(signal, height, block, fsHz) {
   const [waves, steps] = [new Float64Array(height.length), new Float64Array(height.length)];
   for (let i = 0; i < height.length; i += 1) {
     const values = cut.subarray(i * block, (i + 1) * block);
-    const mean = values.reduce((sum, one) => sum + one, 0) / block;
-    waves[i] = Math.sqrt(values.reduce((sum, one) => sum + (one - mean) ** 2, 0) / block);
-    const moved = values.subarray(1).reduce((sum, one, k) => sum + (one - values[k]) ** 2, 0);
+    const mean = values.reduce((sum, value) => sum + value, 0) / block;
+    waves[i] = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / block);
+    const moved = values.subarray(1).reduce((sum, value, k) => sum + (value - values[k]) ** 2, 0);
     steps[i] = Math.sqrt(moved / (block - 1));
   }
   const level = runningMedian(waves, blocksIn(NOISE_WINDOW_S));
   const moving = runningMedian(steps, blocksIn(NOISE_WINDOW_S));
   const ratio = 2 * Math.sin((Math.PI * HUM_HZ) / fsHz);
-  return Uint8Array.from(level, (one, i) =>
-    moving[i] > ratio * one && one > atLeast(NOISE_MV, HUM_SHARE * height[i]) ? 1 : 0,
+  return Uint8Array.from(level, (value, i) =>
+    moving[i] > ratio * value && value > nanMax(NOISE_MV, HUM_SHARE * height[i]) ? 1 : 0,
   );
 }
 
 /**
- * Mark half seconds in which the baseline moves by much more than in the half seconds before and after.
+ * Mark half seconds in which the baseline moves much more than in the adjacent half seconds.
  * @param {Float64Array} baseline
  * @param {Float64Array} height
  */
 function jumpsOf(baseline, height) {
   const step = rint(JUMP_S / BLOCK_S);
-  const many = baseline.length;
-  const at = (/** @type {number} */ i) => baseline[Math.min(Math.max(i, 0), many - 1)];
+  const blockCount = baseline.length;
+  const at = (/** @type {number} */ i) => baseline[Math.min(Math.max(i, 0), blockCount - 1)];
   const moved = (/** @type {number} */ i) => at(i) - at(i - step); // from block i - step to block i
-  const jumped = new Uint8Array(many);
-  for (let i = 0; i < many - step; i += 1) {
-    const [here, around] = [moved(i + step), (moved(i) + moved(i + 2 * step)) / 2];
-    if (Math.abs(here - around) > atLeast(JUMP_MV, height[i + step])) jumped.fill(1, i, i + step + 1);
+  const jumped = new Uint8Array(blockCount);
+  for (let i = 0; i < blockCount - step; i += 1) {
+    const [centre, around] = [moved(i + step), (moved(i) + moved(i + 2 * step)) / 2];
+    if (Math.abs(centre - around) > nanMax(JUMP_MV, height[i + step])) jumped.fill(1, i, i + step + 1);
   }
   return jumped;
 }
 
 /**
- * Return masks as stretches in order of time.
+ * Convert masks to segments in order of time.
  * @param {Record<string, Uint8Array>} masks
- * @param {number} first sample at which they begin
+ * @param {number} first first sample of the masks
  * @returns {Stretch[]}
  */
 export function stretchesOf(masks, first = 0) {
-  const found = REASONS.filter((reason) => masks[reason] !== undefined).flatMap((reason) =>
+  const stretches = REASONS.filter((reason) => masks[reason] !== undefined).flatMap((reason) =>
     runs(masks[reason]).map(([start, stop]) => ({ start: first + start, stop: first + stop, reason })),
   );
-  return found.sort((a, b) => a.start - b.start || a.stop - b.stop);
+  return stretches.sort((a, b) => a.start - b.start || a.stop - b.stop);
 }
 
 /**
- * Find the bad stretches of one lead.
- * @param {Float64Array} recorded (samples,) millivolt as recorded, NaN where there is no sample
+ * Find the bad segments of one lead.
+ * @param {Float64Array} recorded (samples,) millivolt as recorded, NaN if missing
  * @param {number} fsHz above 80
- * @param {number[]} [atRail] values that are the recorder's limits; its own extremes where nobody says
+ * @param {number[]} [atRail] limits of the recorder; default: the extremes of the lead
  */
 export function leadQuality(recorded, fsHz, atRail) {
   const first = firstLook(recorded, fsHz, atRail ?? rails(recorded));
@@ -364,7 +364,7 @@ export function leadQuality(recorded, fsHz, atRail) {
     const longest = bridgeSamples(fsHz);
     const signal = fillGaps(first.signal, longest, first.lost);
     const { height, spike } = spikesOf(signal, first.lost, fsHz);
-    const bridged = fillGaps(signal, longest, first.lost.map((one, i) => one | spike[i]));
+    const bridged = fillGaps(signal, longest, first.lost.map((isLost, i) => isLost | spike[i]));
     Object.assign(masks, { spike, ...noiseAndJumps(bridged, first.lost, spike, height, fsHz) });
   }
   return new LeadQuality(recorded.length, fsHz, stretchesOf(masks));

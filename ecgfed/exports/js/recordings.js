@@ -1,4 +1,4 @@
-/** A recording from the files that a person names or drops: WFDB, EDF, or a text table. */
+/** Read recordings from named or dropped files: WFDB, EDF, or a text table. */
 
 import { readCsv } from "./csv.js";
 import { readEdf } from "./edf.js";
@@ -7,7 +7,7 @@ import { readWfdb } from "./wfdb.js";
 
 /** @typedef {import("./index.d.ts").NamedFile} NamedFile */
 
-/** What a name ends in, small. @param {string} name */
+/** Extension of a name in lower case. @param {string} name */
 const endingOf = (name) => (/\.([^./]*)$/.exec(name)?.[1] ?? "").toLowerCase();
 const KINDS = "a WFDB record (.hea with its .dat), an EDF file (.edf) or a table (.csv, .tsv, .txt)";
 

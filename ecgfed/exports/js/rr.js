@@ -2,31 +2,31 @@
 
 import { searchSorted } from "./numbers.js";
 
-/** A stretch without signal that lasts this long may hide a QRS complex. */
+/** A segment without signal of this duration may hide a QRS complex. */
 export const HIDES_S = 0.15;
-/** No interval is longer. */
+/** Maximum interval. */
 export const LONGEST_S = 10;
 const HISTORY = 10;
 
 /**
- * Return the interval before each beat, and after the last, in seconds; NaN where it is void.
+ * Return the interval before each beat and after the last, in seconds; NaN if undefined.
  * @param {ArrayLike<number>} peaks increasing sample numbers of all R peaks
  * @param {number} fsHz
- * @param {[number, number][]} lost stretches in which the lead shows nothing, that do not touch one another
+ * @param {[number, number][]} lost disjoint segments without signal that do not touch
  * @returns {Float64Array} (beats + 1,)
  */
 export function intervalsS(peaks, fsHz, lost) {
-  const found = new Float64Array(peaks.length + 1).fill(NaN);
+  const intervals = new Float64Array(peaks.length + 1).fill(NaN);
   for (let i = 1; i < peaks.length; i += 1) {
     const length = (peaks[i] - peaks[i - 1]) / fsHz;
-    if (length <= LONGEST_S) found[i] = length;
+    if (length <= LONGEST_S) intervals[i] = length;
   }
   for (const [begin, end] of lost) {
     for (let i = Math.max(searchSorted(peaks, begin, "right"), 1); i < peaks.length && peaks[i - 1] < end; i += 1) {
-      if (Math.min(peaks[i], end) - Math.max(peaks[i - 1], begin) >= HIDES_S * fsHz) found[i] = NaN;
+      if (Math.min(peaks[i], end) - Math.max(peaks[i - 1], begin) >= HIDES_S * fsHz) intervals[i] = NaN;
     }
   }
-  return found;
+  return intervals;
 }
 
 /**
@@ -36,13 +36,13 @@ export function intervalsS(peaks, fsHz, lost) {
  * @returns {Float32Array[]} four for each beat
  */
 export function rrFeatures(peaks, fsHz) {
-  const many = peaks.length;
-  if (many < 2) return Array.from({ length: many }, () => Float32Array.of(0, 0, 0, 1));
-  const interval = Float64Array.from({ length: many - 1 }, (_, i) => peaks[i + 1] / fsHz - peaks[i] / fsHz);
-  return Array.from({ length: many }, (_, i) => {
+  const count = peaks.length;
+  if (count < 2) return Array.from({ length: count }, () => Float32Array.of(0, 0, 0, 1));
+  const interval = Float64Array.from({ length: count - 1 }, (_, i) => peaks[i + 1] / fsHz - peaks[i] / fsHz);
+  return Array.from({ length: count }, (_, i) => {
     const previous = interval[Math.max(i - 1, 0)];
     const median = i === 0 ? interval[0] : medianOf(interval.slice(Math.max(i - HISTORY, 0), i));
-    return Float32Array.of(previous, interval[Math.min(i, many - 2)], median, median > 0 ? previous / median : 1);
+    return Float32Array.of(previous, interval[Math.min(i, count - 2)], median, median > 0 ? previous / median : 1);
   });
 }
 

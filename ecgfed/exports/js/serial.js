@@ -1,68 +1,73 @@
 /**
- * Samples as text lines from a serial port or Bluetooth: one format, stated here and in docs/javascript.md.
+ * Samples as text lines from a serial port or Bluetooth; docs/javascript.md describes the format.
  *
- * The first line is `# ecgfed fs=360 leads=MLII,V1 units=mV`; units may be steps as a WFDB header writes them,
- * `200(1024)/mV`. Every line after it is one sample: a number for each lead between commas, nothing where there is none.
+ * The first line is `# ecgfed fs=360 leads=MLII,V1 units=mV`; units may be steps as in a WFDB header,
+ * `200(1024)/mV`. Every further line is one sample: comma-separated numbers, one per lead, empty if missing.
  */
 
 import { EcgfedError } from "./errors.js";
 import { checkFs, numberOf, parseUnits } from "./units.js";
 
-const MOST_LINE = 4096;
-const MOST_LEADS = 64;
+const MAX_LINE = 4096;
+const MAX_LEADS = 64;
 const HEADER = "# ecgfed fs=360 leads=MLII,V1 units=mV";
 
-/** Takes text as it comes, and gives samples. */
+/** Converts incoming text to samples. */
 export class LineReader {
   constructor() {
     this.rest = "";
     /** @type {{fsHz: number, leads: string[], mvPerUnit: number, zero: number} | null} */
-    this.about = null;
+    this.format = null;
     this.lines = 0;
   }
 
+  /** @deprecated since 0.3, removed in 0.5: use `format`. */
+  get about() {
+    return this.format;
+  }
+
   /**
-   * Take the next text; return the samples of its whole lines, a row for each lead, millivolt.
+   * Process text; returns the samples of its complete lines, one row per lead, in millivolt.
    * @param {string} text
-   * @returns {Float64Array[]} empty before the header has come
+   * @returns {Float64Array[]} empty before the header
    */
   push(text) {
     const lines = (this.rest + text).split(/\r\n|\n|\r/);
     this.rest = lines.pop() ?? "";
-    if (this.rest.length > MOST_LINE) throw new EcgfedError("stream", `line ${this.lines + 1} is longer than ${MOST_LINE} characters`, "a sample a line");
+    if (this.rest.length > MAX_LINE) throw new EcgfedError("stream", `line ${this.lines + 1} is longer than ${MAX_LINE} characters`, "a sample a line");
     /** @type {number[][]} */
     const samples = [];
     for (const line of lines) {
       this.lines += 1;
       if (!line.trim()) continue;
-      if (this.about === null) this.about = this.header(line.trim());
+      if (this.format === null) this.format = this.header(line.trim());
       else samples.push(this.sample(line));
     }
-    return (this.about?.leads ?? []).map((_, lead) => Float64Array.from(samples, (one) => one[lead]));
+    return (this.format?.leads ?? []).map((_, lead) => Float64Array.from(samples, (row) => row[lead]));
   }
 
   /** @param {string} line */
   header(line) {
-    const said = new Map(line.replace(/^#\s*ecgfed\s*/, "").split(/\s+/).map((one) => /** @type {[string, string]} */ (one.split(/=(.*)/s).slice(0, 2))));
-    const [fs, leads, units] = [said.get("fs") ?? "", said.get("leads") ?? "", said.get("units") ?? ""];
+    const fields = new Map(line.replace(/^#\s*ecgfed\s*/, "").split(/\s+/).map((field) => /** @type {[string, string]} */ (field.split(/=(.*)/s).slice(0, 2))));
+    const [fs, leads, units] = [fields.get("fs") ?? "", fields.get("leads") ?? "", fields.get("units") ?? ""];
     if (!line.startsWith("#") || !fs || !leads || !units) throw new EcgfedError("stream", `begins with '${line.slice(0, 60)}'`, HEADER);
     const fsHz = numberOf(fs);
     checkFs(fsHz, "stream", fs, "correct its first line");
-    const names = leads.split(",").map((one) => one.trim());
-    if (names.length > MOST_LEADS || names.some((one) => !one)) throw new EcgfedError("stream", `leads '${leads.slice(0, 60)}'`, `1 to ${MOST_LEADS} names`);
+    const names = leads.split(",").map((name) => name.trim());
+    if (names.length > MAX_LEADS || names.some((name) => !name)) throw new EcgfedError("stream", `leads '${leads.slice(0, 60)}'`, `1 to ${MAX_LEADS} names`);
     const { mv, zero } = parseUnits(units, "stream");
     return { fsHz, leads: names, mvPerUnit: mv, zero };
   }
 
   /** @param {string} line @returns {number[]} */
   sample(line) {
-    const about = /** @type {NonNullable<LineReader["about"]>} */ (this.about);
-    const cells = line.split(",").map((one) => one.trim());
-    const values = cells.map((one) => (one === "" || /^nan$/i.test(one) ? NaN : numberOf(one)));
-    const bad = cells.findIndex((one, i) => Number.isNaN(values[i]) && one !== "" && !/^nan$/i.test(one));
-    if (cells.length !== about.leads.length || bad >= 0) {
-      throw new EcgfedError("stream", `line ${this.lines} is '${line.slice(0, 60)}'`, `${about.leads.length} numbers between commas`);
+    const format = /** @type {NonNullable<LineReader["format"]>} */ (this.format);
+    const cells = line.split(",").map((cell) => cell.trim());
+    const values = cells.map((cell) => (cell === "" || /^nan$/i.test(cell) ? NaN : numberOf(cell)));
+    const bad = cells.findIndex((cell, i) => Number.isNaN(values[i]) && cell !== "" && !/^nan$/i.test(cell));
+    if (cells.length !== format.leads.length || bad >= 0) {
+      throw new EcgfedError("stream", `line ${this.lines} is '${line.slice(0, 60)}'`, `${format.leads.length} numbers between commas`);
     }
-    return values.map((one) => (one - about.zero) * about.mvPerUnit);
+    return values.map((value) => (value - format.zero) * format.mvPerUnit);
   }
 }

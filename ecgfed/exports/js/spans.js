@@ -1,8 +1,8 @@
-/** Stretches of samples as their edges (ecgfed/domain/signal/spans.py). */
+/** Intervals of samples (ecgfed/domain/signal/spans.py). */
 
 import { searchSorted } from "./numbers.js";
 
-/** Stretches in order, none of which touches another. */
+/** Sorted, disjoint intervals that do not touch. */
 export class Spans {
   /** @param {Iterable<[number, number]>} edges start and stop (not included), may overlap and stand in any order */
   constructor(edges) {
@@ -20,7 +20,7 @@ export class Spans {
     }
   }
 
-  /** How many samples they hold. */
+  /** Total number of samples. */
   get total() {
     return this.stop.reduce((sum, stop, i) => sum + stop - this.start[i], 0);
   }

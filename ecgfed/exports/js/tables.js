@@ -3,7 +3,7 @@
 import { RecordError } from "./errors.js";
 import { numberOf } from "./units.js";
 
-/** What stands for a value that was not recorded. */
+/** Cells of missing values. */
 const GAPS = new Set(["", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "null", "-", "--"]);
 const MAX_COLUMNS = 1024;
 const LINES = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
@@ -29,7 +29,7 @@ export class Table {
       this.lines.shift();
     }
     if (!this.rows.length) throw new RecordError(where, "holds no row of numbers", "numbers below the columns' names", "choose another file, or leave this one out");
-    /** Names of the columns, or empty where the first line holds numbers already; units below them, or empty. */
+    /** Column names, empty if the first line has numbers; units in the line below, or empty. */
     this.header = head[0] ?? [];
     this.units = head[1] ?? [];
     this.decimal = this.separator !== "," && this.rows.some((row) => row.includes(",")) ? "," : ".";
@@ -66,10 +66,10 @@ export class Table {
     const width = this.cells(0).length;
     if (width > MAX_COLUMNS) throw new RecordError(this.where, `has more than ${MAX_COLUMNS} columns`, "a column for each lead", "swap rows and columns");
     this.rows.forEach((row, i) => {
-      const found = this.split(row).length;
-      if (found === width) return;
+      const cellCount = this.split(row).length;
+      if (cellCount === width) return;
       const action = "delete what is not of the table, such as lines above it, or fill the row";
-      throw new RecordError(this.where, `line ${this.lines[i]} has ${found} column${found === 1 ? "" : "s"}`, `${width} as the lines before it have`, action);
+      throw new RecordError(this.where, `line ${this.lines[i]} has ${cellCount} column${cellCount === 1 ? "" : "s"}`, `${width} as the lines before it have`, action);
     });
     if (width === 1 && blank) throw new RecordError(this.where, `line ${blank} is blank`, "a number, or NaN for a gap", "delete or fill it");
     return width;
@@ -125,7 +125,7 @@ function isNames(cells) {
 /** @param {string[]} rows @returns {string | null} */
 function separatorOf(rows) {
   const head = rows.slice(0, 3);
-  const found = ["\t", ";", ","].find((one) => head.every((line) => line.includes(one)));
-  if (found !== undefined) return found;
+  const separator = ["\t", ";", ","].find((character) => head.every((line) => line.includes(character)));
+  if (separator !== undefined) return separator;
   return head[head.length - 1].trim().split(/\s+/).length > 1 ? null : ",";
 }

@@ -1,4 +1,4 @@
-/** What every reader asks of a file before it believes it (ecgfed/domain/record/checks.py). */
+/** Checks of all readers (ecgfed/domain/record/checks.py). */
 
 import { EcgfedError, RecordError } from "./errors.js";
 import { medianOf } from "./rr.js";
@@ -47,26 +47,26 @@ export function parseUnits(text, where) {
 }
 
 /**
- * Refuse infinite values, and leads whose size says that the units are wrong.
+ * Refuse infinite values, and leads whose amplitude indicates wrong units.
  * @param {Float64Array[]} signalsMv
  * @param {string[]} leads
  * @param {string} where
  */
 export function checkSize(signalsMv, leads, where) {
   signalsMv.forEach((signal, i) => {
-    const infinite = signal.findIndex((one) => Math.abs(one) === Infinity);
+    const infinite = signal.findIndex((value) => Math.abs(value) === Infinity);
     if (infinite >= 0) throw new RecordError(where, `lead ${leads[i]} is infinite at sample ${infinite}`, "numbers, or NaN for a gap");
-    const held = signal.filter((one) => !Number.isNaN(one));
-    if (!held.length) return;
-    const middle = medianOf(held.slice());
-    const spread = medianOf(held.map((one) => Math.abs(one - middle)));
+    const valid = signal.filter((value) => !Number.isNaN(value));
+    if (!valid.length) return;
+    const middle = medianOf(valid.slice());
+    const spread = medianOf(valid.map((value) => Math.abs(value - middle)));
     if (spread > MAX_SPREAD_MV) {
-      const found = `half of lead ${leads[i]} is more than ${Number(spread.toPrecision(3))} mV from its median`;
-      throw new RecordError(where, found, "millivolts", "check the units");
+      const reason = `half of lead ${leads[i]} is more than ${Number(spread.toPrecision(3))} mV from its median`;
+      throw new RecordError(where, reason, "millivolts", "check the units");
     }
     let [low, high] = [Infinity, -Infinity];
-    for (const one of held) [low, high] = [Math.min(low, one), Math.max(high, one)];
-    if (held.length >= FEW && high - low >= STEPS_MV && held.every(Number.isInteger)) {
+    for (const value of valid) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    if (valid.length >= FEW && high - low >= STEPS_MV && valid.every(Number.isInteger)) {
       const action = "they look like an amplifier's steps: say gain and zero as in units '200(1024)/mV'";
       throw new RecordError(where, `lead ${leads[i]} holds whole numbers from ${low} to ${high}`, "millivolts", action);
     }

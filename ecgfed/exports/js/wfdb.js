@@ -12,7 +12,7 @@ import { MILLIVOLT, UNITS, checkFs, checkSamples, numberOf } from "./units.js";
 /** @typedef {{file: string, format: number, frame: number, skew: number, offset: number, gain: number, baseline: number, unit: string, checksum: number | null, name: string}} Signal */
 
 const MAX_HEADER_BYTES = 16 << 20;
-/** Bytes of a sample, and the step that stands for none. @type {Record<number, {bytes: number, none: number}>} */
+/** Bytes per sample, and the value of a missing one. @type {Record<number, {bytes: number, none: number}>} */
 const FORMATS = {
   16: { bytes: 2, none: -(2 ** 15) }, 24: { bytes: 3, none: -(2 ** 23) }, 32: { bytes: 4, none: -(2 ** 31) },
   61: { bytes: 2, none: -(2 ** 15) }, 80: { bytes: 1, none: -(2 ** 7) }, 160: { bytes: 2, none: -(2 ** 15) },
@@ -44,7 +44,7 @@ function refuse(where, line, what, value, expected) {
 }
 
 /**
- * Read a header by its grammar.
+ * Parse a header.
  * @param {string} where for errors
  * @param {string} text
  */
@@ -67,9 +67,9 @@ export function readHeader(where, text) {
     throw new RecordError(where, `has ${rest.length} signal line${rest.length === 1 ? "" : "s"}`, `${fields[1]} as its record line says`, RESTORE);
   }
   const signals = rest.map((line) => signalLine(where, line.number, line.text));
-  const names = distinct(signals.map((one, i) => one.name || `signal ${i}`));
+  const names = distinct(signals.map((signal, i) => signal.name || `signal ${i}`));
   const samples = fields[3] === undefined ? null : Number(fields[3]);
-  return { fsHz: Number(rate?.[1]), samples, signals: signals.map((one, i) => ({ ...one, name: names[i] })) };
+  return { fsHz: Number(rate?.[1]), samples, signals: signals.map((signal, i) => ({ ...signal, name: names[i] })) };
 }
 
 /** @param {string} where @param {number} line @param {string} text @returns {Signal} */
@@ -82,11 +82,11 @@ function signalLine(where, line, text) {
   if (!gain) throw refuse(where, line, "gain", fields[2], "GAIN(BASELINE)/UNITS, such as 200(1024)/mV");
   const steps = Number(gain[1]);
   if (steps && !(Math.abs(steps) >= 1e-9 && Math.abs(steps) <= 1e12)) throw refuse(where, line, "gain", fields[2], "0, or 1e-9 to 1e12");
-  const numbers = fields.slice(3, 8).map((one, i) => {
-    if (one === undefined) return null;
+  const numbers = fields.slice(3, 8).map((field, i) => {
+    if (field === undefined) return null;
     const what = ["ADC resolution", "ADC zero", "initial value", "checksum", "block size"][i];
-    if (!/^[+-]?[0-9]{1,18}$/.test(one)) throw refuse(where, line, what, one, "a whole number");
-    return Number(one);
+    if (!/^[+-]?[0-9]{1,18}$/.test(field)) throw refuse(where, line, what, field, "a whole number");
+    return Number(field);
   });
   return {
     file: fields[0], format: Number(form[1]), frame: Number(form[2] ?? 1), skew: Number(form[3] ?? 0), offset: Number(form[4] ?? 0),
@@ -96,7 +96,7 @@ function signalLine(where, line, text) {
 }
 
 /**
- * Return a function that reads the steps of a signal file one by one.
+ * Return a function that reads single samples of a signal file.
  * @param {Uint8Array} bytes
  * @param {number} format
  * @returns {(i: number) => number}
@@ -126,7 +126,7 @@ function stepsOf(bytes, format) {
 }
 
 /**
- * Read a record of one segment: every ECG whose unit is a voltage, in the header's order.
+ * Read a record of one segment: all ECG leads with a voltage as unit, in the order of the header.
  * @param {NamedFile} headerFile
  * @param {NamedFile[]} files the signal files among others
  */
@@ -134,16 +134,16 @@ export function readWfdb(headerFile, files) {
   const where = headerFile.name;
   if (headerFile.bytes.length > MAX_HEADER_BYTES) throw new RecordError(where, `has ${headerFile.bytes.length} bytes`, `at most ${MAX_HEADER_BYTES}`);
   const header = readHeader(where, textOf(headerFile.bytes));
-  const ecg = areEcg(header.signals.map((one) => one.name));
-  const wanted = header.signals.filter((one, i) => ecg[i] && MILLIVOLT.has(one.unit));
-  if (!wanted.length) {
+  const ecg = areEcg(header.signals.map((signal) => signal.name));
+  const chosen = header.signals.filter((signal, i) => ecg[i] && MILLIVOLT.has(signal.unit));
+  if (!chosen.length) {
     const first = header.signals[0];
-    if (!ecg.includes(true)) throw new RecordError(where, `has no channel that is an ECG; it has ${header.signals.map((one) => one.name).join(", ")}`);
+    if (!ecg.includes(true)) throw new RecordError(where, `has no channel that is an ECG; it has ${header.signals.map((signal) => signal.name).join(", ")}`);
     throw new RecordError(where, `lead ${first.name} is in '${first.unit}'`, UNITS, "correct the header's units");
   }
-  const signalsMv = wanted.map((signal) => readSignal(where, header, signal, files));
+  const signalsMv = chosen.map((signal) => readSignal(where, header, signal, files));
   return {
-    name: where.replace(/\.hea$/i, ""), fsHz: header.fsHz, leads: wanted.map((one) => one.name), units: wanted.map((one) => one.unit), signalsMv,
+    name: where.replace(/\.hea$/i, ""), fsHz: header.fsHz, leads: chosen.map((signal) => signal.name), units: chosen.map((signal) => signal.unit), signalsMv,
   };
 }
 
@@ -156,17 +156,17 @@ export function readWfdb(headerFile, files) {
 function readSignal(where, header, signal, files) {
   const kind = FORMATS[signal.format];
   if (!kind) throw new RecordError(where, `format ${signal.format}`, `one of ${Object.keys(FORMATS).join(", ")}`, "write it anew with 'ecgfed convert'");
-  const file = files.find((one) => one.name.split("/").pop() === signal.file.split("/").pop());
+  const file = files.find((file) => file.name.split("/").pop() === signal.file.split("/").pop());
   if (!file) throw new RecordError(signal.file, "does not exist", `the signal file that ${where} names`, "drop header and signal files together");
-  const group = header.signals.filter((one) => one.file === signal.file);
-  if (group.some((one) => one.format !== signal.format)) throw new RecordError(where, `says two formats of ${signal.file}`, "one", RESTORE);
-  const perFrame = group.reduce((sum, one) => sum + one.frame, 0);
-  const first = group.slice(0, group.indexOf(signal)).reduce((sum, one) => sum + one.frame, 0);
+  const group = header.signals.filter((entry) => entry.file === signal.file);
+  if (group.some((entry) => entry.format !== signal.format)) throw new RecordError(where, `says two formats of ${signal.file}`, "one", RESTORE);
+  const perFrame = group.reduce((sum, entry) => sum + entry.frame, 0);
+  const first = group.slice(0, group.indexOf(signal)).reduce((sum, entry) => sum + entry.frame, 0);
   const bytes = file.bytes.subarray(signal.offset);
-  const found = Math.floor(bytes.length / (perFrame * kind.bytes));
-  const samples = header.samples || found;
+  const frames = Math.floor(bytes.length / (perFrame * kind.bytes));
+  const samples = header.samples || frames;
   checkSamples(samples, where);
-  if (found < samples) throw new RecordError(file.name, `is cut short at ${found} of ${samples} samples`, "", "fetch or copy the record again");
+  if (frames < samples) throw new RecordError(file.name, `is cut short at ${frames} of ${samples} samples`, "", "fetch or copy the record again");
   const step = stepsOf(bytes, signal.format);
   const [perUnit, frame] = [/** @type {number} */ (MILLIVOLT.get(signal.unit)), signal.frame];
   const out = new Float64Array(samples);
@@ -195,10 +195,10 @@ function readSignal(where, header, signal, files) {
 /** @param {string} file @param {string} where @param {Signal} signal @param {bigint} total */
 function checkSum(file, where, signal, total) {
   if (signal.checksum === null) return;
-  const modulo = (/** @type {bigint} */ one) => Number(((one % 65536n) + 65536n) % 65536n);
-  const [found, stated] = [modulo(total), modulo(BigInt(signal.checksum))];
-  if (found === stated) return;
-  throw new RecordError(file, `checksum of lead ${signal.name} is ${found}`, `${stated} from ${where}`, "the file is corrupt: fetch or copy it again");
+  const modulo = (/** @type {bigint} */ number) => Number(((number % 65536n) + 65536n) % 65536n);
+  const [computed, stated] = [modulo(total), modulo(BigInt(signal.checksum))];
+  if (computed === stated) return;
+  throw new RecordError(file, `checksum of lead ${signal.name} is ${computed}`, `${stated} from ${where}`, "the file is corrupt: fetch or copy it again");
 }
 
 /** @param {Float64Array} signal @param {number} skew */

@@ -13,7 +13,7 @@ import { intervalsS, rrFeatures } from "./rr.js";
 export const FS_HZ = 360;
 export const WINDOW_SAMPLES = 256;
 export const R_INDEX = 100;
-/** The window reaches past an end of the recording; it overlaps a bad stretch of the lead. */
+/** The window extends past an end of the recording; it overlaps a bad segment of the lead. */
 export const FLAG_PADDED = 1;
 export const FLAG_POOR_QUALITY = 2;
 /** Names of the RR features, by version. */
@@ -23,7 +23,7 @@ export const RR_NAMES = Object.freeze({
 });
 
 /**
- * Beats that have been cut: windows in millivolt at 360 Hz, filtered, not normalised; RR features; flags.
+ * Windows of beats: in millivolt at 360 Hz, filtered, not normalised; RR features; flags.
  * @typedef {{windowMv: Float32Array[], rr: Float32Array[], flags: number[]}} Windows
  */
 
@@ -33,12 +33,12 @@ export function windowSpan(fsHz, peak) {
 }
 
 /** The place of an R peak at 360 Hz. @param {number} peak @param {number} fsHz @param {number} samples of the resampled signal */
-export function placeOf(peak, fsHz, samples) {
+export function resampledPeak(peak, fsHz, samples) {
   return clip(rint(peak * (FS_HZ / fsHz)), 0, samples - 1);
 }
 
 /**
- * Cut a window for each R peak; what lies beyond an end is 0.
+ * Cut a window around each R peak, 0 beyond the ends.
  * @param {Float64Array} filtered millivolt at 360 Hz
  * @param {number} fsHz of the recording
  * @param {number[]} peaks positions of R peaks in the recording
@@ -46,7 +46,7 @@ export function placeOf(peak, fsHz, samples) {
 export function cutWindows(filtered, fsHz, peaks) {
   const padded = peaks.map(() => false);
   const windowMv = peaks.map((peak, i) => {
-    const first = placeOf(peak, fsHz, filtered.length) - R_INDEX;
+    const first = resampledPeak(peak, fsHz, filtered.length) - R_INDEX;
     padded[i] = first < 0 || first + WINDOW_SAMPLES > filtered.length;
     const window = new Float32Array(WINDOW_SAMPLES);
     for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < filtered.length; k += 1) window[k] = filtered[first + k];
@@ -74,8 +74,8 @@ export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
 }
 
 /**
- * Filter a signal and cut a window and RR features for each R peak.
- * @param {Float64Array} signalMv as recorded, NaN where there is no sample
+ * Filter a signal, and return window and RR features of each R peak.
+ * @param {Float64Array} signalMv as recorded, NaN if missing
  * @param {number} fsHz
  * @param {number[]} peaks increasing positions of all R peaks
  * @param {LeadQuality} quality of the lead: it decides flags and which intervals are void
@@ -83,7 +83,7 @@ export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
  * @returns {Windows}
  */
 export function windowsAround(signalMv, fsHz, peaks, quality, rrVersion) {
-  const filtered = new Resampler(fsHz, FS_HZ).whole(bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz));
+  const filtered = new Resampler(fsHz, FS_HZ).resample(bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz));
   const { windowMv, padded } = cutWindows(filtered, fsHz, peaks);
   const bad = quality.spans();
   const flags = peaks.map((peak, i) => Number(padded[i]) * FLAG_PADDED + Number(bad.overlap(...windowSpan(fsHz, peak))) * FLAG_POOR_QUALITY);

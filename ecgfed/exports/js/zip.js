@@ -1,15 +1,15 @@
 /**
- * A zip file from a stranger: its directory judged before its contents are read. Plain files, stored or deflated, each
- * once; whatever else a zip file can be is refused in one line.
+ * An untrusted zip file: its directory is checked before its contents are read. Accepts plain files, stored or deflated,
+ * each once; anything else is refused in one line.
  */
 
 import { BundleError } from "./errors.js";
 import { pathProblem } from "./paths.js";
 
-const MOST_FILES = 100_000;
-const MOST_BYTES = 1 << 30;
-/** No data is packed tighter by deflate (RFC 1951); what claims to be is a bomb. */
-const MOST_RATIO = 1032;
+const MAX_FILES = 100_000;
+const MAX_BYTES = 1 << 30;
+/** Maximum ratio of deflate (RFC 1951); a higher one indicates a zip bomb. */
+const MAX_RATIO = 1032;
 const FLAGS = 0b0000_1000_0000_1110;
 const AGAIN = "pack it again, or ask for the bundle's folder";
 
@@ -26,12 +26,12 @@ function crc32(bytes) {
     return value;
   });
   let crc = 0xffffffff;
-  for (const one of bytes) crc = (crc >>> 8) ^ table[(crc ^ one) & 0xff];
+  for (const byte of bytes) crc = (crc >>> 8) ^ table[(crc ^ byte) & 0xff];
   return (crc ^ 0xffffffff) >>> 0;
 }
 
 /**
- * Inflate to a stated size and no further.
+ * Inflate to at most the stated size.
  * @param {Uint8Array} packed
  * @param {number} size
  */
@@ -52,7 +52,7 @@ async function inflated(packed, size) {
   return out;
 }
 
-/** A zip file whose directory has been judged. */
+/** A zip file whose directory has been checked. */
 export class ZipFiles {
   /** @param {string} name for errors @param {Uint8Array} bytes */
   constructor(name, bytes) {
@@ -64,9 +64,9 @@ export class ZipFiles {
     this.readDirectory();
   }
 
-  /** @param {string} found @returns {never} */
-  refuse(found) {
-    throw new BundleError(this.name, found, "", AGAIN);
+  /** @param {string} problem @returns {never} */
+  refuse(problem) {
+    throw new BundleError(this.name, problem, "", AGAIN);
   }
 
   readDirectory() {
@@ -77,14 +77,14 @@ export class ZipFiles {
     const [count, size, start] = [view.getUint16(end + 10, true), view.getUint32(end + 12, true), view.getUint32(end + 16, true)];
     if (count === 0xffff || size === 0xffffffff || start === 0xffffffff) this.refuse("is a zip file of the 64-bit kind");
     if (view.getUint16(end + 4, true) || view.getUint16(end + 8, true) !== count) this.refuse("is one of several parts of a zip file");
-    const other = start + size !== end || end + 22 + view.getUint16(end + 20, true) !== bytes.length;
-    if (other) this.refuse("is a zip file with other data before, inside or behind it");
-    if (count > MOST_FILES) this.refuse(`claims ${count} files`);
+    const misplaced = start + size !== end || end + 22 + view.getUint16(end + 20, true) !== bytes.length;
+    if (misplaced) this.refuse("is a zip file with other data before, inside or behind it");
+    if (count > MAX_FILES) this.refuse(`claims ${count} files`);
     let [at, total] = [start, 0];
     for (let i = 0; i < count; i += 1) {
       if (at + 46 > end || view.getUint32(at, true) !== 0x02014b50) this.refuse("has a damaged directory");
       total += this.readEntry(at);
-      if (total > MOST_BYTES) this.refuse(`claims more than ${MOST_BYTES} bytes`);
+      if (total > MAX_BYTES) this.refuse(`claims more than ${MAX_BYTES} bytes`);
       at += 46 + view.getUint16(at + 28, true) + view.getUint16(at + 30, true) + view.getUint16(at + 32, true);
     }
     if (at !== end) this.refuse("has a damaged directory");
@@ -103,7 +103,7 @@ export class ZipFiles {
     if (folder) return 0;
     if (flags & ~FLAGS || (kind !== 0 && kind !== 8)) this.refuse("holds a file that is encrypted, or no plain file");
     if (!(method === 8 || (method === 0 && packed === size))) this.refuse(`holds a file packed by method ${method}`);
-    if (size > MOST_RATIO * packed + 64) this.refuse("claims more bytes than were packed");
+    if (size > MAX_RATIO * packed + 64) this.refuse("claims more bytes than were packed");
     this.entries.set(name, { at: view.getUint32(at + 42, true), method, packed, size, crc });
     return size;
   }

@@ -208,7 +208,7 @@ def buffers(model: McuModel) -> dict[str, int]:
             input_bytes.append(size[1])
             first.append(size[0])
             second.append(size[1])
-    return {"ECGFED_FLOATS_ONE": max(first), "ECGFED_FLOATS_OTHER": max(second), "ECGFED_BYTES": max(input_bytes)}
+    return {"ECGFED_FLOATS_FIRST": max(first), "ECGFED_FLOATS_SECOND": max(second), "ECGFED_BYTES": max(input_bytes)}
 
 
 def layer_arrays_bytes(model: McuModel) -> int:
@@ -240,13 +240,13 @@ def _data(model: McuModel) -> str:
             c_array(f"{_c_name(name)}_{what}", array) for what, array in zip(("weight", "bias"), values, strict=True)
         ]
     if model.prototypes is not None:
-        parts.append(c_array("ecgfed_typical", model.prototypes.steps))
-        parts.append(c_array("ecgfed_typical_scale", model.prototypes.scale))
+        parts.append(c_array("ecgfed_prototype", model.prototypes.steps))
+        parts.append(c_array("ecgfed_prototype_scale", model.prototypes.scale))
     names = ", ".join(c_string(name) for name in (*model.classes, "unclassified"))  # ECGFED_UNCLASSIFIED
     metadata_text = "; ".join(f"{name}: {value}" for name, value in model.metadata.items())
     parts += [
         f"const char *const ecgfed_class_names[] = {{{names}}};\n",
-        f"const char ecgfed_model_about[] = {c_string(metadata_text)};\n",
+        f"const char ecgfed_model_metadata[] = {c_string(metadata_text)};\n",
         *(f"static const ecgfed_layer {name} = {_layer(model, key)};\n" for key, name in _separate(model).items()),
         _struct(model),
     ]
@@ -294,7 +294,7 @@ def _separate(model: McuModel) -> dict[str, str]:
 def _prototypes(prototypes: Prototypes | None) -> str:
     if prototypes is None:
         return "0, 0, 0, 0.0f"
-    return f"ecgfed_typical, ecgfed_typical_scale, {len(prototypes.steps)}, {c_float(prototypes.threshold)}"
+    return f"ecgfed_prototype, ecgfed_prototype_scale, {len(prototypes.steps)}, {c_float(prototypes.threshold)}"
 
 
 def _struct(model: McuModel) -> str:

@@ -61,7 +61,7 @@ def readme(model: McuModel, fs_hz: int) -> str:
     taps = (len(band_pass_taps(FS_HZ)) // 2 + 1) * np.dtype(np.float32).itemsize
     detector = sum(values.size * 2 for values in detector_weights().values())
     buffer = buffers(model)
-    room = 4 * (buffer["ECGFED_FLOATS_ONE"] + buffer["ECGFED_FLOATS_OTHER"]) + buffer["ECGFED_BYTES"]
+    room = 4 * (buffer["ECGFED_FLOATS_FIRST"] + buffer["ECGFED_FLOATS_SECOND"]) + buffer["ECGFED_BYTES"]
     rows = {
         **metadata,
         "classes": ", ".join(_plain(name) for name in model.classes),

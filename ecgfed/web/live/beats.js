@@ -1,17 +1,16 @@
-/** The beats of what is open, in order of time: what a stream said early gives way to what it says in the end. */
+/** Beats of the open recording or stream, in order of time; final predictions replace early ones. */
 
 /** @typedef {import("../../exports/js/index.d.ts").StreamBeat} StreamBeat */
 
 /**
- * Who says what of what: a recording or stream and its lead, a model by its digest, or by its bundle's name where it has
- * none, and whose it is.
+ * Origin of beats: recording or stream, lead, model (digest, or the bundle's name without one) and patient.
  * @typedef {{name: string, fsHz: number, lead: string, model: string, patient: string}} Source
  */
 
-/** What makes a spreadsheet take a cell for a formula, in quotation marks too. */
+/** First characters of formulas in spreadsheets. */
 const FORMULA = "=+-@\t\r\n";
 
-/** Text for a cell: one that a spreadsheet would compute gets an apostrophe in front (ecgfed/base/text.py). @param {string} text */
+/** Quote a cell; a formula gets an apostrophe in front (ecgfed/base/text.py). @param {string} text */
 function cell(text) {
   const safe = text.length > 1 && FORMULA.includes(text[0]) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
@@ -27,7 +26,7 @@ export class Beats {
   add(fresh) {
     for (const beat of fresh) {
       if (beat.stage === "withdrawn") {
-        this.all = this.all.filter((one) => one.sample !== beat.sample);
+        this.all = this.all.filter((entry) => entry.sample !== beat.sample);
         continue;
       }
       let at = this.all.length;
@@ -40,30 +39,30 @@ export class Beats {
   /** Beats of each class, the most frequent first. @returns {{name: string, count: number, uncertain: number}[]} */
   counts() {
     /** @type {Map<string, {name: string, count: number, uncertain: number}>} */
-    const found = new Map();
+    const counts = new Map();
     for (const beat of this.all) {
-      const one = found.get(beat.class) ?? { name: beat.class, count: 0, uncertain: 0 };
-      one.count += 1;
-      one.uncertain += Number(beat.uncertain);
-      found.set(beat.class, one);
+      const entry = counts.get(beat.class) ?? { name: beat.class, count: 0, uncertain: 0 };
+      entry.count += 1;
+      entry.uncertain += Number(beat.lowConfidence);
+      counts.set(beat.class, entry);
     }
-    return [...found.values()].sort((a, b) => b.count - a.count);
+    return [...counts.values()].sort((a, b) => b.count - a.count);
   }
 
-  /** Beats a minute over the last ten intervals before a sample, or null. @param {number} sample @param {number} fsHz */
+  /** Heart rate per minute over the last ten intervals before a sample, or null. @param {number} sample @param {number} fsHz */
   rate(sample, fsHz) {
-    const before = this.all.filter((one) => one.sample <= sample).slice(-11);
+    const before = this.all.filter((beat) => beat.sample <= sample).slice(-11);
     if (before.length < 3) return null;
-    const steps = before.slice(1).map((one, i) => one.sample - before[i].sample).sort((a, b) => a - b);
+    const steps = before.slice(1).map((entry, i) => entry.sample - before[i].sample).sort((a, b) => a - b);
     return Math.round((60 * fsHz) / steps[steps.length >> 1]);
   }
 
-  /** A table as `ecgfed predict` writes it, and in its last columns who said so. @param {Source} about */
+  /** The table of `ecgfed predict`, with the origin in the last columns. @param {Source} source */
   csv({ fsHz, lead, model, patient }) {
     const source = [model, patient, lead].map(cell);
-    const rows = this.all.filter((one) => one.stage === "final").map((one) => [
-      one.sample, (one.sample / fsHz).toFixed(4), cell(one.class), cell(one.symbol), one.probability.toFixed(4), one.flags,
-      one.poorQuality, Number(one.uncertain), Number(one.far), ...source,
+    const rows = this.all.filter((beat) => beat.stage === "final").map((beat) => [
+      beat.sample, (beat.sample / fsHz).toFixed(4), cell(beat.class), cell(beat.symbol), beat.probability.toFixed(4), beat.flags,
+      beat.poorQuality, Number(beat.lowConfidence), Number(beat.outOfDistribution), ...source,
     ]);
     const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far,model,patient,lead";
     return `${[head, ...rows.map((row) => row.join(","))].join("\r\n")}\r\n`;

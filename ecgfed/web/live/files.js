@@ -1,11 +1,11 @@
-/** Files that are dropped or chosen: of a bundle, or of a recording. */
+/** Dropped or chosen files of a bundle or recording. */
 
 /** @typedef {{path: string, file: File}} Named */
 
-const MOST_FILES = 20_000;
+const MAX_FILES = 20_000;
 
 /**
- * Return all files of what was dropped, those in folders too.
+ * Return all dropped files, including those in folders.
  * @param {DataTransfer} dropped
  * @returns {Promise<Named[]>}
  */
@@ -13,49 +13,49 @@ export async function droppedFiles(dropped) {
   const entries = [...dropped.items].map((item) => item.webkitGetAsEntry?.() ?? null);
   if (!entries.some((entry) => entry?.isDirectory)) return [...dropped.files].map((file) => ({ path: file.name, file }));
   /** @type {Named[]} */
-  const found = [];
+  const files = [];
   const walk = async (/** @type {any} */ entry) => {
-    if (found.length > MOST_FILES) return;
+    if (files.length > MAX_FILES) return;
     if (entry.isFile) {
-      const file = await new Promise((done, fail) => entry.file(done, fail));
-      found.push({ path: entry.fullPath.replace(/^\//, ""), file });
+      const file = await new Promise((resolve, fail) => entry.file(resolve, fail));
+      files.push({ path: entry.fullPath.replace(/^\//, ""), file });
     } else {
       const reader = entry.createReader();
       for (;;) {
-        const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+        const some = await new Promise((resolve, fail) => reader.readEntries(resolve, fail));
         if (!some.length) break;
-        for (const one of some) await walk(one);
+        for (const child of some) await walk(child);
       }
     }
   };
   for (const entry of entries) if (entry) await walk(entry);
-  return found;
+  return files;
 }
 
-/** Files of an input. @param {HTMLInputElement} input @returns {Named[]} */
+/** Files of an input element. @param {HTMLInputElement} input @returns {Named[]} */
 export function chosenFiles(input) {
   return [...(input.files ?? [])].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
 }
 
-/** Whether files are a bundle's: a manifest among them, or one zip file. @param {Named[]} files */
+/** Whether files are a bundle: they include a manifest, or are one zip file. @param {Named[]} files */
 export function isBundle(files) {
   return files.some(({ path }) => /(?:^|\/)manifest\.json$/.test(path)) || (files.length === 1 && /\.zip$/i.test(files[0].path));
 }
 
-/** What `openBundle` takes of them. @param {Named[]} files */
+/** Files in the format of `openBundle`. @param {Named[]} files */
 export function asBundle(files) {
   return files.length === 1 ? files[0].file : new Map(files.map(({ path, file }) => [path, file]));
 }
 
-/** What `readRecording` takes of them. @param {Named[]} files */
+/** Files in the format of `readRecording`. @param {Named[]} files */
 export async function asNamed(files) {
   const read = files.map(async ({ path, file }) => ({ name: path.split("/").pop() ?? path, bytes: new Uint8Array(await file.arrayBuffer()) }));
   return Promise.all(read);
 }
 
-/** Bytes of base64, unpacked where they were packed. @param {string} text @param {boolean} packed */
+/** Decode base64, and decompress if `packed`. @param {string} text @param {boolean} packed */
 export async function bytesOf(text, packed) {
-  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   if (!packed) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());

@@ -1,6 +1,6 @@
-/** What paper.js is on a page. */
+/** The global of paper.js. */
 declare const EcgPaper: {
   draw(host: HTMLElement, strip: object, options?: object): SVGElement;
   clock(seconds: number, digits?: number): string;
-  countOf(many: number, one: string): string;
+  countOf(count: number, noun: string): string;
 };

@@ -1,21 +1,21 @@
-/** What was last heard of a stream's lead: its last minute, which is drawn. */
+/** The last minute of a lead of a stream, for drawing. */
 
-const KEPT_S = 60;
+const MEMORY_S = 60;
 
 export class Heard {
-  /** @param {number} fsHz 0 where nothing is listened to @param {string} lead its name */
+  /** @param {number} fsHz 0 without a stream @param {string} lead its name */
   constructor(fsHz = 0, lead = "") {
     this.fsHz = fsHz;
     this.lead = lead;
     this.samples = new Float64Array(0);
-    this.first = 0; // number of the first of them in the stream
-    this.on = fsHz > 0; // whether more may come
+    this.first = 0; // number of the first stored sample in the stream
+    this.on = fsHz > 0; // whether the stream is active
   }
 
-  /** Add samples, and let the oldest go. @param {Float64Array} fresh millivolt */
+  /** Append samples and drop the oldest. @param {Float64Array} fresh millivolt */
   add(fresh) {
-    const most = KEPT_S * this.fsHz;
-    const old = this.samples.subarray(Math.max(this.samples.length + fresh.length - most, 0));
+    const maxSamples = MEMORY_S * this.fsHz;
+    const old = this.samples.subarray(Math.max(this.samples.length + fresh.length - maxSamples, 0));
     this.first += this.samples.length - old.length;
     const both = new Float64Array(old.length + fresh.length);
     both.set(old);

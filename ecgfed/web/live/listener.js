@@ -1,17 +1,17 @@
-/** What a source of samples tells the page: begun with one model, patient, lead and recording, it writes of these only. */
+/** Connects a source of samples to the page, for one model, patient, lead and recording. */
 
 import { chooseLead } from "../../exports/js/leads.js";
 import { StreamClassifier } from "../../exports/js/stream.js";
 
-/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../../exports/js/drift.js").Drift} drift */
+/** Warning about drift, "" without. @param {import("../../exports/js/drift.js").Drift} drift */
 function changed(drift) {
   return drift.text && `${drift.text} Since ${EcgPaper.clock(Math.min(...drift.on.values()), 0)}.`;
 }
 
 /**
- * What a source tells, for a classifier.
- * @param {import("./main.js").Page} page what is told, as long as nothing else is chosen
- * @param {any} recording the one that is played, or null of a device
+ * Return the listener that classifies the samples of a source.
+ * @param {import("./main.js").Page} page updated as long as the selection is unchanged
+ * @param {any} recording the one played, or null for a device
  * @param {() => void} ended
  * @returns {Promise<import("./sources.js").Listener>}
  */
@@ -23,37 +23,37 @@ export async function listenerOf(page, recording, ended) {
   /** @type {any} */
   let stream = null;
   let lead = 0;
-  /** Take what the stream says, where somebody still waits for it. @param {any[]} beats */
-  const tell = (beats) => {
+  /** Show beats of the stream unless the selection has changed. @param {any[]} beats */
+  const showBeats = (beats) => {
     if (stale()) return;
-    page.tell(beats);
+    page.showBeats(beats);
     page.warn(changed(stream.drift));
   };
   return {
-    begin: async (about) => {
+    begin: async (source) => {
       if (stale()) return;
       page.forget();
-      if (recording === null) page.closeRecording(); // what is drawn is the device's
-      lead = recording === null ? chooseLead(about.leads, "stream", page.bundle.leads) : chosen;
-      stream = new StreamClassifier(classifier, { fsHz: about.fsHz, leads: about.leads.length, lead, early: true });
-      page.follow(recording?.name ?? "stream", about.fsHz, about.leads[lead]);
-      page.say(`Listening: ${about.leads.join(", ")}, ${about.fsHz} Hz.`);
+      if (recording === null) page.closeRecording(); // draw the device's samples instead
+      lead = recording === null ? chooseLead(source.leads, "stream", page.bundle.leads) : chosen;
+      stream = new StreamClassifier(classifier, { fsHz: source.fsHz, leads: source.leads.length, lead, early: true });
+      page.follow(recording?.name ?? "stream", source.fsHz, source.leads[lead]);
+      page.showStatus(`Listening: ${source.leads.join(", ")}, ${source.fsHz} Hz.`);
     },
     samples: async (chunk) => {
       if (stale()) return;
       page.live.add(chunk[lead]);
-      tell(await stream.push(chunk));
+      showBeats(await stream.push(chunk));
     },
     end: async (problem) => {
       ended();
       if (stale()) return;
       page.stop = null;
       await page.attempt(async () => {
-        if (stream) tell(await stream.finish());
+        if (stream) showBeats(await stream.finish());
         if (stale()) return;
         page.live.on = false;
         if (problem) throw problem;
-        page.say(`Ended: ${EcgPaper.countOf(page.beats.all.length, "beat")}.`);
+        page.showStatus(`Ended: ${EcgPaper.countOf(page.beats.all.length, "beat")}.`);
       });
     },
   };

@@ -1,4 +1,4 @@
-/** A page that opens a bundle and a recording, or a stream, and draws what is said of every beat. */
+/** The live page: opens a bundle and a recording or stream, and draws every beat with its prediction. */
 
 import { EcgfedError } from "../../exports/js/errors.js";
 import { chooseLead } from "../../exports/js/leads.js";
@@ -25,7 +25,7 @@ function signedBy(signature) {
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id);
 
-/** The page: what is open, what is chosen, what goes on, and what was said of it. */
+/** The page: open files, selection, activity and results. */
 export class Page {
   /** @param {any} ort @param {PageData} data */
   constructor(ort, data) {
@@ -41,51 +41,51 @@ export class Page {
     this.usual = "";
     this.at = 0; // first sample of the sheet
     this.live = new Heard();
-    /** What the beats are of, and who said so. @type {import("./beats.js").Source} */
-    this.about = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
-    /** Stops the source that is at work. @type {(() => void) | null} */
+    /** Recording and model of the beats. @type {import("./beats.js").Source} */
+    this.origin = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
+    /** Stops the active source. @type {(() => void) | null} */
     this.stop = null;
-    this.turn = 0; // of what is open and chosen: what began in an earlier one writes nowhere
-    this.opening = 0; // the last bundle that was asked for
-    this.working = -1; // the turn whose work goes on
+    this.turn = 0; // number of the selection: work begun in an earlier turn is discarded
+    this.opening = 0; // number of the last bundle requested
+    this.working = -1; // turn of the work in progress
   }
 
-  /** Whether something goes on that writes beats, or is about to. */
+  /** Whether work that produces beats is in progress. */
   get busy() {
     return this.working === this.turn || this.stop !== null;
   }
 
-  /** The row of the lead in use, of the recording that is open. */
+  /** Index of the lead in use in the open recording. */
   get lead() {
     return Number(element("lead").value);
   }
 
-  /** Say what is going on, or what is wrong. @param {string} text @param {boolean} wrong */
-  say(text, wrong = false) {
+  /** Show a status or an error. @param {string} text @param {boolean} wrong */
+  showStatus(text, wrong = false) {
     element("said").textContent = wrong ? "" : text;
     element("problem").textContent = wrong ? text : "";
   }
 
-  /** Say what went wrong in one line. @param {unknown} problem */
+  /** Show an error in one line. @param {unknown} problem */
   fail(problem) {
     if (/** @type {any} */ (problem)?.name === "NotFoundError") return; // nothing was chosen
-    this.say(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
+    this.showStatus(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
     if (!(problem instanceof EcgfedError)) console.error(problem);
   }
 
   /**
-   * Do what may go wrong; of what nobody waits for any more nothing is said.
+   * Run work and show its error, unless it is outdated.
    * @param {() => Promise<void>} work
-   * @param {() => boolean} [wanted] whether somebody does
+   * @param {() => boolean} [isCurrent] whether the work is still current
    */
-  async attempt(work, wanted) {
+  async attempt(work, isCurrent) {
     const { turn } = this;
     this.working = turn;
     this.enable();
     try {
       await work();
     } catch (problem) {
-      if (wanted ? wanted() : turn === this.turn) this.fail(problem);
+      if (isCurrent ? isCurrent() : turn === this.turn) this.fail(problem);
     }
     if (this.working === turn) this.working = -1;
     this.enable();
@@ -97,12 +97,12 @@ export class Page {
     element("play").disabled = !ready;
     element("stop").disabled = this.stop === null;
     element("serial").disabled = element("bluetooth").disabled = this.bundle === null || this.busy;
-    const many = this.beats.all.length > 0;
-    for (const id of ["save", "next"]) element(id).disabled = !many;
+    const hasBeats = this.beats.all.length > 0;
+    for (const id of ["save", "next"]) element(id).disabled = !hasBeats;
     for (const id of ["back", "forward"]) element(id).disabled = this.recording === null || this.live.on;
   }
 
-  /** Model, patient, lead or recording is another: a stream that plays is stopped, and what was said is gone. */
+  /** Discard beats and stop the source after a change of model, patient, lead or recording. */
   drop() {
     const { stop } = this;
     this.turn += 1;
@@ -117,7 +117,7 @@ export class Page {
   /** Another patient or lead was chosen. */
   choose() {
     this.drop();
-    if (this.recording) this.say('Choose "Classify" or "Play".');
+    if (this.recording) this.showStatus('Choose "Classify" or "Play".');
   }
 
   /** @param {Named[]} files */
@@ -128,50 +128,50 @@ export class Page {
     else await this.attempt(() => this.openRecording(files));
   }
 
-  /** Open a bundle, whatever else is chosen meanwhile but another one. @param {() => any} source @param {string} name */
+  /** Open a bundle, unless another bundle is requested meanwhile. @param {() => any} source @param {string} name */
   async attemptBundle(source, name) {
     this.opening += 1;
     const { opening } = this;
-    const wanted = () => opening === this.opening;
-    await this.attempt(() => this.openBundle(source, name, wanted), wanted);
+    const isCurrent = () => opening === this.opening;
+    await this.attempt(() => this.openBundle(source, name, isCurrent), isCurrent);
   }
 
-  /** @param {() => any} source @param {string} name @param {() => boolean} wanted */
-  async openBundle(source, name, wanted) {
-    this.say(`Opening ${name} \u2026`);
+  /** @param {() => any} source @param {string} name @param {() => boolean} isCurrent */
+  async openBundle(source, name, isCurrent) {
+    this.showStatus(`Opening ${name} \u2026`);
     const bundle = await openBundle(await source(), { ort: this.ort });
-    if (!wanted()) return;
+    if (!isCurrent()) return;
     this.bundle = bundle;
     this.bundleName = name;
-    this.drop(); // what began with the bundle before is of that one
+    this.drop(); // work begun with the previous bundle
     const { classes, patients, leads } = bundle;
     element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}${signedBy(bundle.signature)}`;
     const choice = element("patient");
-    choice.replaceChildren(new Option("global model", ""), ...patients.map((/** @type {string} */ one) => new Option(one, one)));
+    choice.replaceChildren(new Option("global model", ""), ...patients.map((/** @type {string} */ patient) => new Option(patient, patient)));
     choice.disabled = patients.length === 0;
     this.chooseLead();
-    this.say(`${name} is open: every file is as its manifest says.`);
+    this.showStatus(`${name} is open: every file is as its manifest says.`);
   }
 
-  /** Of a recording that is refused nothing stays, nor of the one before. @param {Named[]} files */
+  /** Open a recording; if it is refused, the previous one is closed too. @param {Named[]} files */
   async openRecording(files) {
     const { turn } = this;
     this.closeRecording();
-    this.say("Reading \u2026");
+    this.showStatus("Reading \u2026");
     const [fs, units] = [element("fs").value.trim(), element("units").value.trim()];
     const how = { ...(fs ? { fsHz: Number(fs) } : {}), ...(units ? { units } : {}) };
     const named = await asNamed(files);
     if (turn !== this.turn) return;
     this.recording = readRecording(named, how);
     const { name, leads, fsHz, signalsMv } = this.recording;
-    element("lead").replaceChildren(...leads.map((/** @type {string} */ one, /** @type {number} */ i) => new Option(one, String(i))));
+    element("lead").replaceChildren(...leads.map((/** @type {string} */ lead, /** @type {number} */ i) => new Option(lead, String(i))));
     element("lead").disabled = leads.length < 2;
     this.chooseLead();
     this.at = 0;
     element("result").hidden = false;
     this.show();
     const seconds = signalsMv[0].length / fsHz;
-    this.say(`${name}: ${leads.join(", ")}, ${fsHz} Hz, ${EcgPaper.clock(seconds, 0)}. Choose "Classify" or "Play".`);
+    this.showStatus(`${name}: ${leads.join(", ")}, ${fsHz} Hz, ${EcgPaper.clock(seconds, 0)}. Choose "Classify" or "Play".`);
   }
 
   closeRecording() {
@@ -182,7 +182,7 @@ export class Page {
     element("result").hidden = true;
   }
 
-  /** Take the bundle's lead where the recording has it. */
+  /** Select the bundle's lead if the recording has it. */
   chooseLead() {
     if (!this.recording || !this.bundle) return;
     try {
@@ -203,7 +203,7 @@ export class Page {
     this.count();
   }
 
-  /** Say that the beats have changed, once for each change. @param {string} text */
+  /** Show a warning about drift, once per change. @param {string} text */
   warn(text) {
     const host = element("drift");
     if (host.textContent !== text) host.textContent = text;
@@ -213,7 +213,7 @@ export class Page {
     return this.bundle.classifier(element("patient").value || null);
   }
 
-  /** Who says what of what, as a saved table has it. @param {string} name @param {number} fsHz @param {string} lead */
+  /** Recording and model for the saved table. @param {string} name @param {number} fsHz @param {string} lead */
   source(name, fsHz, lead) {
     const model = this.bundle.manifest.digest ?? this.bundleName;
     return { name, fsHz, lead, model, patient: element("patient").value || "global model" };
@@ -222,30 +222,30 @@ export class Page {
   async classify() {
     const { turn, recording, lead } = this;
     this.forget();
-    this.about = this.source(recording.name, recording.fsHz, recording.leads[lead]);
+    this.origin = this.source(recording.name, recording.fsHz, recording.leads[lead]);
     this.show();
-    this.say("Finding and classifying every beat \u2026");
-    await new Promise((done) => setTimeout(done, 30)); // so that it is drawn
+    this.showStatus("Finding and classifying every beat \u2026");
+    await new Promise((resolve) => setTimeout(resolve, 30)); // so that it is drawn
     const classifier = await this.classifier();
     const beats = await classifier.classify(recording, { lead });
     if (turn !== this.turn) return;
-    this.beats.add(beats.map((/** @type {any} */ one) => ({ ...one, stage: "final" })));
+    this.beats.add(beats.map((/** @type {any} */ beat) => ({ ...beat, stage: "final" })));
     this.usual = usualOf(this.beats.all);
     this.count();
     this.show();
-    this.say(`${EcgPaper.countOf(beats.length, "beat")}.`);
+    this.showStatus(`${EcgPaper.countOf(beats.length, "beat")}.`);
     element("strip").focus();
   }
 
-  /** Draw what comes of a lead from now on. @param {string} name @param {number} fsHz @param {string} lead */
+  /** Draw the samples of a stream from now on. @param {string} name @param {number} fsHz @param {string} lead */
   follow(name, fsHz, lead) {
-    this.about = this.source(name, fsHz, lead);
+    this.origin = this.source(name, fsHz, lead);
     this.live = new Heard(fsHz, lead);
     element("result").hidden = false;
   }
 
   /** @param {any[]} beats */
-  tell(beats) {
+  showBeats(beats) {
     this.beats.add(beats);
     if (beats.length) {
       this.usual = usualOf(this.beats.all);
@@ -254,7 +254,7 @@ export class Page {
     this.show();
   }
 
-  /** Draw what is open: of a stream its last seconds. */
+  /** Draw the open recording, or the last seconds of a stream. */
   show() {
     const { live, recording } = this;
     const fsHz = live.on || !recording ? live.fsHz : recording.fsHz;
@@ -291,34 +291,34 @@ export class Page {
     this.show();
   }
 
-  /** Go to the next beat that is not of the usual class, or uncertain. */
+  /** Go to the next beat of an unusual class or of low confidence. */
   next() {
     if (!this.recording || this.live.on) return;
     const { fsHz } = this.recording;
     const middle = this.at + (this.sheet.seconds * fsHz) / 2 + 1;
-    const found = this.beats.all.find((one) => one.sample > middle && (one.class !== this.usual || one.uncertain));
-    if (!found) {
-      this.say("No unusual beat after this.");
+    const match = this.beats.all.find((beat) => beat.sample > middle && (beat.class !== this.usual || beat.lowConfidence));
+    if (!match) {
+      this.showStatus("No unusual beat after this.");
       return;
     }
-    this.at = Math.round(found.sample - (this.sheet.seconds * fsHz) / 2);
+    this.at = Math.round(match.sample - (this.sheet.seconds * fsHz) / 2);
     this.show();
-    this.say(`${found.class}${found.uncertain ? ", uncertain" : ""} at ${EcgPaper.clock(found.sample / fsHz, 1)}, probability ${found.probability.toFixed(2)}.`);
+    this.showStatus(`${match.class}${match.lowConfidence ? ", uncertain" : ""} at ${EcgPaper.clock(match.sample / fsHz, 1)}, probability ${match.probability.toFixed(2)}.`);
   }
 
   save() {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([this.beats.csv(this.about)], { type: "text/csv" }));
-    link.download = `${this.about.name.replace(/[^A-Za-z0-9_.-]/g, "_")}-beats.csv`;
+    link.href = URL.createObjectURL(new Blob([this.beats.csv(this.origin)], { type: "text/csv" }));
+    link.download = `${this.origin.name.replace(/[^A-Za-z0-9_.-]/g, "_")}-beats.csv`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  /** Listen to a source, where nothing else goes on. @param {any} recording @param {(listener: import("./sources.js").Listener) => Promise<() => void> | (() => void)} source */
+  /** Start a source unless other work is in progress. @param {any} recording @param {(listener: import("./sources.js").Listener) => Promise<() => void> | (() => void)} source */
   async listen(recording, source) {
     if (this.busy) return;
     const { turn } = this;
-    let over = false; // a short one may have ended before it has begun
+    let over = false; // a short source may end before it has started
     await this.attempt(async () => {
       const stop = await source(await listenerOf(this, recording, () => (over = true)));
       if (turn !== this.turn) stop();
@@ -376,19 +376,19 @@ export class Page {
     this.wire();
     this.enable();
     const { wasm, bundle, bundle_name: name } = this.data;
-    this.say("Starting \u2026");
+    this.showStatus("Starting \u2026");
     await this.attempt(async () => {
       if (wasm !== null) this.ort.env.wasm.wasmBinary = await bytesOf(wasm, true);
       this.ort.env.wasm.numThreads = 1;
     });
-    if (bundle === null) this.say("Open a bundle.");
+    if (bundle === null) this.showStatus("Open a bundle.");
     else {
       await this.attemptBundle(async () => {
         const files = new Map();
         for (const [path, text] of Object.entries(bundle)) files.set(path, await bytesOf(text, false));
         return files;
       }, name);
-      if (this.bundle !== null && this.recording === null && !this.busy) this.say("Drop a recording on this page.");
+      if (this.bundle !== null && this.recording === null && !this.busy) this.showStatus("Drop a recording on this page.");
     }
     document.documentElement.dataset.ready = "yes";
   }

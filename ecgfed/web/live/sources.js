@@ -1,23 +1,23 @@
-/** Where samples come from as they are recorded: a recording played, a serial port, Bluetooth. */
+/** Sources of live samples: playback of a recording, a serial port, Bluetooth. */
 
 import { LineReader } from "../../exports/js/serial.js";
 
 /** @typedef {import("../../exports/js/index.d.ts").Recording} Recording */
 /**
- * What a source tells: what comes, once; samples, a row for each lead; that it has ended, or why.
- * @typedef {{begin: (about: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
+ * Callbacks of a source: its format, once; samples, a row per lead; its end, with the reason.
+ * @typedef {{begin: (format: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
  */
 
 const STEP_MS = 100;
 const BAUD = 115200;
-/** Nordic's UART service: what it sends comes as notifications of the second characteristic. */
+/** Nordic's UART service: data arrives as notifications of the second characteristic. */
 const UART = "6e400001-b5a3-f393-e0a9-e50e24dcca9e";
 const UART_SENDS = "6e400003-b5a3-f393-e0a9-e50e24dcca9e";
 
 /**
- * Play a recording as if it were recorded now.
+ * Play a recording in real time.
  * @param {Recording} recording
- * @param {() => number} speed how many seconds a second, asked each time
+ * @param {() => number} speed playback speed, read at every step
  * @param {Listener} listener
  * @returns {() => void} stops it
  */
@@ -28,7 +28,7 @@ export function play(recording, speed, listener) {
     await listener.begin({ fsHz: recording.fsHz, leads: recording.leads ?? rows.map((_, i) => `lead ${i + 1}`) });
     let [at, before] = [0, performance.now()];
     while (!stopped && at < rows[0].length) {
-      await new Promise((done) => setTimeout(done, STEP_MS));
+      await new Promise((resolve) => setTimeout(resolve, STEP_MS));
       const now = performance.now();
       const due = Math.min(((now - before) / 1000) * speed(), 5 * speed());
       before = now;
@@ -44,20 +44,20 @@ export function play(recording, speed, listener) {
 }
 
 /**
- * Take lines of text as they come.
+ * Read lines of text.
  * @param {AsyncIterable<string>} texts
  * @param {Listener} listener
  */
 async function readLines(texts, listener) {
   const reader = new LineReader();
-  let begun = false;
+  let started = false;
   for await (const text of texts) {
     const chunk = reader.push(text);
-    if (reader.about && !begun) {
-      begun = true;
-      await listener.begin(reader.about);
+    if (reader.format && !started) {
+      started = true;
+      await listener.begin(reader.format);
     }
-    if (begun && chunk[0].length) await listener.samples(chunk);
+    if (started && chunk[0].length) await listener.samples(chunk);
   }
 }
 
@@ -65,7 +65,7 @@ async function readLines(texts, listener) {
 export const hasSerial = () => "serial" in navigator;
 export const hasBluetooth = () => "bluetooth" in navigator;
 
-/** Read a serial port that a person chooses. @param {Listener} listener @returns {Promise<() => void>} */
+/** Read a serial port chosen by the user. @param {Listener} listener @returns {Promise<() => void>} */
 export async function fromSerial(listener) {
   const port = await /** @type {any} */ (navigator).serial.requestPort();
   await port.open({ baudRate: BAUD });
@@ -89,7 +89,7 @@ export async function fromSerial(listener) {
   return close;
 }
 
-/** Read a device that a person chooses. @param {Listener} listener @returns {Promise<() => void>} */
+/** Read a Bluetooth device chosen by the user. @param {Listener} listener @returns {Promise<() => void>} */
 export async function fromBluetooth(listener) {
   const device = await /** @type {any} */ (navigator).bluetooth.requestDevice({ filters: [{ services: [UART] }] });
   const server = await device.gatt.connect();
@@ -110,7 +110,7 @@ export async function fromBluetooth(listener) {
   async function* texts() {
     while (!over || come.length) {
       if (come.length) yield come.splice(0).join("");
-      else await new Promise((done) => (wake = () => done(undefined)));
+      else await new Promise((resolve) => (wake = () => resolve(undefined)));
     }
   }
   await sends.startNotifications();

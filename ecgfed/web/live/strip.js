@@ -1,19 +1,19 @@
-/** Ten seconds of a recording on ECG paper, with what is said of its beats. Draws with paper.js, which the page has. */
+/** A strip of at most ten seconds on ECG paper with its beats; uses paper.js. */
 
 /** @typedef {import("../../exports/js/index.d.ts").StreamBeat} StreamBeat */
 
 const MM_PER_S = 25;
 const PULSE_MM = 15;
 const PX_PER_MM = 96 / 25.4;
-const FEWEST_S = 4;
-const MOST_S = 10;
+const MIN_S = 4;
+const MAX_S = 10;
 
-/** What stands above a beat: its class, with three points while it may still change. @param {StreamBeat} beat */
+/** Label of a beat: its class, with an ellipsis until it is final. @param {StreamBeat} beat */
 export function labelOf(beat) {
   return beat.stage === "final" ? beat.class : `${beat.class}\u2026`;
 }
 
-/** The class that is written small: the one of most beats. @param {Iterable<StreamBeat>} beats */
+/** The most frequent class, which is written small. @param {Iterable<StreamBeat>} beats */
 export function usualOf(beats) {
   /** @type {Map<string, number>} */
   const counts = new Map();
@@ -21,39 +21,39 @@ export function usualOf(beats) {
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
 }
 
-/** The stretches of a window of time that are bad, as the beats say. @param {StreamBeat[]} beats @param {number} fsHz @param {number} first */
+/** Bad segments around the beats of poor quality. @param {StreamBeat[]} beats @param {number} fsHz @param {number} first */
 function badSpans(beats, fsHz, first) {
   const half = 0.35 * fsHz;
   /** @type {{start: number, stop: number, kind: string, text: string}[]} */
-  const found = [];
+  const spans = [];
   for (const beat of beats) {
     if (!beat.poorQuality) continue;
     const [start, stop] = [beat.sample - first - half, beat.sample - first + half];
-    const last = found[found.length - 1];
+    const last = spans[spans.length - 1];
     if (last && last.text === beat.poorQuality && start <= last.stop + fsHz) last.stop = stop;
-    else found.push({ start, stop, kind: "unusable", text: beat.poorQuality });
+    else spans.push({ start, stop, kind: "unusable", text: beat.poorQuality });
   }
-  return found;
+  return spans;
 }
 
-/** The sheet that is on the page. */
+/** The strip on the page. */
 export class Sheet {
   /** @param {HTMLElement} host */
   constructor(host) {
     this.host = host;
   }
 
-  /** How many seconds fit beside the pulse. */
+  /** Number of seconds that fit beside the calibration pulse. */
   get seconds() {
     const mm = this.host.clientWidth / PX_PER_MM - PULSE_MM;
-    return Math.min(Math.max(Math.floor(mm / MM_PER_S), FEWEST_S), MOST_S);
+    return Math.min(Math.max(Math.floor(mm / MM_PER_S), MIN_S), MAX_S);
   }
 
   /**
-   * Draw samples from one on, with the beats among them.
+   * Draw samples with their beats.
    * @param {object} what
    * @param {Float64Array} what.samples
-   * @param {number} what.first number of the first one in the recording
+   * @param {number} what.first number of the first sample in the recording
    * @param {number} what.fsHz
    * @param {string} what.lead
    * @param {StreamBeat[]} what.beats in order of time
@@ -67,7 +67,7 @@ export class Sheet {
       start_s: first / fsHz,
       leads: [{ name: lead, unit: "mV", samples }],
       beats: near.map((beat) => {
-        return { sample: beat.sample - first, label: labelOf(beat), quiet: beat.class === usual && !beat.uncertain, uncertain: beat.uncertain };
+        return { sample: beat.sample - first, label: labelOf(beat), quiet: beat.class === usual && !beat.lowConfidence, uncertain: beat.lowConfidence };
       }),
       spans: badSpans(near, fsHz, first),
     };

@@ -1,4 +1,4 @@
-/* A Cortex-M4 without an operating system: the vectors, the unit for floats, and words to the debugger (semihosting). */
+/* A Cortex-M4 without an operating system: vectors, floating-point unit, and output to the debugger (semihosting). */
 #include "board.h"
 
 extern char stack_top[], stack_limit[];
@@ -13,12 +13,12 @@ static uint32_t host(uint32_t operation, const void *argument)
     return r0;
 }
 
-void say(const char *text)
+void print(const char *text)
 {
     host(0x04, text);
 }
 
-void say_number(const char *name, uint32_t value)
+void print_number(const char *name, uint32_t value)
 {
     char digits[12];
     int at = 11;
@@ -27,24 +27,24 @@ void say_number(const char *name, uint32_t value)
         digits[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    say(name);
-    say(" ");
-    say(digits + at);
-    say("\n");
+    print(name);
+    print(" ");
+    print(digits + at);
+    print("\n");
 }
 
 static void leave(uint32_t code)
 {
-    uint32_t said[2] = {0x20026, 0};
-    said[1] = code;
-    host(0x20, said);
+    uint32_t block[2] = {0x20026, 0};
+    block[1] = code;
+    host(0x20, block);
     for (;;) {
     }
 }
 
 static void fault(void)
 {
-    say("fault\n");
+    print("fault\n");
     leave(3);
 }
 
@@ -57,7 +57,7 @@ void start_clock(void)
     SYST[1] = 0xFFFFFF;
     SYST[2] = 0;
     SYST[0] = 5;
-    while (SYST[2] == 0) { /* it takes its first value at the first tick */
+    while (SYST[2] == 0) { /* the counter is loaded at the first tick */
     }
 }
 
@@ -66,12 +66,12 @@ uint32_t ticks(void)
     return 0xFFFFFF - SYST[2];
 }
 
-/* Mark the stack that is not in use, to see later how far it grew. */
+/* Fill the unused stack with a pattern, to measure later how far it grew. */
 void paint_stack(void)
 {
-    char *here;
-    __asm__ volatile("mov %0, sp" : "=r"(here));
-    for (char *at = stack_limit; at < here - 256; at++) {
+    char *stack_pointer;
+    __asm__ volatile("mov %0, sp" : "=r"(stack_pointer));
+    for (char *at = stack_limit; at < stack_pointer - 256; at++) {
         *at = 0x5A;
     }
 }

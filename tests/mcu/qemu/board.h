@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-void say(const char *text);
-void say_number(const char *name, uint32_t value);
+void print(const char *text);
+void print_number(const char *name, uint32_t value);
 void start_clock(void);
 uint32_t ticks(void);
 void paint_stack(void);

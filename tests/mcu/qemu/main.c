@@ -1,4 +1,4 @@
-/* The golden self-test on the board: how much stack it takes, and how many ticks of 40 instructions. */
+/* The golden self-test on the board: its stack use, and its duration in ticks of 40 instructions. */
 #include "board.h"
 #include "ecgfed_golden.h"
 
@@ -10,7 +10,7 @@ static void no_beat(void *user, const ecgfed_beat *beat)
     (void)beat;
 }
 
-/* Ten seconds of a line that rises steadily: what samples cost where nothing is to be decided. A flat one is a gap. */
+/* Ten seconds of a steadily rising line: the cost of samples without candidates. A flat line would be a gap. */
 static void ten_seconds(void)
 {
     static int32_t level_uv = 100;
@@ -19,7 +19,7 @@ static void ten_seconds(void)
     }
 }
 
-/* An inference that costs nothing: what is left of a beat without the net. */
+/* An inference without cost: the cost of a beat without the net. */
 static void nothing(void *user, const float *window_mv, const float *rr_s, float *logits)
 {
     (void)user;
@@ -36,19 +36,19 @@ static int32_t measured(void)
     int32_t wrong;
     start_clock();
     wrong = ecgfed_golden(&state);
-    say_number("golden_ticks", ticks());
+    print_number("golden_ticks", ticks());
     start_clock();
     ecgfed_net_logits(&state.work.net, window, rr, logits);
-    say_number("net_ticks", ticks());
+    print_number("net_ticks", ticks());
     start_clock();
-    ecgfed_net_far(&state.work.net, window);
-    say_number("far_ticks", ticks());
+    ecgfed_net_out_of_distribution(&state.work.net, window);
+    print_number("far_ticks", ticks());
     ecgfed_init(&state, no_beat, 0);
     ecgfed_set_inference(&state, nothing, 0);
     ten_seconds();
     start_clock();
     ten_seconds();
-    say_number("ten_quiet_seconds_ticks", ticks());
+    print_number("ten_quiet_seconds_ticks", ticks());
     return wrong;
 }
 
@@ -57,9 +57,9 @@ int main(void)
     int32_t wrong;
     paint_stack();
     wrong = ecgfed_golden(&state);
-    say_number("stack", stack_used());
-    say_number("state", (uint32_t)sizeof state);
+    print_number("stack", stack_used());
+    print_number("state", (uint32_t)sizeof state);
     wrong += measured();
-    say_number("wrong", (uint32_t)wrong);
+    print_number("wrong", (uint32_t)wrong);
     return wrong ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-/* ecgfed: one lead as a stream: gaps, R peaks, windows, RR features, and the answer for each beat. */
+/* ecgfed: one lead as a stream: gaps, R peaks, windows, RR features, and the prediction for each beat. */
 #include "ecgfed.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "ecgfed_taps.h"
 
-#define LIMIT_UV 1000000 /* what lies beyond 1000 mV is taken as that */
+#define LIMIT_UV 1000000 /* values are clipped to 1000 mV */
 
 static void on_peak(void *user, int64_t peak);
 static int64_t extremum(void *user, int64_t centre, int32_t up);
@@ -40,15 +40,15 @@ void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void 
     state->inference_user = user;
 }
 
-/* A sample of the detector's as the ring holds it; before its first one and after its last one the signal holds. */
+/* Return a sample of the detector from the ring; its first and last samples continue beyond its ends. */
 static int32_t in_ring(const ecgfed_state *state, int64_t at)
 {
     const int64_t last = state->qrs.fed - 1;
-    const int64_t place = (at < 0 ? 0 : at > last ? last : at) + state->detected_from - state->ring_start;
-    return state->ring[place < 0 ? 0 : place];
+    const int64_t index = (at < 0 ? 0 : at > last ? last : at) + state->detected_from - state->ring_start;
+    return state->ring[index < 0 ? 0 : index];
 }
 
-/* The highest (or lowest) of the seven samples around a place, as the detector takes them: loss of samples is no step. */
+/* Return the highest (or lowest) of the seven samples around `centre`; steps across missing samples do not count. */
 static int64_t extremum(void *user, int64_t centre, int32_t up)
 {
     const ecgfed_state *state = user;
@@ -56,20 +56,20 @@ static int64_t extremum(void *user, int64_t centre, int32_t up)
     int32_t level = 0, best = 0, before = 0;
     int64_t chosen = centre - 3;
     for (int64_t at = centre - 3; at <= centre + 3; at++) {
-        const int32_t here = in_ring(state, at);
-        if (at > centre - 3 && !((here | before) & 1)) {
-            level += here / 2 - before / 2;
+        const int32_t current = in_ring(state, at);
+        if (at > centre - 3 && !((current | before) & 1)) {
+            level += current / 2 - before / 2;
         }
         if (at == centre - 3 || (up ? level > best : level < best)) {
             best = level;
             chosen = at;
         }
-        before = here;
+        before = current;
     }
     return chosen < 0 ? 0 : chosen > last ? last : chosen;
 }
 
-/* One sample of the filtered signal, from the ring's samples around it; the taps are symmetric. */
+/* One sample of the filtered signal; the taps are symmetric. */
 static float filtered(const int32_t *middle)
 {
     float sum = ecgfed_taps[0] * (float)*middle;
@@ -79,31 +79,31 @@ static float filtered(const int32_t *middle)
     return sum;
 }
 
-/* The same near an end of the stretch, where the signal holds. */
-static float filtered_at_end(const ecgfed_state *state, int32_t place)
+/* The same near an end of the segment, beyond which the signal is constant. */
+static float filtered_at_end(const ecgfed_state *state, int32_t index)
 {
     const int32_t last = state->ring_count - 1;
-    float sum = ecgfed_taps[0] * (float)state->ring[place];
+    float sum = ecgfed_taps[0] * (float)state->ring[index];
     for (int32_t i = 1; i <= ECGFED_HALF_TAPS; i++) {
-        const int32_t before = place - i < 0 ? 0 : place - i, after = place + i > last ? last : place + i;
+        const int32_t before = index - i < 0 ? 0 : index - i, after = index + i > last ? last : index + i;
         sum += ecgfed_taps[i] * (float)(state->ring[before] + state->ring[after]);
     }
     return sum;
 }
 
-/* Cut the window of a beat: 0 mV past the ends of the stretch. */
+/* Cut the window of a beat: 0 mV beyond the ends of the segment. */
 static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *beat)
 {
     const int64_t end = state->ring_start + state->ring_count;
     for (int32_t i = 0; i < ECGFED_WINDOW; i++) {
-        const int64_t at = peak - ECGFED_R_INDEX + i, place = at - state->ring_start;
+        const int64_t at = peak - ECGFED_R_INDEX + i, index = at - state->ring_start;
         float mv = 0.0f;
         if (at < 0 || at >= end) {
             beat->padded = 1;
-        } else if (place >= ECGFED_HALF_TAPS && place + ECGFED_HALF_TAPS < state->ring_count) {
-            mv = filtered(state->ring + place);
+        } else if (index >= ECGFED_HALF_TAPS && index + ECGFED_HALF_TAPS < state->ring_count) {
+            mv = filtered(state->ring + index);
         } else {
-            mv = filtered_at_end(state, (int32_t)place);
+            mv = filtered_at_end(state, (int32_t)index);
         }
         beat->window_mv[i] = mv;
     }
@@ -124,7 +124,7 @@ static float median_of_intervals(const ecgfed_state *state)
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0f;
 }
 
-/* The label and its probability, from the logits, which become probabilities. */
+/* Compute the label and its probability; the logits are replaced by the probabilities. */
 static void classify(ecgfed_beat *beat)
 {
     float *probability = beat->probabilities, sum = 0.0f, highest;
@@ -153,10 +153,10 @@ static void classify(ecgfed_beat *beat)
     beat->probability = probability[beat->label];
 }
 
-/* Answer a beat whose window and intervals are known. */
-static void answer(ecgfed_state *state, ecgfed_beat *beat)
+/* Classify and report a beat whose window and intervals are known. */
+static void predict(ecgfed_state *state, ecgfed_beat *beat)
 {
-    for (int32_t i = 0; i < ECGFED_MAX_CLASSES; i++) { /* an inference that writes too few leaves some unknown */
+    for (int32_t i = 0; i < ECGFED_MAX_CLASSES; i++) { /* an inference that writes too few leaves the rest NAN */
         beat->probabilities[i] = NAN;
     }
     if (state->inference) {
@@ -165,52 +165,52 @@ static void answer(ecgfed_state *state, ecgfed_beat *beat)
         ecgfed_net_logits(&state->work.net, beat->window_mv, beat->rr_s, beat->probabilities);
     }
     classify(beat);
-    beat->far = ecgfed_net_far(&state->work.net, beat->window_mv);
+    beat->far = ecgfed_net_out_of_distribution(&state->work.net, beat->window_mv);
     beat->uncertain = beat->far || beat->label == ECGFED_UNCLASSIFIED || beat->probability < ecgfed_net.threshold ||
                       ecgfed_net.threshold >= 1.0f;
     state->on_beat(state->user, beat);
 }
 
-/* Complete the beat that waits by what follows it: the next interval, or none (then the previous one stands in). */
+/* Complete the pending beat with the next interval, or with the previous one if no beat follows. */
 static void complete(ecgfed_state *state, float next_s, int32_t followed)
 {
-    ecgfed_beat *beat = state->held;
-    if (state->beats == 1) { /* the first one: it has no previous interval */
+    ecgfed_beat *beat = state->pending;
+    if (state->beats == 1) { /* the first beat has no previous interval */
         beat->rr_s[0] = followed ? next_s : 0.0f;
         beat->rr_s[2] = beat->rr_s[0];
     }
     beat->rr_s[1] = followed ? next_s : beat->rr_s[0];
     beat->rr_s[3] = beat->rr_s[2] > 0.0f ? beat->rr_s[0] / beat->rr_s[2] : 1.0f;
-    answer(state, beat);
+    predict(state, beat);
 }
 
-/* The detector's: cut the window while the samples are here, and complete the beat before. */
+/* Called by the detector: cut the window while its samples are stored, and complete the previous beat. */
 static void on_peak(void *user, int64_t peak)
 {
     ecgfed_state *state = user;
-    ecgfed_beat *beat = state->held + (state->beats ? 1 : 0);
+    ecgfed_beat *beat = state->pending + (state->beats ? 1 : 0);
     memset(beat, 0, sizeof *beat);
     peak += state->detected_from;
     beat->sample = state->begin + peak;
     cut_window(state, peak, beat);
     if (state->beats) {
-        const float interval = (float)(beat->sample - state->held[0].sample) / (float)ECGFED_FS_HZ;
+        const float interval = (float)(beat->sample - state->pending[0].sample) / (float)ECGFED_FS_HZ;
         complete(state, interval, 1);
         state->interval[state->intervals % ECGFED_RR_HISTORY] = interval;
         state->intervals = state->intervals == 2 * ECGFED_RR_HISTORY - 1 ? ECGFED_RR_HISTORY : state->intervals + 1;
         beat->rr_s[0] = interval;
         beat->rr_s[2] = median_of_intervals(state);
-        state->held[0] = *beat;
+        state->pending[0] = *beat;
     }
     state->beats = state->beats ? 2 : 1;
 }
 
-/* Take a sample of the stretch into the ring; `mark` says that it is none for the detector. */
-static void keep(ecgfed_state *state, int32_t uv, int32_t mark)
+/* Append a sample of the segment to the ring; `mark` is 1 if it is missing for the detector. */
+static void store_sample(ecgfed_state *state, int32_t uv, int32_t mark)
 {
     if (state->ring_count == ECGFED_RING) {
-        const int32_t past = ECGFED_RING - ECGFED_KEPT;
-        memmove(state->ring, state->ring + past, ECGFED_KEPT * sizeof *state->ring);
+        const int32_t past = ECGFED_RING - ECGFED_RING_KEEP;
+        memmove(state->ring, state->ring + past, ECGFED_RING_KEEP * sizeof *state->ring);
         state->ring_start += past;
         state->ring_count -= past;
     }
@@ -227,7 +227,7 @@ static void end_detection(ecgfed_state *state)
     state->unseen = 0;
 }
 
-/* Feed the detector, for which a flat line is missing: a few such samples are held, more of them end what it detects. */
+/* Feed the detector, which treats a flat line as missing samples: a few are bridged, more end its segment. */
 static void detect(ecgfed_state *state, int32_t uv, int32_t missing)
 {
     const ecgfed_qrs_caller caller = caller_of(state);
@@ -240,7 +240,7 @@ static void detect(ecgfed_state *state, int32_t uv, int32_t missing)
     if (!state->detecting) {
         ecgfed_qrs_begin(&state->qrs);
         state->detecting = 1;
-        state->detected_from = state->seen - state->begin;
+        state->detected_from = state->sample_count - state->begin;
     }
     for (; state->unseen; state->unseen--) {
         ecgfed_qrs_push(&state->qrs, &caller, 0, 1);
@@ -255,14 +255,14 @@ static void end_stretch(ecgfed_state *state)
     state->waiting = 0;
 }
 
-/* Fill in the missing samples that turned out to be few: a straight line to the sample that has come, in whole
- * microvolts from below, since the ring's mark adds half of one. */
+/* Fill a short gap with a straight line to the new sample; microvolts are rounded down, since the ring's mark adds half
+ * of one. */
 static void bridge(ecgfed_state *state, int32_t uv)
 {
     const int32_t steps = state->waiting + 1, from = state->last_uv;
     for (int32_t i = 1; i < steps; i++) {
         const int32_t rise = (uv - from) * i;
-        keep(state, from + (rise >= 0 ? rise / steps : -((steps - 1 - rise) / steps)), 1);
+        store_sample(state, from + (rise >= 0 ? rise / steps : -((steps - 1 - rise) / steps)), 1);
     }
     state->waiting = 0;
 }
@@ -270,7 +270,7 @@ static void bridge(ecgfed_state *state, int32_t uv)
 static void take_missing(ecgfed_state *state)
 {
     ecgfed_is_flat(&state->flat, 0, 1);
-    state->seen++;
+    state->sample_count++;
     if (state->in_stretch) {
         detect(state, 0, 1);
         if (++state->waiting > ECGFED_BRIDGE) {
@@ -290,7 +290,7 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
     flat = ecgfed_is_flat(&state->flat, uv, 0);
     if (!state->in_stretch) {
         state->in_stretch = 1;
-        state->begin = state->seen;
+        state->begin = state->sample_count;
         state->ring_start = 0;
         state->ring_count = 0;
     }
@@ -298,9 +298,9 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
         bridge(state, uv);
     }
     state->last_uv = uv;
-    keep(state, uv, flat && state->detecting);
+    store_sample(state, uv, flat && state->detecting);
     detect(state, uv, flat);
-    state->seen++;
+    state->sample_count++;
 }
 
 void ecgfed_push(ecgfed_state *state, const float *mv, size_t count)

@@ -1,11 +1,11 @@
 /* ecgfed: samples of one ECG lead in, beats with their class out. Research use only, not for diagnosis.
  *
- *     static ecgfed_state state;                 // 36 kB, the caller's; nothing is allocated
+ *     static ecgfed_state state;                 // 36 kB, owned by the caller; nothing is allocated
  *     ecgfed_init(&state, on_beat, NULL);
- *     ecgfed_push(&state, samples_mv, count);    // as they come, in any number, NAN where none was recorded
+ *     ecgfed_push(&state, samples_mv, count);    // as they arrive, in chunks of any size, NAN if missing
  *     ecgfed_finish(&state);                     // at the end of a recording
  *
- * A beat comes once its R peak (4.7 s) and, where the model looks at RR intervals, the next R peak are known.
+ * A beat is reported once its R peak (4.7 s) and, for models with RR features, the next R peak are known.
  */
 #ifndef ECGFED_H
 #define ECGFED_H
@@ -20,22 +20,22 @@
 extern "C" {
 #endif
 
-#define ECGFED_BRIDGE 14    /* so many missing samples in a row (40 ms) are bridged; more of them end a stretch */
-#define ECGFED_RING 2688    /* samples at 360 Hz that are kept: 7 s, and room to take in some more at a time */
-#define ECGFED_KEPT 2560
+#define ECGFED_BRIDGE 14    /* up to this many missing samples in a row (40 ms) are bridged; more end a segment */
+#define ECGFED_RING 2688    /* stored samples at 360 Hz: 7 s, and room to append several at a time */
+#define ECGFED_RING_KEEP 2560
 #define ECGFED_HALF_TAPS 720
 #define ECGFED_RR_HISTORY 10
-/* Label of a beat whose inference gave no finite logits; ecgfed_class_names has a name for it too. */
+/* Label of a beat without finite logits; ecgfed_class_names has a name for it too. */
 #define ECGFED_UNCLASSIFIED ECGFED_MAX_CLASSES
 
 /* A beat. */
 typedef struct {
-    int64_t sample;        /* R peak: number of the sample, the first one pushed being 0 */
+    int64_t sample;        /* sample number of the R peak; the first sample pushed is 0 */
     int32_t label;         /* number of the class in ecgfed_class_names, or ECGFED_UNCLASSIFIED */
-    float probability;     /* of that class; 0 where the beat is unclassified, as are all probabilities */
-    int32_t uncertain;     /* 1 where the probability lies below the model's threshold, or the beat is far or unclassified */
-    int32_t far;           /* 1 where the window looks like none of the training */
-    int32_t padded;        /* 1 where the window reaches past an end of the recording, or into a gap */
+    float probability;     /* of that class; 0 for unclassified beats, as are all probabilities */
+    int32_t uncertain;     /* 1 if low confidence: probability below the threshold, `far`, or unclassified */
+    int32_t far;           /* 1 if out of distribution: unlike any training beat */
+    int32_t padded;        /* 1 if the window extends past an end of the recording, or into a gap */
     float window_mv[ECGFED_WINDOW];
     float rr_s[ECGFED_RR];      /* previous, next, median of the last ten (seconds), previous / median */
     float probabilities[ECGFED_MAX_CLASSES];
@@ -43,27 +43,27 @@ typedef struct {
 
 typedef void (*ecgfed_on_beat)(void *user, const ecgfed_beat *beat);
 
-/* Writes a window's logits, one for each class: ecgfed_net_logits, or an inference of your own (ecgfed_set_inference).
- * Where it fails, let it leave `logits` as they are, or write NAN: the beat is then unclassified. */
+/* Writes a window's logits, one per class: ecgfed_net_logits, or your own inference (ecgfed_set_inference).
+ * On failure it leaves `logits` unchanged or writes NAN; the beat is then unclassified. */
 typedef void (*ecgfed_inference)(void *user, const float *window_mv, const float *rr_s, float *logits);
 
-/* All that is remembered of a recording; the caller owns it and looks at none of it. */
+/* State of a recording, owned by the caller; its fields are private. */
 typedef struct {
     ecgfed_qrs qrs;
     union {
         ecgfed_qrs_work qrs;
         ecgfed_net_work net;
-    } work; /* never both at once */
-    int32_t ring[ECGFED_RING]; /* twice the whole microvolts, plus one where the sample was missing */
-    int64_t ring_start;        /* the stretch's sample that ring[0] is */
+    } work; /* never used at the same time */
+    int32_t ring[ECGFED_RING]; /* twice the integer microvolts, plus one if the sample was missing */
+    int64_t ring_start;        /* sample of the segment at ring[0] */
     int32_t ring_count;
     int32_t in_stretch, waiting, last_uv;
     ecgfed_flat_line flat;
-    int32_t detecting, unseen; /* whether the detector runs; samples in a row, missing or flat, it has not been fed */
-    int64_t detected_from;     /* the stretch's sample at which the detector began */
-    int64_t seen, begin;       /* samples pushed; where the stretch began */
-    ecgfed_beat held[2];       /* a beat that waits for the next one, and the one that has come */
-    int32_t beats;             /* 0, 1, or 2 for many */
+    int32_t detecting, unseen; /* whether the detector runs; missing or flat samples in a row not yet passed to it */
+    int64_t detected_from;     /* sample of the segment at which the detector began */
+    int64_t sample_count, begin;/* samples pushed; first sample of the segment */
+    ecgfed_beat pending[2];       /* the beat that waits for the next R peak, and that next beat */
+    int32_t beats;             /* 0, 1, or 2 for two and more */
     float interval[ECGFED_RR_HISTORY];
     int32_t intervals;
     ecgfed_on_beat on_beat;
@@ -74,13 +74,13 @@ typedef struct {
 
 /* Begin a recording. */
 void ecgfed_init(ecgfed_state *state, ecgfed_on_beat on_beat, void *user);
-/* Take another inference than the int8 runtime here, of the same meaning: TensorFlow Lite Micro, say. */
+/* Use another inference with the same output instead of this int8 runtime: TensorFlow Lite Micro, for example. */
 void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void *user);
-/* Take samples in millivolt, NAN (or infinite) where none was recorded. */
+/* Process samples in millivolt, NAN (or infinite) if missing. */
 void ecgfed_push(ecgfed_state *state, const float *mv, size_t count);
-/* Take one sample in whole microvolts; `missing` is 1 where none was recorded. */
+/* Process one sample in integer microvolts; `missing` is 1 if it was not recorded. */
 void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing);
-/* End the recording: the last beats come. ecgfed_init begins the next one. */
+/* End the recording and report its last beats. ecgfed_init begins the next one. */
 void ecgfed_finish(ecgfed_state *state);
 
 #ifdef __cplusplus

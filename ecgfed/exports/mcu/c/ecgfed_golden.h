@@ -1,4 +1,4 @@
-/* ecgfed: the self-test. A made-up recording, and what Python makes of it. */
+/* ecgfed: the self-test: a synthetic recording and the output of Python for it. */
 #ifndef ECGFED_GOLDEN_H
 #define ECGFED_GOLDEN_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Run the golden recording through a state of the caller's; return how many beats differ from Python's, 0 where all is
- * well. Beats that are missing or too many count. The state is begun anew, and has to be again afterwards. */
+/* Process the golden recording with the caller's state; return the number of beats that differ from Python's, including
+ * missing and extra ones. The state is initialised first; call ecgfed_init again afterwards. */
 int32_t ecgfed_golden(ecgfed_state *state);
 
 #ifdef __cplusplus

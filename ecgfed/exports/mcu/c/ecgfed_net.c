@@ -13,7 +13,7 @@
 #define RR_LIMIT 5.0f
 #define ECGFED_SHAPE_STEPS 64 /* of four samples each */
 
-/* A value as a layer reads it; halves go to the even number, as rintf has them. */
+/* Quantize a value for a layer; halves round to even, as rintf does. */
 static int8_t quantised(float value, float scale, int32_t zero)
 {
     float steps = value / scale;
@@ -22,7 +22,7 @@ static int8_t quantised(float value, float scale, int32_t zero)
     return (int8_t)(zero > 127 ? 127 : zero < -128 ? -128 : zero);
 }
 
-/* Quantise `steps` rows for a layer, with the zeros of its padding before and after. */
+/* Quantize `steps` rows for a layer, with its zero padding before and after. */
 static void read_by(const ecgfed_layer *layer, const float *in, int32_t steps, int8_t *bytes)
 {
     const int32_t pad = layer->kernel / 2 * layer->in, count = steps * layer->in;
@@ -33,24 +33,24 @@ static void read_by(const ecgfed_layer *layer, const float *in, int32_t steps, i
     memset(bytes + pad + count, (int)layer->input_zero, (size_t)pad);
 }
 
-/* Two rows of weights times what they read: the bytes are loaded once for both. */
-static void dot_two(const int8_t *one, const int8_t *other, const int8_t *bytes, int32_t count, int32_t *sums)
+/* Dot products of two rows of weights with the same input, which is loaded once for both. */
+static void dot_two(const int8_t *row, const int8_t *next_row, const int8_t *bytes, int32_t count, int32_t *sums)
 {
     int32_t first = 0, second = 0;
-    for (; count >= 4; count -= 4, one += 4, other += 4, bytes += 4) {
+    for (; count >= 4; count -= 4, row += 4, next_row += 4, bytes += 4) {
         const int32_t a = bytes[0], b = bytes[1], c = bytes[2], d = bytes[3];
-        first += one[0] * a + one[1] * b + one[2] * c + one[3] * d;
-        second += other[0] * a + other[1] * b + other[2] * c + other[3] * d;
+        first += row[0] * a + row[1] * b + row[2] * c + row[3] * d;
+        second += next_row[0] * a + next_row[1] * b + next_row[2] * c + next_row[3] * d;
     }
     for (; count > 0; count--, bytes++) {
-        first += *one++ * *bytes;
-        second += *other++ * *bytes;
+        first += *row++ * *bytes;
+        second += *next_row++ * *bytes;
     }
     sums[0] = first;
     sums[1] = second;
 }
 
-/* Run a layer over rows of bytes, the first of which is the first that the first step reads; out is [steps][out]. */
+/* Run a layer over rows of bytes, starting with the first row that the first step reads; out is [steps][out]. */
 static void run(const ecgfed_layer *layer, const int8_t *bytes, int32_t steps, float *out)
 {
     const int32_t depth = layer->kernel * layer->in;
@@ -84,7 +84,7 @@ static void relu(float *values, int32_t count)
     }
 }
 
-/* Normalise one group of channels of [steps][channels] by its own mean and deviation. */
+/* Normalise one group of channels of [steps][channels] by its mean and standard deviation. */
 static void normalise_group(const ecgfed_norm *norm, float *values, int32_t steps, int32_t channels, int32_t first)
 {
     const int32_t each = channels / ECGFED_GROUPS;
@@ -98,8 +98,8 @@ static void normalise_group(const ecgfed_norm *norm, float *values, int32_t step
     mean /= count;
     for (int32_t t = 0; t < steps; t++) {
         for (int32_t c = first; c < first + each; c++) {
-            const float apart = values[t * channels + c] - mean;
-            power += apart * apart;
+            const float deviation = values[t * channels + c] - mean;
+            power += deviation * deviation;
         }
     }
     factor = 1.0f / sqrtf(power / count + NORM_EPS);
@@ -127,7 +127,7 @@ static void normalise(const ecgfed_norm *norm, float *values, int32_t steps, int
     }
 }
 
-/* The window less its mean, over its deviation. */
+/* Subtract the mean of the window and divide by its standard deviation. */
 static void standardise(const float *window_mv, float *out)
 {
     float mean = 0.0f, power = 0.0f, factor;
@@ -145,49 +145,50 @@ static void standardise(const float *window_mv, float *out)
     }
 }
 
-int32_t ecgfed_net_far(ecgfed_net_work *work, const float *window_mv)
+int32_t ecgfed_net_out_of_distribution(ecgfed_net_work *work, const float *window_mv)
 {
     const ecgfed_model *net = &ecgfed_net;
-    float *shape = work->other, nearest = 0.0f;
-    standardise(window_mv, work->other);
+    float *shape = work->second, nearest = 0.0f;
+    standardise(window_mv, work->second);
     for (int32_t i = 0; i < ECGFED_SHAPE_STEPS; i++) {
-        const float *four = work->other + 4 * i;
+        const float *four = work->second + 4 * i;
         shape[i] = (four[0] + four[1] + four[2] + four[3]) / 4.0f;
     }
-    for (int32_t k = 0; k < net->typicals; k++) {
-        const int16_t *typical = net->typical + k * ECGFED_SHAPE_STEPS;
+    for (int32_t k = 0; k < net->prototypes; k++) {
+        const int16_t *prototype = net->prototype + k * ECGFED_SHAPE_STEPS;
         float sum = 0.0f;
         for (int32_t i = 0; i < ECGFED_SHAPE_STEPS; i++) {
-            const float apart = shape[i] - net->typical_scale[k] * (float)typical[i];
-            sum += apart * apart;
+            const float difference = shape[i] - net->prototype_scale[k] * (float)prototype[i];
+            sum += difference * difference;
         }
         nearest = k == 0 || sum < nearest ? sum : nearest;
     }
-    return nearest > net->far_threshold * (float)ECGFED_SHAPE_STEPS;
+    return nearest > net->ood_threshold * (float)ECGFED_SHAPE_STEPS;
 }
 
-/* A residual block on work->one, [steps][in], in place; returns the steps that are left. */
+/* A residual block on work->first, [steps][in], in place; returns the number of output steps. */
 static int32_t residual(const ecgfed_residual *block, ecgfed_net_work *work, int32_t steps)
 {
     const ecgfed_layer *conv0 = &block->conv0;
-    const int32_t left = (steps + conv0->stride - 1) / conv0->stride, count = left * conv0->out;
-    read_by(conv0, work->one, steps, work->bytes);
-    run(conv0, work->bytes, left, work->one);
-    run(&block->skip, work->bytes + conv0->kernel / 2 * conv0->in, left, work->other);
-    normalise(&block->norm0, work->one, left, conv0->out);
-    relu(work->one, count);
-    read_by(&block->conv1, work->one, left, work->bytes);
-    run(&block->conv1, work->bytes, left, work->one);
-    normalise(&block->norm1, work->one, left, conv0->out);
+    const int32_t out_steps = (steps + conv0->stride - 1) / conv0->stride, count = out_steps * conv0->out;
+    read_by(conv0, work->first, steps, work->bytes);
+    run(conv0, work->bytes, out_steps, work->first);
+    run(&block->skip, work->bytes + conv0->kernel / 2 * conv0->in, out_steps, work->second);
+    normalise(&block->norm0, work->first, out_steps, conv0->out);
+    relu(work->first, count);
+    read_by(&block->conv1, work->first, out_steps, work->bytes);
+    run(&block->conv1, work->bytes, out_steps, work->first);
+    normalise(&block->norm1, work->first, out_steps, conv0->out);
     for (int32_t i = 0; i < count; i++) {
-        work->one[i] += work->other[i];
+        work->first[i] += work->second[i];
     }
-    relu(work->one, count);
-    return left;
+    relu(work->first, count);
+    return out_steps;
 }
 
-/* Add what the RR intervals say to the features. */
-static void add_rr(const ecgfed_layer *rr, ecgfed_net_work *work, const float *rr_s, float *features, float *made)
+/* Add the RR branch to the features. */
+static void add_rr(const ecgfed_layer *rr, ecgfed_net_work *work, const float *rr_s, float *features,
+                   float *rr_features)
 {
     static const float centre[ECGFED_RR] = {0.8f, 0.8f, 0.8f, 1.0f};
     float scaled[ECGFED_RR];
@@ -195,13 +196,13 @@ static void add_rr(const ecgfed_layer *rr, ecgfed_net_work *work, const float *r
         const float value = (rr_s[i] - centre[i]) / 0.3f;
         scaled[i] = value > RR_LIMIT ? RR_LIMIT : value < -RR_LIMIT ? -RR_LIMIT : value;
     }
-    linear(rr, scaled, work->bytes, made);
+    linear(rr, scaled, work->bytes, rr_features);
     for (int32_t c = 0; c < rr->out; c++) {
-        features[c] += made[c];
+        features[c] += rr_features[c];
     }
 }
 
-/* Mean over time of work->one, [steps][channels]. */
+/* Mean over time of work->first, [steps][channels]. */
 static void mean_over_time(const float *values, int32_t steps, int32_t channels, float share, float *features)
 {
     for (int32_t c = 0; c < channels; c++) {
@@ -216,32 +217,32 @@ static void mean_over_time(const float *values, int32_t steps, int32_t channels,
 void ecgfed_net_logits(ecgfed_net_work *work, const float *window_mv, const float *rr_s, float *logits)
 {
     const ecgfed_model *net = &ecgfed_net;
-    const int32_t stride = net->stem.stride, features_of = net->block[1].conv1.out;
+    const int32_t stride = net->stem.stride, channels = net->block[1].conv1.out;
     int32_t steps = (ECGFED_WINDOW + stride - 1) / stride;
-    float *features = work->other, *made = work->one;
-    standardise(window_mv, work->other);
-    read_by(&net->stem, work->other, ECGFED_WINDOW, work->bytes);
-    run(&net->stem, work->bytes, steps, work->one);
-    normalise(&net->stem_norm, work->one, steps, net->stem.out);
-    relu(work->one, steps * net->stem.out);
+    float *features = work->second, *hidden_out = work->first;
+    standardise(window_mv, work->second);
+    read_by(&net->stem, work->second, ECGFED_WINDOW, work->bytes);
+    run(&net->stem, work->bytes, steps, work->first);
+    normalise(&net->stem_norm, work->first, steps, net->stem.out);
+    relu(work->first, steps * net->stem.out);
     for (int32_t i = 0; i < 2; i++) {
         steps = residual(net->block + i, work, steps);
     }
-    mean_over_time(work->one, steps, features_of, net->window_share, features);
+    mean_over_time(work->first, steps, channels, net->window_share, features);
     if (net->rr) {
-        add_rr(net->rr, work, rr_s, features, made);
+        add_rr(net->rr, work, rr_s, features, hidden_out);
     }
     if (net->hidden) {
-        linear(net->hidden, features, work->bytes, made);
-        relu(made, net->hidden->out);
-        linear(&net->out, made, work->bytes, logits);
+        linear(net->hidden, features, work->bytes, hidden_out);
+        relu(hidden_out, net->hidden->out);
+        linear(&net->out, hidden_out, work->bytes, logits);
     } else {
         linear(&net->out, features, work->bytes, logits);
     }
     if (net->personal) {
-        linear(net->personal, features, work->bytes, made);
+        linear(net->personal, features, work->bytes, hidden_out);
         for (int32_t i = 0; i < net->classes; i++) {
-            logits[i] += made[i];
+            logits[i] += hidden_out[i];
         }
     }
 }

@@ -5,33 +5,33 @@
 
 #include "ecgfed_qrs_net.h"
 
-#define APART 18               /* half the shortest distance of two candidates */
+#define CANDIDATE_SPACING 18               /* half the shortest distance of two candidates */
 #define LOWEST 0.04f
 #define FLOOR_UV 4.0f
 #define FIRST_BLOCKS 4
 #define BLOCKS_AHEAD 2
 #define REFRACTORY 28     /* 0.14 s at 200 Hz */
-#define RELATIVE_REFRACTORY 37 /* 0.185 s, for two beats of which one is weak */
-#define FINAL 34          /* 0.17 s: reported so long before the end of a decided block */
+#define RELATIVE_REFRACTORY 37 /* 0.185 s, if one of the two beats is weak */
+#define FINAL 34          /* 0.17 s: time before the end of a decided block at which a beat is reported */
 #define WEAK_SCORE 16384  /* half of 2^15, which is log odds of 1 */
 #define SAME_PEAK_X10 234 /* ten times 0.065 s at 360 Hz */
 #define KEEP (-5 * 32768)
-#define REACH 28               /* how far from a candidate its R peak may stand */
+#define REACH 28               /* maximum distance of the R peak from its candidate */
 #define EXTREMA 6
-#define WEAK_LEAST_UV 30.0f    /* a wave is weak below this share of the last beats' envelope, at least */
-#define WEAK_MOST_UV 60.0f     /* and at most so many microvolt, */
+#define WEAK_MIN_UV 30.0f    /* a wave is weak below WEAK_SHARE of the last beats' envelope, at least this, */
+#define WEAK_MAX_UV 60.0f     /* at most this, */
 #define WEAK_SHARE 0.12f
-#define WEAK_RATIO 96          /* unless it stands 1.5 octaves above the median: half a log2, in 1/128 */
-#define FLAT_UV 40             /* a line is flat that stays within this for three seconds */
+#define WEAK_RATIO 96          /* unless it exceeds the median by 1.5 octaves: half the log2, in 1/128 */
+#define FLAT_UV 40             /* range of a flat line over three seconds */
 #define FLAT_PART 180          /* half a second at 360 Hz */
 #define NO_SAMPLE_UV 4000000   /* beyond all samples */
-/* Seconds after which the numbers of 200 Hz samples begin anew: whole turns of the levels' ring, and longer than a
- * candidate is looked back at (12 s). */
+/* Seconds after which 200 Hz samples are renumbered: a multiple of the length of the statistics, and longer than the
+ * memory for candidates (12 s). */
 #ifndef ECGFED_RENUMBER
 #define ECGFED_RENUMBER (30 * ECGFED_STATISTICS)
 #endif
 
-/* Sums of whole numbers run over and come back, as in numpy. */
+/* Integer sums wrap around, as in numpy. */
 static int32_t plus(int32_t a, int32_t b)
 {
     return (int32_t)((uint32_t)a + (uint32_t)b);
@@ -54,7 +54,7 @@ static int32_t larger(int32_t a, int32_t b)
 
 void ecgfed_flat_begin(ecgfed_flat_line *line)
 {
-    for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) { /* before a recording the line is not flat */
+    for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) { /* a recording begins without a flat line */
         line->low[i] = -NO_SAMPLE_UV;
         line->high[i] = NO_SAMPLE_UV;
     }
@@ -99,24 +99,24 @@ void ecgfed_qrs_begin(ecgfed_qrs *qrs)
 {
     memset(qrs, 0, sizeof *qrs);
     qrs->next_due = 7;
-    qrs->held = 1;
+    qrs->was_missing = 1;
     qrs->reported = -1;
 }
 
-/* The sample at 360 Hz of a recording's stretch where a 200 Hz sample lies. */
+/* The 360 Hz sample of the segment at a 200 Hz sample. */
 static int64_t at_360(const ecgfed_qrs *qrs, int32_t at)
 {
     return qrs->origin + ((int64_t)at * 9 + 2) / 5;
 }
 
-/* A 200 Hz sample; before the first one and after the last one the signal holds. */
+/* A 200 Hz sample; the first and the last one continue beyond the ends. */
 static int32_t sample(const ecgfed_qrs *qrs, int32_t at)
 {
     at = larger(lesser(at, qrs->count - 1), 0);
     return qrs->signal[at - qrs->signal_start];
 }
 
-/* Twelve times the signal smoothed over 30 ms: means of 4 and of 3, of samples at to at + 5. */
+/* Twelve times the signal smoothed over 30 ms: means of 4 and of 3, of samples `at` to `at` + 5. */
 static int32_t smooth(const ecgfed_qrs *qrs, int32_t at)
 {
     static const uint32_t weight[6] = {1, 2, 3, 3, 2, 1};
@@ -127,14 +127,14 @@ static int32_t smooth(const ecgfed_qrs *qrs, int32_t at)
     return (int32_t)sum;
 }
 
-/* Magnitude of the slope over 30 ms, from at on. */
+/* Absolute slope over 30 ms, from `at` on. */
 static int32_t slope(const ecgfed_qrs *qrs, int32_t at)
 {
     const int32_t rise = minus(smooth(qrs, at + 6), smooth(qrs, at));
     return rise < 0 ? minus(0, rise) : rise;
 }
 
-/* The envelope of samples from .. from + count: mean of the slope's magnitude over 85 ms. */
+/* Envelope of `count` samples starting with `from`: mean absolute slope over 85 ms. */
 static void envelope_of(const ecgfed_qrs *qrs, int32_t from, int32_t count, float *out)
 {
     int32_t sum = 0;
@@ -176,16 +176,16 @@ static void sort(float *values, int32_t count)
     }
 }
 
-/* Highest and middle envelope of the seconds up to a 200 Hz sample that have none yet. */
+/* Compute the missing highest and median envelopes of the seconds up to a 200 Hz sample. */
 static void measure(ecgfed_qrs *qrs, int32_t stop, ecgfed_qrs_work *work)
 {
     while (qrs->measured * ECGFED_BLOCK < stop) {
         const int32_t from = qrs->measured * ECGFED_BLOCK, count = lesser(stop - from, ECGFED_BLOCK);
-        const int32_t place = qrs->measured % ECGFED_STATISTICS;
+        const int32_t slot = qrs->measured % ECGFED_STATISTICS;
         envelope_of(qrs, from, count, work->sorted);
         sort(work->sorted, count);
-        qrs->high[place] = work->sorted[count - 1];
-        qrs->middle[place] = work->sorted[count / 2];
+        qrs->high[slot] = work->sorted[count - 1];
+        qrs->middle[slot] = work->sorted[count / 2];
         qrs->measured++;
     }
 }
@@ -199,7 +199,7 @@ static void sorted_last(const float *values, int32_t last, int32_t count, float 
     sort(out, count);
 }
 
-/* The levels of a second: of the last ten, and thirty; at the start of the first four, which lie ahead. */
+/* Levels of a second, over the last ten and thirty seconds; at the start, over the first four. */
 static void level_of(const ecgfed_qrs *qrs, int32_t block, ecgfed_level *level)
 {
     float sorted[30];
@@ -217,7 +217,7 @@ static void level_of(const ecgfed_qrs *qrs, int32_t block, ecgfed_level *level)
     level->value[5] = qrs->high[block % ECGFED_STATISTICS];
 }
 
-/* What the envelope is multiplied by before candidates are looked for; 0 where the lead shows nothing. */
+/* Factor of the envelope for the candidate search; 0 if the lead has no signal. */
 static float scale_of(const ecgfed_level *level)
 {
     const float high = level->value[0] > FLOOR_UV ? level->value[0] : FLOOR_UV;
@@ -229,25 +229,25 @@ static float scale_of(const ecgfed_level *level)
     return weight / high / weight;
 }
 
-/* Take up the candidate at a place of the block that is looked at. */
+/* Add the candidate at `in_block` of the current block. */
 static void add_candidate(ecgfed_qrs *qrs, int32_t block, int32_t in_block, const ecgfed_level *level,
                           ecgfed_qrs_work *work)
 {
-    ecgfed_candidate *one = qrs->candidate + qrs->candidates;
-    const float share = level->value[0] * 0.03f, least = share > FLOOR_UV / 2 ? share : FLOOR_UV / 2;
-    const float own = work->envelope[330 + in_block];
+    ecgfed_candidate *added = qrs->candidate + qrs->candidates;
+    const float share = level->value[0] * 0.03f, minimum = share > FLOOR_UV / 2 ? share : FLOOR_UV / 2;
+    const float envelope = work->envelope[330 + in_block];
     if (qrs->candidates == ECGFED_CANDIDATES) {
-        return; /* cannot be: they are more than 18 samples apart */
+        return; /* cannot happen: candidates are more than 18 samples apart */
     }
-    one->at = block * ECGFED_BLOCK + in_block;
-    one->own = own > least ? own : least;
-    ecgfed_first_look(one, in_block, level, work);
-    if (one->score > KEEP) {
+    added->at = block * ECGFED_BLOCK + in_block;
+    added->envelope = envelope > minimum ? envelope : minimum;
+    ecgfed_first_look(added, in_block, level, work);
+    if (added->score > KEEP) {
         qrs->candidates++;
     }
 }
 
-/* Find the peaks of the envelope in a second, and ask the first network about each. */
+/* Find the peaks of the envelope in a second and evaluate the first network for each. */
 static void look_at(ecgfed_qrs *qrs, int32_t block, ecgfed_qrs_work *work)
 {
     ecgfed_level level[3];
@@ -260,12 +260,12 @@ static void look_at(ecgfed_qrs *qrs, int32_t block, ecgfed_qrs_work *work)
     envelope_of(qrs, block * ECGFED_BLOCK - 330, ECGFED_ENVELOPE, work->envelope);
     shape_of(qrs, block * ECGFED_BLOCK - 120, ECGFED_SHAPE, work->shape);
     for (int32_t t = 0; t < ECGFED_BLOCK && block * ECGFED_BLOCK + t < qrs->count; t++) {
-        const float here = scale[1] * work->envelope[330 + t];
-        int32_t highest = here > LOWEST;
-        for (int32_t d = 1; highest && d <= APART; d++) {
+        const float current = scale[1] * work->envelope[330 + t];
+        int32_t highest = current > LOWEST;
+        for (int32_t d = 1; highest && d <= CANDIDATE_SPACING; d++) {
             const float before = scale[t >= d ? 1 : 0] * work->envelope[330 + t - d];
             const float after = scale[t + d < ECGFED_BLOCK ? 1 : 2] * work->envelope[330 + t + d];
-            highest = here > before && here >= after;
+            highest = current > before && current >= after;
         }
         if (highest) {
             add_candidate(qrs, block, t, level + 1, work);
@@ -280,8 +280,9 @@ static int32_t smooth_three(const ecgfed_qrs *qrs, int32_t at)
 
 static int32_t is_turn(const ecgfed_qrs *qrs, int32_t at)
 {
-    const int32_t before = smooth_three(qrs, at - 1), here = smooth_three(qrs, at), after = smooth_three(qrs, at + 1);
-    return (here > before && !(after > here)) || (here < before && !(after < here));
+    const int32_t before = smooth_three(qrs, at - 1), current = smooth_three(qrs, at);
+    const int32_t after = smooth_three(qrs, at + 1);
+    return (current > before && !(after > current)) || (current < before && !(after < current));
 }
 
 typedef struct {
@@ -289,48 +290,48 @@ typedef struct {
     float height;
 } turn;
 
-/* List the extrema around a beat, the most prominent first; of equal ones the earlier. Returns how many. */
-static int32_t turns_around(const ecgfed_qrs *qrs, int32_t at, const float *shape, turn *found)
+/* List the extrema around a beat, the most prominent first, of equal ones the earlier; returns their number. */
+static int32_t turns_around(const ecgfed_qrs *qrs, int32_t at, const float *shape, turn *turns)
 {
     int32_t count = 0;
-    for (int32_t place = at - REACH; place <= at + REACH; place++) {
-        turn one;
+    for (int32_t position = at - REACH; position <= at + REACH; position++) {
+        turn candidate;
         int32_t i;
-        if (!is_turn(qrs, place)) {
+        if (!is_turn(qrs, position)) {
             continue;
         }
-        one.at = place;
-        one.height = shape[place - at] < 0.0f ? -shape[place - at] : shape[place - at];
-        for (i = count; i > 0 && found[i - 1].height < one.height; i--) {
+        candidate.at = position;
+        candidate.height = shape[position - at] < 0.0f ? -shape[position - at] : shape[position - at];
+        for (i = count; i > 0 && turns[i - 1].height < candidate.height; i--) {
             if (i < EXTREMA) {
-                found[i] = found[i - 1];
+                turns[i] = turns[i - 1];
             }
         }
         if (i < EXTREMA) {
-            found[i] = one;
+            turns[i] = candidate;
             count = lesser(count + 1, EXTREMA);
         }
     }
     return count;
 }
 
-/* Return the R peak of a beat, in samples at 360 Hz: the likeliest extremum, at the highest sample near it. */
-static int64_t place_of(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat)
+/* Return the R peak of a beat in samples at 360 Hz: the most likely extremum, refined to the highest sample near it. */
+static int64_t r_peak_of(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat)
 {
     ecgfed_qrs_work *work = caller->work;
     float *shape = work->shape + 88, *envelope = work->envelope + 58;
-    turn found[EXTREMA];
+    turn turns[EXTREMA];
     int32_t chosen = beat->at, best = 0, count, up;
     shape_of(qrs, beat->at - 88, 177, work->shape);
     envelope_of(qrs, beat->at - 58, 117, work->envelope);
-    count = turns_around(qrs, beat->at, shape, found);
+    count = turns_around(qrs, beat->at, shape, turns);
     for (int32_t i = 0; i < count; i++) {
-        const int32_t offset = found[i].at - beat->at;
-        const int32_t score = ecgfed_peak_score(shape + offset, envelope + offset, beat->own, offset, found[i].height,
-                                                found[0].height, work);
+        const int32_t offset = turns[i].at - beat->at;
+        const int32_t score = ecgfed_peak_score(shape + offset, envelope + offset, beat->envelope, offset,
+                                                turns[i].height, turns[0].height, work);
         if (i == 0 || score > best) {
             best = score;
-            chosen = found[i].at;
+            chosen = turns[i].at;
         }
     }
     up = plus(smooth_three(qrs, chosen), smooth_three(qrs, chosen)) >=
@@ -338,7 +339,7 @@ static int64_t place_of(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, 
     return caller->extremum(caller->user, at_360(qrs, chosen), up);
 }
 
-/* Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. */
+/* Report the open beat; if its R peak coincides with that of the last beat, at the centre of its envelope. */
 static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
 {
     int64_t peak = qrs->open_peak;
@@ -355,10 +356,10 @@ static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
     }
 }
 
-/* A beat: of two within the refractory period the surer stays. */
+/* Add a beat: of two within the refractory period the one with the higher score remains. */
 static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ecgfed_candidate *beat, int32_t score)
 {
-    const int64_t peak = place_of(qrs, caller, beat);
+    const int64_t peak = r_peak_of(qrs, caller, beat);
     const int32_t weak = score < WEAK_SCORE || qrs->open_score < WEAK_SCORE;
     const int32_t close = qrs->open && beat->at - qrs->open_at < (weak ? RELATIVE_REFRACTORY : REFRACTORY);
     if (close && score < qrs->open_score) {
@@ -373,28 +374,28 @@ static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ec
     qrs->open_peak = peak;
 }
 
-/* Say whether a beat is more than noise in a lead whose heart has stopped, or that has come off; remember its size. */
+/* Return whether a beat is more than the noise of asystole or of a disconnected lead; store its size. */
 static int32_t is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_qrs_work *work)
 {
     const int32_t known = lesser(qrs->sizes, ECGFED_SIZES);
     if (beat->ratio[1] < WEAK_RATIO) {
-        float least = 0.0f;
+        float minimum = 0.0f;
         if (known) {
             memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
             sort(work->sorted, known);
-            least = WEAK_SHARE * work->sorted[known / 4];
+            minimum = WEAK_SHARE * work->sorted[known / 4];
         }
-        least = least < WEAK_LEAST_UV ? WEAK_LEAST_UV : least > WEAK_MOST_UV ? WEAK_MOST_UV : least;
-        if (beat->own < least) {
+        minimum = minimum < WEAK_MIN_UV ? WEAK_MIN_UV : minimum > WEAK_MAX_UV ? WEAK_MAX_UV : minimum;
+        if (beat->envelope < minimum) {
             return 0;
         }
     }
-    qrs->size[qrs->sizes % ECGFED_SIZES] = beat->own;
+    qrs->size[qrs->sizes % ECGFED_SIZES] = beat->envelope;
     qrs->sizes = qrs->sizes == 2 * ECGFED_SIZES - 1 ? ECGFED_SIZES : qrs->sizes + 1;
     return 1;
 }
 
-/* Decide about the candidates of a second; those of the two after it are known. */
+/* Decide on the candidates of a second; those of the two following seconds are known. */
 static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
 {
     const int32_t stop = (qrs->decided + 1) * ECGFED_BLOCK;
@@ -414,11 +415,11 @@ static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
     }
 }
 
-/* Keep the undecided candidates, and of the others the last four and the last three likely beats: the neighbours. */
+/* Retain the undecided candidates and, as their neighbours, the last four others and the last three likely beats. */
 static void forget_candidates(ecgfed_qrs *qrs)
 {
     const int32_t begin = qrs->decided * ECGFED_BLOCK;
-    int32_t old = 0, beats = 0, kept = 0;
+    int32_t old = 0, beats = 0, remaining = 0;
     while (old < qrs->candidates && qrs->candidate[old].at < begin) {
         old++;
     }
@@ -431,16 +432,16 @@ static void forget_candidates(ecgfed_qrs *qrs)
     }
     for (int32_t i = 0; i < qrs->candidates; i++) {
         if (qrs->candidate[i].at >= 0) {
-            if (kept != i) {
-                qrs->candidate[kept] = qrs->candidate[i];
+            if (remaining != i) {
+                qrs->candidate[remaining] = qrs->candidate[i];
             }
-            kept++;
+            remaining++;
         }
     }
-    qrs->candidates = kept;
+    qrs->candidates = remaining;
 }
 
-/* Look at one second more, and decide about the second two before it. */
+/* Search the next second, and decide on the one two seconds earlier. */
 static void look(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
 {
     look_at(qrs, qrs->blocks, caller->work);
@@ -451,7 +452,7 @@ static void look(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
     }
 }
 
-/* Drop the signal that no later decision looks at. */
+/* Drop the signal that no later decision needs. */
 static void forget_signal(ecgfed_qrs *qrs)
 {
     const int32_t keep = (qrs->blocks + 1) * ECGFED_BLOCK - 763;
@@ -462,7 +463,7 @@ static void forget_signal(ecgfed_qrs *qrs)
     }
 }
 
-/* Number the 200 Hz samples from a later one on, so that 32 bits suffice however long the stretch is. */
+/* Renumber the 200 Hz samples, so that 32 bits suffice for a segment of any length. */
 static void renumber(ecgfed_qrs *qrs)
 {
     const int32_t seconds = (qrs->blocks / ECGFED_RENUMBER - 1) * ECGFED_RENUMBER, past = seconds * ECGFED_BLOCK;
@@ -473,12 +474,12 @@ static void renumber(ecgfed_qrs *qrs)
     qrs->blocks -= seconds;
     qrs->decided -= seconds;
     qrs->open_at -= past;
-    for (int32_t i = 0; i < qrs->candidates; i++) { /* one of long ago stays out of reach */
+    for (int32_t i = 0; i < qrs->candidates; i++) { /* an old one stays beyond the memory */
         qrs->candidate[i].at = larger(qrs->candidate[i].at - past, 0);
     }
 }
 
-/* Sum / length to the nearest whole number, a half to the even one. */
+/* Sum / length, rounded to the nearest integer, halves to even. */
 static int32_t rounded(int64_t sum, int32_t length)
 {
     int64_t quotient = sum / length, rest = sum % length;
@@ -492,7 +493,7 @@ static int32_t rounded(int64_t sum, int32_t length)
     return (int32_t)quotient;
 }
 
-/* Average the next 5 ms; low and high are their ends, in fifths of samples at 360 Hz. */
+/* Append the average of the next 5 ms; low and high are its ends, in fifths of a 360 Hz sample. */
 static void append(ecgfed_qrs *qrs, int64_t low, int64_t high)
 {
     int64_t sum = 0;
@@ -508,15 +509,15 @@ static void append(ecgfed_qrs *qrs, int64_t low, int64_t high)
     qrs->count++;
 }
 
-/* Continue where the lead had been held, so that a loss of samples is no step. */
+/* Continue from the last value after missing samples, so that they cause no step. */
 static void take_sample(ecgfed_qrs *qrs, int32_t uv, int32_t missing)
 {
     int32_t out = qrs->last_out;
     if (!missing) {
-        out = qrs->held ? out : plus(out, minus(uv, qrs->last_uv));
+        out = qrs->was_missing ? out : plus(out, minus(uv, qrs->last_uv));
         qrs->last_uv = uv;
     }
-    qrs->held = missing;
+    qrs->was_missing = missing;
     qrs->last_out = out;
     qrs->out[2] = qrs->out[1];
     qrs->out[1] = qrs->out[0];
@@ -553,7 +554,7 @@ void ecgfed_qrs_finish(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
     if (qrs->fed == 0) {
         return;
     }
-    if (2 * qrs->next_due - 9 <= 2 * end) { /* the middle of a last, shorter one lies inside */
+    if (2 * qrs->next_due - 9 <= 2 * end) { /* the centre of a last, shorter one lies inside */
         append(qrs, qrs->next_due - 9, end);
         qrs->next_due += 9;
     }

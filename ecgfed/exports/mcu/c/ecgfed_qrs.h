@@ -1,7 +1,7 @@
-/* ecgfed: R peaks of one lead at 360 samples a second, as ecgfed.domain.signal.qrs finds them, to the same sample.
+/* ecgfed: R peaks of one lead at 360 Hz, at the same samples as ecgfed.domain.signal.qrs.
  *
- * Samples come one by one as whole microvolts. All state lies in one struct that the caller owns; nothing is allocated.
- * Levels, candidates and networks are those of docs/qrs.md; the comments here say only what differs in C.
+ * Samples are passed one by one as integer microvolts. All state is in one struct owned by the caller; nothing is
+ * allocated. docs/qrs.md describes levels, candidates and networks; the comments here describe only differences in C.
  */
 #ifndef ECGFED_QRS_H
 #define ECGFED_QRS_H
@@ -14,10 +14,10 @@ extern "C" {
 
 #define ECGFED_FS_HZ 360
 #define ECGFED_RATE_HZ 200
-#define ECGFED_BLOCK 200         /* samples at 200 Hz whose levels are taken together: one second */
-#define ECGFED_LOOK_AHEAD 275    /* samples at 200 Hz after a block before it is looked at */
-#define ECGFED_SIGNAL 1056       /* samples at 200 Hz that are kept: 763 before and 275 after the next block's end */
-#define ECGFED_STATISTICS 36     /* seconds whose highest and middle envelope are kept */
+#define ECGFED_BLOCK 200         /* samples at 200 Hz per level: one second */
+#define ECGFED_LOOK_AHEAD 275    /* samples at 200 Hz needed after a block before it is searched */
+#define ECGFED_SIGNAL 1056       /* stored samples at 200 Hz: 763 before and 275 after the next block's end */
+#define ECGFED_STATISTICS 36     /* stored seconds of highest and median envelope */
 #define ECGFED_CANDIDATES 48     /* at most 11 in each of three undecided seconds, and 7 neighbours before them */
 #define ECGFED_FORM 21
 #define ECGFED_LEVELS 5
@@ -25,20 +25,20 @@ extern "C" {
 #define ECGFED_ENVELOPE 730      /* envelope around a block: 330 samples before, 400 after its start */
 #define ECGFED_SHAPE 440         /* shape around a block: 120 before, 320 after its start */
 
-#define ECGFED_SIZES 16          /* beats whose size is kept */
-#define ECGFED_FLAT_PARTS 6      /* parts of half a second that a line is flat before it counts as no signal */
+#define ECGFED_SIZES 16          /* stored beat sizes */
+#define ECGFED_FLAT_PARTS 6      /* parts of half a second after which a flat line counts as no signal */
 
-/* A candidate that the first network did not rule out. */
+/* A candidate that the first network did not reject. */
 typedef struct {
-    int32_t at;    /* 200 Hz sample, counted as signal_start is */
+    int32_t at;    /* 200 Hz sample, in the numbering of signal_start */
     int32_t score; /* log odds of the first network, times 32768 */
-    float own;     /* its envelope, microvolt */
+    float envelope; /* at the candidate, microvolt */
     int16_t form[ECGFED_FORM];
     int16_t ratio[ECGFED_LEVELS];
     int16_t mixed[ECGFED_MIXED];
 } ecgfed_candidate;
 
-/* Memory that is needed while a second is looked at and holds nothing in between. */
+/* Scratch memory for processing one second; nothing is stored in it in between. */
 typedef struct {
     float envelope[ECGFED_ENVELOPE];
     float shape[ECGFED_SHAPE];
@@ -48,42 +48,42 @@ typedef struct {
     int32_t sums[64];
 } ecgfed_qrs_work;
 
-/* One stretch of the lead without a gap. */
+/* One segment of the lead without a gap. */
 typedef struct {
-    int32_t signal[ECGFED_SIGNAL]; /* whole microvolts at 200 Hz, from number signal_start on */
-    int64_t origin;                /* sample at 360 Hz where the 200 Hz samples' numbers and the seconds begin */
+    int32_t signal[ECGFED_SIGNAL]; /* integer microvolts at 200 Hz, from sample signal_start on */
+    int64_t origin;                /* sample at 360 Hz where the numbering of 200 Hz samples and seconds begins */
     int32_t signal_start;
     int32_t count;                 /* samples at 200 Hz so far */
     int64_t fed;                   /* samples at 360 Hz so far */
-    int64_t next_due;              /* five times the samples at 360 Hz at which the next one at 200 Hz is known */
-    int32_t out[3];                /* the last three samples at 360 Hz as the detector takes them */
+    int64_t next_due;              /* five times the 360 Hz samples needed for the next 200 Hz sample */
+    int32_t out[3];                /* the last three samples at 360 Hz, steps across missing samples removed */
     int32_t last_uv, last_out;
-    int32_t held;                  /* whether the last sample was missing, or there was none */
+    int32_t was_missing;                  /* whether the last sample was missing, or there was none */
     float high[ECGFED_STATISTICS], middle[ECGFED_STATISTICS];
-    int32_t measured, blocks, decided; /* seconds measured, looked at, decided */
+    int32_t measured, blocks, decided; /* seconds measured, searched, decided */
     int32_t candidates;
     ecgfed_candidate candidate[ECGFED_CANDIDATES];
-    float size[ECGFED_SIZES];      /* own envelopes of the last beats, and how many there were, up to twice as many */
+    float size[ECGFED_SIZES];      /* envelopes of the last beats, and their number, up to twice as many */
     int32_t sizes;
-    int32_t open, open_score, open_at; /* a beat that a surer one may yet replace */
+    int32_t open, open_score, open_at; /* a beat that one with a higher score may still replace */
     int64_t open_peak;
     int64_t reported;              /* the last peak, -1 for none */
 } ecgfed_qrs;
 
-/* Where the lead has not moved for seconds: whole microvolts, of whole parts and of the one under way. */
+/* Detects a flat line over seconds; integer microvolts, of complete parts and of the current one. */
 typedef struct {
     int32_t low[ECGFED_FLAT_PARTS], high[ECGFED_FLAT_PARTS];
-    int32_t lowest, highest;       /* of the whole parts */
+    int32_t lowest, highest;       /* of the complete parts */
     int32_t part_low, part_high;
-    int32_t in_part, part;         /* samples of the part under way, and its place */
+    int32_t in_part, part;         /* samples in the current part, and its index */
 } ecgfed_flat_line;
 
-/* Gives R peaks, in samples at 360 Hz since the stretch began. */
+/* Receives R peaks, in samples at 360 Hz since the start of the segment. */
 typedef void (*ecgfed_on_peak)(void *user, int64_t peak);
-/* Gives the sample number of the highest (up) or lowest sample within three of `centre`; the caller has the samples. */
+/* Returns the sample number of the highest (up) or lowest sample within three of `centre`, from the caller's samples. */
 typedef int64_t (*ecgfed_extremum)(void *user, int64_t centre, int32_t up);
 
-/* What the detector asks of its caller. */
+/* Callbacks and scratch memory of the caller. */
 typedef struct {
     ecgfed_on_peak on_peak;
     ecgfed_extremum extremum;
@@ -93,14 +93,14 @@ typedef struct {
 
 /* Begin a recording. */
 void ecgfed_flat_begin(ecgfed_flat_line *line);
-/* Take the recording's next sample, missing ones too; say whether it lies on a flat line. */
+/* Process the next sample, missing ones included; return whether it lies on a flat line. */
 int32_t ecgfed_is_flat(ecgfed_flat_line *line, int32_t uv, int32_t missing);
 
-/* Begin a stretch. */
+/* Begin a segment. */
 void ecgfed_qrs_begin(ecgfed_qrs *qrs);
-/* Take a sample in whole microvolts; `missing` says that none was recorded and the last one is held. */
+/* Process a sample in integer microvolts; if `missing`, the last value is repeated. */
 void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t uv, int32_t missing);
-/* End the stretch: the last peaks come. */
+/* End the segment and report its last peaks. */
 void ecgfed_qrs_finish(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* ecgfed: what the detector's networks are shown, and what they answer (ecgfed.domain.signal.qrs_features, qrs_net). */
+/* ecgfed: inputs and outputs of the networks of the detector (ecgfed.domain.signal.qrs_features, qrs_net). */
 #ifndef ECGFED_QRS_NET_H
 #define ECGFED_QRS_NET_H
 
@@ -8,22 +8,23 @@
 extern "C" {
 #endif
 
-/* Levels of a second: level, median, highest, lowest fifth, level over thirty seconds, the second's own highest. */
+/* Levels of a second: level, median, highest, lowest fifth, level over thirty seconds, highest of the second itself. */
 typedef struct {
     float value[6];
 } ecgfed_level;
 
-/* Log2 by straight lines between the powers of two, as everywhere in the detector. */
+/* Piecewise linear log2 between the powers of two, as everywhere in the detector. */
 float ecgfed_logarithm(float ratio);
-/* A feature as a whole multiple of 1/128, at most 4 in size. */
-int16_t ecgfed_whole(float feature);
+/* Round a feature to a multiple of 1/128, clipped to 4 in magnitude. */
+int16_t ecgfed_rounded(float feature);
 
-/* First network: fill candidate->score, form, ratio and mixed; at lies at block_at in the work's traces. */
+/* First network: fill candidate->score, form, ratio and mixed; `in_block` is the candidate's sample in the block. */
 void ecgfed_first_look(ecgfed_candidate *candidate, int32_t in_block, const ecgfed_level *level, ecgfed_qrs_work *work);
 /* Second network: the log odds, times 32768, of candidate number `which` of `all`. */
 int32_t ecgfed_second_look(const ecgfed_candidate *all, int32_t count, int32_t which, ecgfed_qrs_work *work);
-/* Third network: how likely an extremum is the R peak; shape and envelope stand at the extremum. */
-int32_t ecgfed_peak_score(const float *shape, const float *envelope, float own, int32_t offset, float height,
+/* Third network: score of an extremum as the R peak; shape and envelope point to the extremum, `reference` is the
+ * envelope of the beat. */
+int32_t ecgfed_peak_score(const float *shape, const float *envelope, float reference, int32_t offset, float height,
                           float highest, ecgfed_qrs_work *work);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* ecgfed: from the device's rate to 360 samples a second. */
+/* ecgfed: resampling from the device's rate to 360 Hz. */
 #include "ecgfed_rate.h"
 
 #include <math.h>
@@ -12,28 +12,29 @@ void ecgfed_rate_init(ecgfed_rate *rate, ecgfed_state *state)
     rate->lost = ECGFED_RATE_HISTORY;
 }
 
-/* Where a sample lies that came so many samples before the newest. */
-static int32_t place_of(const ecgfed_rate *rate, int32_t back)
+/* Index of the sample that is `back` samples older than the newest. */
+static int32_t history_index(const ecgfed_rate *rate, int32_t back)
 {
-    const int32_t place = rate->newest - back;
-    return place < 0 ? place + ECGFED_RATE_HISTORY : place;
+    const int32_t index = rate->newest - back;
+    return index < 0 ? index + ECGFED_RATE_HISTORY : index;
 }
 
-/* The next output: a mean around the nearest sample, so that a level goes through unchanged. Missing where that is. */
-static void give(ecgfed_rate *rate)
+/* Output the next sample: a weighted mean of differences from the nearest sample, so that a constant stays unchanged.
+ * Missing if the nearest sample is. */
+static void push_output(ecgfed_rate *rate)
 {
-    /* lag is at most 0: the output lies that much before the newest sample */
+    /* lag is at most 0: the output precedes the newest sample by that much */
     const int32_t nearest = (-rate->lag + ECGFED_RATE_UP / 2) / ECGFED_RATE_UP;
-    const float middle = rate->history[place_of(rate, nearest)];
+    const float middle = rate->history[history_index(rate, nearest)];
     float sum = 0.0f;
-    if (rate->missing[place_of(rate, nearest)]) {
+    if (rate->missing[history_index(rate, nearest)]) {
         sum = NAN;
         ecgfed_push(rate->state, &sum, 1);
         return;
     }
     for (int32_t back = 0, tap = ECGFED_RATE_HALF + rate->lag; tap <= 2 * ECGFED_RATE_HALF; back++) {
         if (tap >= 0 && back < ECGFED_RATE_HISTORY) {
-            sum += ecgfed_rate_taps[tap] * (rate->history[place_of(rate, back)] - middle);
+            sum += ecgfed_rate_taps[tap] * (rate->history[history_index(rate, back)] - middle);
         }
         tap += ECGFED_RATE_UP;
     }
@@ -41,14 +42,14 @@ static void give(ecgfed_rate *rate)
     ecgfed_push(rate->state, &sum, 1);
 }
 
-/* Take one sample; a missing one holds the last value for the filter. */
+/* Store one sample; the filter sees the last value in place of a missing one. */
 static void take(ecgfed_rate *rate, float mv, int32_t missing)
 {
     const float last = rate->history[rate->newest];
     rate->newest = rate->newest + 1 == ECGFED_RATE_HISTORY ? 0 : rate->newest + 1;
     rate->history[rate->newest] = missing ? last : mv;
     rate->missing[rate->newest] = (uint8_t)missing;
-    if (!missing && rate->lost == ECGFED_RATE_HISTORY) { /* nothing is left of what was before: hold the first value */
+    if (!missing && rate->lost == ECGFED_RATE_HISTORY) { /* no valid history: extend the first value backwards */
         for (int32_t i = 0; i < ECGFED_RATE_HISTORY; i++) {
             rate->history[i] = mv;
         }
@@ -65,7 +66,7 @@ void ecgfed_rate_push(ecgfed_rate *rate, const float *mv, size_t count)
     for (size_t i = 0; i < count; i++) {
         take(rate, mv[i], !(mv[i] - mv[i] == 0.0f));
         for (; rate->lag + ECGFED_RATE_HALF < ECGFED_RATE_UP; rate->lag += ECGFED_RATE_DOWN) {
-            give(rate);
+            push_output(rate);
         }
         rate->lag -= ECGFED_RATE_UP;
     }
@@ -75,13 +76,13 @@ void ecgfed_rate_finish(ecgfed_rate *rate)
 {
     if (!(ECGFED_RATE_UP == 1 && ECGFED_RATE_DOWN == 1)) {
         const float last = rate->history[rate->newest];
-        int32_t after = 0; /* so many held samples come after the last one, for the outputs before its end */
+        int32_t after = 0; /* number of samples appended after the last one, for the outputs before its end */
         for (; rate->lag + after * ECGFED_RATE_UP < 0; after++) {
             const int32_t missing = rate->missing[rate->newest];
             take(rate, last, missing);
             for (; rate->lag + ECGFED_RATE_HALF < ECGFED_RATE_UP && rate->lag + after * ECGFED_RATE_UP < 0;
                  rate->lag += ECGFED_RATE_DOWN) {
-                give(rate);
+                push_output(rate);
             }
             rate->lag -= ECGFED_RATE_UP;
         }

@@ -1,6 +1,6 @@
-/* Millivolts in, one a line at ECGFED_DEVICE_HZ a second; beats out, one a line: seconds, class, probability, uncertain.
+/* Reads millivolts at ECGFED_DEVICE_HZ, one per line; prints one beat per line: seconds, class, probability, uncertain.
  *
- * A line that is no number is a sample that was not recorded. On a device, call ecgfed_rate_push from where samples arrive.
+ * A line that is not a number is a missing sample. On a device, call ecgfed_rate_push where samples arrive.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "ecgfed_rate.h"
 
 static ecgfed_state state;
-static ecgfed_rate rate; /* where the device samples at 360, ecgfed_push does without it */
+static ecgfed_rate rate; /* not needed at 360 Hz: call ecgfed_push directly */
 
 static void on_beat(void *user, const ecgfed_beat *beat)
 {

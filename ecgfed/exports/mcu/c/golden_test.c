@@ -1,4 +1,4 @@
-/* The self-test as a program: exit 0 where every beat is Python's. */
+/* The self-test as a program: exit 0 if every beat equals Python's. */
 #include <stdio.h>
 
 #include "ecgfed_golden.h"

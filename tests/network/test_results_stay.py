@@ -213,7 +213,7 @@ def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -
 def test_limits_that_cannot_be(option: str, value: Any, parts: list[Path], tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
         make_site(tmp_path / "site", parts[0], SiteOptions(**{option: value}))
-    assert caught.value.line.startswith(f"{option}: {value!r}; expected a whole number")
+    assert caught.value.parameter == option
     assert not (tmp_path / "site").exists()
 
 

@@ -1,10 +1,11 @@
 """Records written byte by byte from the WFDB specification (header, signal, annot), and ways to spoil a copy."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import wfdb
 
 #: Annotation codes of annot(5).
 CODES = {"N": 1, "L": 2, "R": 3, "a": 4, "V": 5, "F": 6, "A": 8, "E": 10, "j": 11, "/": 12, "~": 14, "+": 28}
@@ -42,6 +43,25 @@ def write_212(
         lines.append(f"{name}.dat {fmt} {gain} 12 1024 {channel[0]} {sum(channel) % 65536} 0 {lead}")
     lines += [f"# {comment}" for comment in comments]
     (folder / f"{name}.hea").write_bytes(("\n".join(lines) + "\n").encode(encoding))
+    return folder / name
+
+
+def write_leads(
+    folder: Path, name: str, leads: Mapping[str, np.ndarray], *, fs_hz: float = 360.0, units: Mapping[str, str] = {}
+) -> Path:
+    """Write a record in format 16, 1000 steps a unit (mV where none is named), by wfdb; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wfdb.wrsamp(
+        name,
+        fs=fs_hz,
+        units=[units.get(lead, "mV") for lead in leads],
+        sig_name=list(leads),
+        p_signal=np.stack(list(leads.values()), axis=1),
+        fmt=["16"] * len(leads),
+        adc_gain=[1000.0] * len(leads),
+        baseline=[0] * len(leads),
+        write_dir=str(folder),
+    )
     return folder / name
 
 

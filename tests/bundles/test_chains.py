@@ -1,7 +1,6 @@
 """A method whose patients keep an extractor and share a head: parts, their files, and what they compute together."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from support import SavedRun, snapshot, softmax, traced_once  # noqa: F401
+from support import SavedRun, manifest_of, snapshot, softmax, traced_once  # noqa: F401
 
 from ecgfed.base.errors import BundleError
 from ecgfed.core.federation.state import State
@@ -91,7 +90,7 @@ def test_a_chain_of_extractor_and_head(
 ) -> None:
     run, state = _prepared(fedavg_run, kind)
     export_bundle(run, run.cohort(), state, tmp_path / "bundle")
-    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
+    manifest = manifest_of(tmp_path / "bundle")
     beside = ("golden.json", "CARD.md", "card.json")
     assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors", *files, *beside}
     second = ["patients/p2.extractor.onnx", "patients/p2.head.onnx"] if own_head else ["patients/p2.onnx", "head.onnx"]

@@ -9,7 +9,7 @@ from typing import Any
 import cifar_source as cs
 import numpy as np
 import pytest
-from support import Command, exported, traced_once  # noqa: F401 (a fixture)
+from support import Command, exported, manifest_of, traced_once  # noqa: F401 (a fixture)
 
 import ecgfed as front
 from ecgfed.device import check_golden, open_bundle
@@ -29,11 +29,6 @@ def validator() -> Any:
 
 def faults(validator: Any, manifest: Manifest) -> list[str]:
     return [f"{list(error.absolute_path)}: {error.message:.200}" for error in validator.iter_errors(manifest)]
-
-
-def manifest_of(bundle: Path) -> Manifest:
-    said: Manifest = json.loads((bundle / "manifest.json").read_text())
-    return said
 
 
 def test_the_model_in_the_package_keeps_to_it(validator: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import change_json, change_manifest, copied, exported
+from support import change_json, change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
@@ -17,11 +17,6 @@ from ecgfed.device import open_bundle
 def bundle(local_run: Path, tmp_path: Path) -> Path:
     """A copy of the Local bundle, to be spoilt."""
     return copied(exported(local_run), tmp_path / "bundle")
-
-
-def _manifest(bundle: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())
-    return manifest
 
 
 def test_what_a_bundle_says_of_itself(bundle: Path, cohort_path: Path) -> None:
@@ -80,7 +75,7 @@ def test_a_manifest_that_names_files_outside_is_refused(bundle: Path, tmp_path: 
     outside = tmp_path / "outside.onnx"
     shutil.copy(bundle / "global.onnx", outside)
     place = str(outside) if place == "ABSOLUTE" else place
-    manifest = _manifest(bundle)
+    manifest = manifest_of(bundle)
     manifest["files"][place] = manifest["files"]["global.onnx"]
     manifest["global"]["chain"] = [place]
     change_manifest(bundle, **manifest)
@@ -142,7 +137,7 @@ def test_no_bundle_at_all(tmp_path: Path, fedavg_run: Path) -> None:
 
 def test_a_file_that_is_no_graph_is_refused(bundle: Path) -> None:
     """Its SHA-256 is in order, so somebody wrote the manifest for it."""
-    files, junk = _manifest(bundle)["files"], b"no graph at all"
+    files, junk = manifest_of(bundle)["files"], b"no graph at all"
     (bundle / "patients" / "p1.onnx").write_bytes(junk)
     files["patients/p1.onnx"] |= {"sha256": hashlib.sha256(junk).hexdigest(), "bytes": len(junk)}
     change_manifest(bundle, files=files)

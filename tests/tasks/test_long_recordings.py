@@ -11,6 +11,7 @@ import pytest
 import wfdb
 from conftest import synthetic_signal, write_record
 from record_files import edf_bytes
+from support import Recorder
 
 import ecgfed
 from ecgfed.device import classifier, predictions
@@ -182,13 +183,9 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
 
 
 def test_progress_of_a_long_recording_is_told(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    told: dict[str, list[tuple[int, int | None]]] = {}
-
-    class Listening(ecgfed.ProgressReporter):
-        def update(self, what: str, completed: int, total: int | None, item: str = "", **more: object) -> None:  # type: ignore[override]
-            told.setdefault(what, []).append((completed, total))
-
-    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), force=True, progress=Listening())
+    reporter = Recorder()
+    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), force=True, progress=reporter)
+    told = reporter.counted
     assert [done for done, _ in told["minutes read"]] == sorted(done for done, _ in told["minutes read"])
     assert told["minutes read"][-1][0] == told["minutes read"][-1][1] == 3
     assert told["beats"][-1] == (len(found), len(found))

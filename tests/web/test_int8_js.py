@@ -1,13 +1,12 @@
 """int8 forms in Node and in Chromium: the labels of Python's ONNX Runtime; who has none is told why."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from models_in_js import WHERE, in_models, logits
 from node_runtime import Refused, in_node, own
-from support import change_manifest, copied, exported
+from support import change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
 from ecgfed.core.runs.run import open_run
@@ -53,7 +52,7 @@ def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, coh
 
 def test_a_form_has_a_temperature_of_its_own(bundle: Path, tmp_path: Path) -> None:
     made = copied(bundle, tmp_path / "bundle")
-    manifest = json.loads((made / "manifest.json").read_text())
+    manifest = manifest_of(made)
     manifest["patients"]["p1"]["int8"]["certainty"] = {"temperature": 3.5, "threshold": 0.25}
     manifest["patients"]["p1"]["certainty"] = {"temperature": 0.5, "threshold": 0.75}
     rule = manifest["certainty"] or {"accuracy": 0.99, "far": None}
@@ -66,7 +65,7 @@ def test_a_form_has_a_temperature_of_its_own(bundle: Path, tmp_path: Path) -> No
 
 def test_who_has_no_int8_form_is_told_why_as_in_python(bundle: Path, local_run: Path, tmp_path: Path) -> None:
     refused = copied(bundle, tmp_path / "refused")
-    patients = json.loads((refused / "manifest.json").read_text())["patients"]
+    patients = manifest_of(refused)["patients"]
     patients["p2"]["int8"] |= {"chain": None, "accepted": False, "reason": "loses 0.0500 of macro-F1"}
     change_manifest(refused, patients=patients)
     asked = [(refused, "p2"), (exported(local_run), "p1"), (exported(local_run), None), (refused, "nobody")]
@@ -82,7 +81,7 @@ def test_who_has_no_int8_form_is_told_why_as_in_python(bundle: Path, local_run: 
 
 
 def test_what_a_manifest_says_of_int8_is_checked(bundle: Path, tmp_path: Path) -> None:
-    patients = json.loads((bundle / "manifest.json").read_text())["patients"]
+    patients = manifest_of(bundle)["patients"]
     spoilt = [
         {"accepted": False},
         {"agreement": 1.5},
@@ -94,7 +93,7 @@ def test_what_a_manifest_says_of_int8_is_checked(bundle: Path, tmp_path: Path) -
     for number, change in enumerate(spoilt):
         made = copied(bundle, tmp_path / str(number))
         changed = {**patients, "p3": {**patients["p3"], "int8": {**patients["p3"]["int8"], **change}}}
-        said = json.loads((made / "manifest.json").read_text())["certainty"] or {"accuracy": 0.99, "far": None}
+        said = manifest_of(made)["certainty"] or {"accuracy": 0.99, "far": None}
         change_manifest(made, patients=changed, certainty=said)
         with pytest.raises(BundleError):
             open_bundle(made)

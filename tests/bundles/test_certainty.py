@@ -230,34 +230,6 @@ def test_a_bundle_without_certainty_is_as_it_was(local_run: Path, tmp_path: Path
     assert manifest["patients"]["p1"]["certainty"]["temperature"] != 1.0
 
 
-@pytest.mark.parametrize(
-    ("where", "wrong"),
-    [
-        ("temperature", 0.0),
-        ("temperature", "1"),
-        ("temperature", True),
-        ("threshold", 1.5),
-        ("threshold", None),
-        ("accuracy", 0),
-        ("far threshold", -1.0),
-        ("far graph", "global.onnx"),
-        ("far graph", "../far.onnx"),
-    ],
-)
-def test_what_is_said_of_certainty_has_its_form(local_run: Path, tmp_path: Path, where: str, wrong: Any) -> None:
-    bundle = copied(exported(local_run), tmp_path / "bundle")
-    manifest = manifest_of(bundle)
-    if where in ("temperature", "threshold"):
-        manifest["patients"]["p2"]["certainty"][where] = wrong
-    elif where == "accuracy":
-        manifest["certainty"]["accuracy"] = wrong
-    else:
-        manifest["certainty"]["far"][where.removeprefix("far ")] = wrong
-    change_manifest(bundle, **manifest)
-    with pytest.raises(BundleError, match=r"manifest\.json: lacks"):
-        open_bundle(bundle)
-
-
 def test_a_stranger_in_the_place_of_the_graph_is_refused(local_run: Path, tmp_path: Path) -> None:
     """Another graph that says it is the one that measures: it has to take a window and give one distance."""
     import hashlib

@@ -28,40 +28,10 @@ from ecgfed.exports.bundles.export import export_bundle
 PATIENTS = ["p1", "p2", "p3", "p4"]
 #: The bundle contract of the design, and what a device needs to cut windows as they were cut for training.
 FIELDS = {
-    "schema_version",
-    "tool_version",
-    "intended_use",
-    "personal",
-    "method",
-    "settings",
-    "rounds",
-    "net",
-    "cohort",
-    "classes",
-    "label_map",
-    "fs_hz",
-    "window_samples",
-    "r_index",
-    "leads",
-    "units",
-    "filter",
-    "normalisation",
-    "run",
-    "digest",
-    "inputs",
-    "files",
-    "global",
-    "weights",
-    "scores",
-    "parity",
-    "patients",
-    "trained_on",
-    "certainty",
-    "class_table",
-    "preprocessing",
-    "golden",
-    "card",
-    "card_facts",
+    *("schema_version", "tool_version", "intended_use", "personal", "method", "settings", "rounds", "net", "cohort"),
+    *("classes", "label_map", "fs_hz", "window_samples", "r_index", "leads", "units", "filter", "normalisation"),
+    *("run", "digest", "inputs", "files", "global", "weights", "scores", "parity", "patients", "trained_on"),
+    *("certainty", "class_table", "preprocessing", "golden", "card", "card_facts"),
 }
 #: Files of every bundle that are no graphs.
 BESIDE = {"golden.json", "CARD.md", "card.json"}
@@ -138,6 +108,7 @@ def test_local_ships_a_model_for_each_patient(local_run: Path) -> None:
         name: [f"patients/{name}.onnx"] for name in PATIENTS
     }
     assert manifest["weights"] is None
+    assert manifest["files"]["global.onnx"]["members"] == 4
 
 
 @pytest.mark.parametrize("count", [1, 7, 300])

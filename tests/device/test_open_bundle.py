@@ -104,27 +104,49 @@ def test_a_manifest_that_lacks_a_field_is_refused(bundle: Path, field: str) -> N
         open_bundle(bundle)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"files": []},
-        {"files": {"global.onnx": "abc"}},
-        {"patients": ["p1"]},
-        {"label_map": "mitbih12"},
-        {"label_map": {"name": "x", "classes": ["a"], "symbols": "abc"}},
-        {"label_map": {"name": "x", "classes": ["a", "b"], "symbols": {"N": "a"}}},
-    ],
-)
-def test_a_manifest_of_another_form_is_refused(bundle: Path, values: dict[str, Any]) -> None:
-    change_manifest(bundle, **values)
-    with pytest.raises(BundleError, match=r"manifest\.json"):
+#: Place in the manifest, and a value of another form.
+FORMS: list[tuple[str, Any]] = [
+    ("files", []),
+    ("files", {"global.onnx": "abc"}),
+    ("patients", ["p1"]),
+    ("label_map", "mitbih12"),
+    ("label_map", {"name": "x", "classes": ["a"], "symbols": "abc"}),
+    ("label_map", {"name": "x", "classes": ["a", "b"], "symbols": {"N": "a"}}),
+    ("golden", "global.onnx"),
+    ("trained_on", "everybody"),
+    ("trained_on.synthetic", "no"),
+    *(("trained_on.class_counts", value) for value in ({"N": 3}, 7)),
+    *(("trained_on.recordings", value) for value in ("all", [3])),
+    *(("patients.p2.certainty.temperature", value) for value in (0.0, "1", True)),
+    *(("patients.p2.certainty.threshold", value) for value in (1.5, None)),
+    ("certainty.accuracy", 0),
+    ("certainty.far.threshold", -1.0),
+    *(("certainty.far.graph", value) for value in ("global.onnx", "../far.onnx")),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), FORMS)
+def test_a_manifest_of_another_form_is_refused(bundle: Path, place: str, value: Any) -> None:
+    manifest = manifest_of(bundle)
+    *way, last = place.split(".")
+    inner = manifest
+    for name in way:
+        inner = inner[name]
+    inner[last] = value
+    change_manifest(bundle, **manifest)
+    with pytest.raises(
+        BundleError, match=r"manifest\.json: lacks" if way or last in ("golden", "trained_on") else r"manifest\.json"
+    ):
         open_bundle(bundle)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "3", "[" * 100_000, '{"schema_version": ' + "9" * 5000 + "}", '{"schema_version": 1.0}'],
+)
 def test_a_manifest_that_is_no_json_object_is_refused(bundle: Path, text: str) -> None:
     (bundle / "manifest.json").write_text(text)
-    with pytest.raises(BundleError, match=r"manifest\.json"):
+    with pytest.raises(BundleError, match=r"manifest\.json: "):
         open_bundle(bundle)
 
 

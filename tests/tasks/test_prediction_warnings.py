@@ -180,25 +180,6 @@ def test_a_bundle_without_digests_says_that_it_cannot_tell(bundle: Path, records
     assert "unknown-training" not in codes(predicted(bundle, records / "p1"))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"synthetic": "no"},
-        {"class_counts": {"N": 3}},
-        {"class_counts": 7},
-        {"recordings": "all"},
-        {"recordings": [3]},
-        "everybody",
-    ],
-)
-def test_what_is_said_of_the_training_has_its_form(bundle: Path, tmp_path: Path, wrong: Any) -> None:
-    spoilt = copied(bundle, tmp_path / "spoilt")
-    said = manifest_of(spoilt)["trained_on"]
-    change_manifest(spoilt, trained_on={**said, **wrong} if isinstance(wrong, dict) else wrong)
-    with pytest.raises(BundleError, match=r"manifest\.json: lacks"):
-        ecgfed.open_bundle(spoilt)
-
-
 def test_the_strip_has_room_for_what_is_said(bundle: Path, records: Path) -> None:
     """The paper stays true to scale; the page grows by the lines below it."""
     import io

@@ -31,17 +31,8 @@ from ecgfed.exports.device.graph import BATCH, Session, check_graph
 ROLES = ("model", "extractor", "head", "decoupled", "linear", "describer", "kernel", "gated", "far")
 #: What a converter has to know for the default net: nothing that lays out, nothing that works a size out.
 DEFAULT_OPS = {
-    "Add": 9,
-    "Conv": 7,
-    "Gemm": 3,
-    "InstanceNormalization": 5,
-    "Mul": 8,
-    "Reciprocal": 1,
-    "ReduceMean": 3,
-    "Relu": 6,
-    "Reshape": 11,
-    "Sqrt": 1,
-    "Sub": 1,
+    **{"Add": 9, "Conv": 7, "Gemm": 3, "InstanceNormalization": 5, "Mul": 8, "Reciprocal": 1},
+    **{"ReduceMean": 3, "Relu": 6, "Reshape": 11, "Sqrt": 1, "Sub": 1},
 }
 SPECS = {
     "default": NetSpec(12, rr=True, rr_version=2),

@@ -125,14 +125,8 @@ def test_a_spoiled_manifest_does_not(validator: Any, name: str) -> None:
 
 def test_int8_chains_keep_to_it(validator: Any) -> None:
     manifest = manifest_of(MODEL)
-    manifest["global"]["int8"] = {
-        "chain": ["int8/global.onnx"],
-        "macro_f1_float": 0.9,
-        "macro_f1": 0.89,
-        "agreement": 0.998,
-        "accepted": True,
-        "bytes": 60_000,
-    }
+    judged = {"macro_f1_float": 0.9, "macro_f1": 0.89, "agreement": 0.998, "accepted": True}
+    manifest["global"]["int8"] = {"chain": ["int8/global.onnx"], **judged, "bytes": 60_000}
     assert faults(validator, manifest) == []
     manifest["global"]["int8"] = {"macro_f1_float": 0.9, "macro_f1": 0.5, "accepted": False}
     assert faults(validator, manifest) == []

@@ -80,26 +80,8 @@ def test_with_start_0_every_beat_counts() -> None:
 
 @pytest.mark.parametrize(("mapping", "j", "n"), [("aami5", "N", "N"), ("aami5-bxb", "S", "S")])
 def test_where_the_escape_beats_go(mapping: str, j: str, n: str) -> None:
-    for symbol, expected in {
-        "j": j,
-        "e": j,
-        "n": n,
-        "J": "S",
-        "a": "S",
-        "A": "S",
-        "S": "S",
-        "L": "N",
-        "R": "N",
-        "B": "N",
-        "r": "V",
-        "E": "V",
-        "V": "V",
-        "F": "F",
-        "/": "Q",
-        "f": "Q",
-        "Q": "Q",
-        "?": "Q",
-    }.items():
+    symbols, classes = "jenJaASLRBrEVF/fQ?", (j, j, n, *"SSSSNNNVVVFQQQQ")
+    for symbol, expected in zip(symbols, classes, strict=True):
         cells = counted(marks((100, symbol)), marks((100, "N")), mapping=mapping)
         assert cells == {f"{expected}n": 1}, symbol
     assert not {"+", "~", "|", '"', "x", "!", "[", "]"} & set(MAPPINGS[mapping])

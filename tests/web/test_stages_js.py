@@ -38,7 +38,10 @@ def test_the_taps_and_the_filtered_signal_are_pythons() -> None:
 def test_a_long_gap_is_held_on_both_sides() -> None:
     """Beyond ten seconds nothing waits for its end: the value before it, in its last five seconds the one behind it."""
     signal = np.concatenate([[1.0, 2.0], np.full(100, np.nan), [8.0, 9.0]])
-    (found,) = in_node(of("filters.js", "fillGaps", signal, 40))
+    found, lost = in_node(
+        of("filters.js", "fillGaps", signal, 40), of("filters.js", "fillGaps", np.full(20, np.nan), 40)
+    )
+    assert np.array_equal(lost, filters.fill_gaps(np.full(20, np.nan))[0])
     assert np.array_equal(found, np.concatenate([[1.0], np.full(81, 2.0), np.full(21, 8.0), [9.0]]))
     assert np.array_equal(found, filters.fill_gaps(signal, 40)[0])
 

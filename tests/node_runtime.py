@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ecgfed.exports
+from ecgfed.domain.record.reader import open_recording
 
 RUNTIME = Path(ecgfed.exports.__file__).parent / "js"
 BROWSER = Path(__file__).parent / "browser"
@@ -35,6 +36,14 @@ def node_path(*packages: str) -> str:
     if missing:
         pytest.skip(f"not the package {missing[0]} of tests/browser: make browser")
     return node
+
+
+def serial_lines(path: Path, units: str) -> str:
+    """Return a recording as a device would send it on a serial line, in microvolt or steps of as much."""
+    recording = open_recording(path, (), every_lead=True)
+    rows = np.rint(1000 * np.asarray(recording.signals_mv).T).astype(int).tolist()
+    head = f"# ecgfed fs={recording.fs_hz:g} leads={','.join(recording.leads)} units={units}"
+    return "\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n"
 
 
 def own(call: str, *args: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Records written byte by byte from the WFDB specification (header, signal, annot), and ways to spoil a copy."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +48,31 @@ def write_212(
 
 
 def write_signals(
-    folder: Path, name: str, signals_mv: np.ndarray, *, fs_hz: float, leads: Sequence[str] = ("MLII",), **how: Any
+    folder: Path,
+    name: str,
+    signals_mv: np.ndarray,
+    *,
+    fs_hz: float,
+    leads: Sequence[str] = ("MLII",),
+    units: Mapping[str, str] = {},
+    **how: Any,
 ) -> Path:
-    """Write leads (leads, samples) in mV through the wfdb package: format 16, 1000 steps a mV; return the record."""
+    """Write leads (leads, samples), mV unless ``units`` differ, by wfdb: format 16, 1000 steps a unit."""
     folder.mkdir(parents=True, exist_ok=True)
     count = len(leads)
     given = {"fmt": "16", "adc_gain": 1000.0, "baseline": 0} | how
     each = {key: [value] * count for key, value in given.items() if key != "comments"}
-    about = {"units": ["mV"] * count, "sig_name": list(leads), "comments": given.get("comments", [])}
+    about = {"sig_name": list(leads), "units": [units.get(lead, "mV") for lead in leads]}
+    about["comments"] = given.get("comments", [])
     wfdb.wrsamp(name, fs=fs_hz, p_signal=np.atleast_2d(signals_mv).T, write_dir=str(folder), **about, **each)
     return folder / name
+
+
+def write_leads(
+    folder: Path, name: str, leads: Mapping[str, np.ndarray], *, fs_hz: float = 360.0, units: Mapping[str, str] = {}
+) -> Path:
+    """Write leads by name as ``write_signals`` does."""
+    return write_signals(folder, name, np.stack(list(leads.values())), fs_hz=fs_hz, leads=list(leads), units=units)
 
 
 def mark(symbol: str, interval: int) -> bytes:

@@ -17,6 +17,7 @@ from conftest import write_record
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
+import ecgfed
 from ecgfed.core.nets.net import Inputs, NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.exports.bundles.graphs import GraphTemplate
@@ -40,6 +41,38 @@ class Said(Protocol):
 Command = Callable[..., Said]
 
 
+class Recorder(ecgfed.ProgressReporter):
+    """Stores all it receives."""
+
+    def __init__(self) -> None:
+        self.counted: dict[str, list[tuple[int, int | None]]] = {}
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def update(
+        self,
+        what: str,
+        completed: int,
+        total: int | None,
+        item: str = "",
+        *,
+        rate: str = "",
+        remaining_s: float | None = None,
+    ) -> None:
+        self.counted.setdefault(what, []).append((completed, total))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    @property
+    def finished(self) -> set[str]:
+        """What was counted up to its end."""
+        return {what for what, steps in self.counted.items() if steps[-1][0] == steps[-1][1]}
+
+
 def assert_refused(said: Said, *fragments: str) -> None:
     """A user's error: one line on stderr that says all of ``fragments``, nothing on stdout, exit code 2."""
     assert said.code == 2, said
@@ -61,6 +94,12 @@ def copied(folder: Path, to: Path) -> Path:
     """Copy a run or bundle of the session, to be changed."""
     shutil.copytree(folder, to)
     return to
+
+
+def manifest_of(bundle: Path) -> dict[str, Any]:
+    """A bundle's manifest."""
+    manifest: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())
+    return manifest
 
 
 def change_json(path: Path, **values: Any) -> None:

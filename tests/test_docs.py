@@ -57,6 +57,13 @@ def run_all(lines: list[str], folder: Path) -> None:
         assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
+def run_snippet(snippet: str, folder: Path) -> str:
+    """Run Python in a folder, as a reader would; return what it printed."""
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
@@ -144,8 +151,7 @@ def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
     first, *rest = lines_of(page)
     (snippet,) = blocks(page, "python")
     run_all([first], tmp_path)
-    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_snippet(snippet, tmp_path)
     run_all(rest, tmp_path)
     assert len(rest) >= 4
     for name in ("from-csv/demo01.hea", "from-csv/demo01.atr", "from-npy/demo01.dat", "cohort-csv/cohort.json"):
@@ -160,13 +166,6 @@ def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path:
     run_all(commands, tmp_path)
     for named in re.findall(r"`(predictions/[\w.]+)`", (ROOT / "docs" / page).read_text()):
         assert (tmp_path / named).is_file(), named
-
-
-def run_snippet(snippet: str, folder: Path) -> str:
-    """Run Python in a folder, as a reader would; return what it printed."""
-    done = subprocess.run([sys.executable, "-c", snippet], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_both_conventions_of_macro_f1_are_as_their_page_says(tmp_path: Path) -> None:
@@ -248,9 +247,8 @@ def test_the_commands_of_the_whole_path_and_the_device_snippet_run_on_real_recor
         "recording = read_recording('mitdb/208', ('MLII',))\n"
         "signal_mv, r_peaks = recording.signal_mv, read_annotation('mitdb/208').beats().sample\n"
     )
-    done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "'V'" in done.stdout
+    printed = run_snippet(given + snippet, tmp_path)
+    assert "'V'" in printed
 
 
 @pytest.mark.slow
@@ -263,9 +261,8 @@ def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitd
         "from ecgfed.domain.record.wfdb_files import read_recording\n"
         "signals_mv = read_recording('mitdb/119', ('MLII',), every_lead=True).signals_mv[:, :36000]\n"
     )
-    done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1] == "4.7"
+    printed = run_snippet(given + snippet, tmp_path)
+    assert printed.split()[1] == "4.7"
 
 
 @pytest.mark.slow
@@ -279,9 +276,8 @@ def test_the_stream_of_its_page_runs_on_a_real_recording(mitdb: Path, tmp_path: 
         f"signals_mv = read_recording({str(mitdb / '208')!r}, ('MLII',), every_lead=True).signals_mv[:, :18000]\n"
     )
     snippet = snippet.replace('"bundle"', "shipped_model()").replace('patient="208"', "patient=None")
-    done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
+    printed = run_snippet(given + snippet, tmp_path)
+    lines = [line.split() for line in printed.splitlines()]
     told = {stage: {line[1]: line[2] for line in lines if line[0] == stage} for stage in ("early", "final")}
     assert len(told["final"]) > 70
     assert {"N", "V"} <= set(told["final"].values())
@@ -299,9 +295,7 @@ def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_pa
 def test_the_whole_path_in_python_is_ten_lines_and_runs(tmp_path: Path) -> None:
     (block,) = blocks(ROOT / "docs" / "whole-path.md", "python")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
-    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "Predictions('demo01': " in done.stdout
+    assert "Predictions('demo01': " in run_snippet(block, tmp_path)
     assert sorted(path.suffix for path in (tmp_path / "predictions").iterdir()) == [".csv", ".ecgfed", ".json", ".png"]
 
 

@@ -3,20 +3,14 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support import Command, exported
+from support import Command, exported, manifest_of
 
 from ecgfed.device import open_bundle
 from ecgfed.exports.bundles.card import card_of, markdown, plain
 
 WILD = "<script>alert(1)</script> [x](http://evil) **b** `c` | d\n# head ![i](javascript:x) www.evil.org a@b.c"
-
-
-def manifest_of(bundle: Path) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())
-    return said
 
 
 def test_it_says_what_the_manifest_and_the_evaluation_say(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A method whose patients keep an extractor and share a head: parts, their files, and what they compute together."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from support import SavedRun, snapshot, softmax, traced_once  # noqa: F401
+from support import SavedRun, manifest_of, snapshot, softmax, traced_once  # noqa: F401
 
 from ecgfed.base.errors import BundleError
 from ecgfed.core.federation.state import State
@@ -18,7 +17,7 @@ from ecgfed.core.methods.base import Tree
 from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.nets.layers import Params
-from ecgfed.core.nets.net import Inputs, NetSpec
+from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.parts import extractor_of, head_of
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.run import Run, open_run
@@ -91,7 +90,7 @@ def test_a_chain_of_extractor_and_head(
 ) -> None:
     run, state = _prepared(fedavg_run, kind)
     export_bundle(run, run.cohort(), state, tmp_path / "bundle")
-    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
+    manifest = manifest_of(tmp_path / "bundle")
     beside = ("golden.json", "CARD.md", "card.json")
     assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors", *files, *beside}
     second = ["patients/p2.extractor.onnx", "patients/p2.head.onnx"] if own_head else ["patients/p2.onnx", "head.onnx"]
@@ -107,41 +106,11 @@ def test_a_chain_of_extractor_and_head(
         assert np.abs(found[f"p{client + 1}"] - found[None]).max() > 1e-3
 
 
-def test_plain_onnxruntime_runs_the_two_parts_one_after_the_other(
-    fedavg_run: Path, cohort_path: Path, tmp_path: Path
-) -> None:
-    run, state = _prepared(fedavg_run, OwnExtractor)
-    export_bundle(run, run.cohort(), state, tmp_path / "bundle")
-    saved = SavedRun(fedavg_run, cohort_path)
-    window, rr = saved.inputs(np.arange(9))
-    extractor, head = (
-        onnxruntime.InferenceSession(str(tmp_path / "bundle" / name), providers=["CPUExecutionProvider"])
-        for name in ("patients/p3.onnx", "head.onnx")
-    )
-    (features,) = extractor.run(["features"], {"window": window, "rr": rr})
-    assert features.shape == (9, run.net.features)
-    (logits,) = head.run(["logits"], {"features": features})
-    np.testing.assert_allclose(logits, saved.logits_of(_whole(state, 2, own_head=False), window, rr), rtol=0, atol=1e-4)
-
-
 def test_two_models_of_one_file_name_are_refused(fedavg_run: Path, tmp_path: Path) -> None:
     run, state = _prepared(fedavg_run, TwoSharedModels)
     with pytest.raises(BundleError, match=r"global\.onnx"):
         export_bundle(run, run.cohort(), state, tmp_path / "bundle")
     assert snapshot(tmp_path) == {}
-
-
-@pytest.mark.parametrize(("plan", "norm"), [("reference", "batch"), ("default", "none")])
-def test_the_other_nets_export(plan: str, norm: str) -> None:
-    """The graph of a net with fresh parameters (running statistics moved off their start) is the net."""
-    net = ResNet1d(NetSpec(5, architecture=plan, norm=norm, width=0.5))
-    params = {name: value + 0.1 if "running" in name else value for name, value in net.initial(1).items()}
-    data = finish(GraphTemplate(net, "model", params).fill(params), {"tool_version": "0"})
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    window = np.random.default_rng(2).normal(size=(11, 1, 256)).astype(np.float32)
-    with torch.inference_mode():
-        expected = net.logits(params, Inputs(torch.from_numpy(window))).numpy()
-    np.testing.assert_allclose(session.run(None, {"window": window})[0], expected, rtol=0, atol=1e-4)
 
 
 def test_an_ensemble_of_certain_members_has_finite_logits() -> None:

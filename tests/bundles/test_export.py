@@ -14,7 +14,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
-from support import SavedRun, change_json, copied, exported, snapshot, softmax, traced_once  # noqa: F401
+from support import SavedRun, change_json, copied, exported, manifest_of, snapshot, softmax, traced_once  # noqa: F401
 
 import ecgfed.exports.bundles.export as export_module
 import ecgfed.exports.bundles.parity as parity_module
@@ -28,48 +28,13 @@ from ecgfed.exports.bundles.export import export_bundle
 PATIENTS = ["p1", "p2", "p3", "p4"]
 #: The bundle contract of the design, and what a device needs to cut windows as they were cut for training.
 FIELDS = {
-    "schema_version",
-    "tool_version",
-    "intended_use",
-    "personal",
-    "method",
-    "settings",
-    "rounds",
-    "net",
-    "cohort",
-    "classes",
-    "label_map",
-    "fs_hz",
-    "window_samples",
-    "r_index",
-    "leads",
-    "units",
-    "filter",
-    "normalisation",
-    "run",
-    "digest",
-    "inputs",
-    "files",
-    "global",
-    "weights",
-    "scores",
-    "parity",
-    "patients",
-    "trained_on",
-    "certainty",
-    "class_table",
-    "preprocessing",
-    "golden",
-    "card",
-    "card_facts",
+    *("schema_version", "tool_version", "intended_use", "personal", "method", "settings", "rounds", "net", "cohort"),
+    *("classes", "label_map", "fs_hz", "window_samples", "r_index", "leads", "units", "filter", "normalisation"),
+    *("run", "digest", "inputs", "files", "global", "weights", "scores", "parity", "patients", "trained_on"),
+    *("certainty", "class_table", "preprocessing", "golden", "card", "card_facts"),
 }
 #: Files of every bundle that are no graphs.
 BESIDE = {"golden.json", "CARD.md", "card.json"}
-
-
-def _manifest(bundle: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())
-    return manifest
 
 
 def _session(path: Path) -> onnxruntime.InferenceSession:
@@ -92,7 +57,7 @@ def _export(run: Run, out: Path, **options: Any) -> dict[str, Any]:
 def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) -> None:
     run = request.getfixturevalue(f"{kind}_run")
     bundle, cohort = exported(run), json.loads((cohort_path / "cohort.json").read_text())
-    manifest, meta = _manifest(bundle), json.loads((run / "run.json").read_text())
+    manifest, meta = manifest_of(bundle), json.loads((run / "run.json").read_text())
     assert set(manifest) == FIELDS | ({"rr_features"} if kind == "fedavg" else set())
     assert manifest["schema_version"] == 2
     assert manifest["tool_version"] == version("ecgfed")
@@ -115,7 +80,7 @@ def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) 
 @pytest.mark.parametrize("kind", ["fedavg", "local"])
 def test_every_file_and_its_sha256(kind: str, request: pytest.FixtureRequest) -> None:
     bundle = exported(request.getfixturevalue(f"{kind}_run"))
-    files = _manifest(bundle)["files"]
+    files = manifest_of(bundle)["files"]
     on_disk = snapshot(bundle)
     assert set(on_disk) == {*files, "manifest.json"}
     for name, about in files.items():
@@ -124,7 +89,7 @@ def test_every_file_and_its_sha256(kind: str, request: pytest.FixtureRequest) ->
 
 
 def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
-    manifest = _manifest(exported(fedavg_run))
+    manifest = manifest_of(exported(fedavg_run))
     assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors"} | BESIDE
     assert (manifest["global"]["chain"], manifest["global"]["protocol"]) == (["global.onnx"], "one model")
     assert all(entry["chain"] == ["global.onnx"] for entry in manifest["patients"].values())
@@ -135,7 +100,7 @@ def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
 
 
 def test_local_ships_a_model_for_each_patient(local_run: Path) -> None:
-    manifest = _manifest(exported(local_run))
+    manifest = manifest_of(exported(local_run))
     own = {f"patients/{name}.onnx" for name in PATIENTS}
     assert set(manifest["files"]) == {"global.onnx", "far.onnx"} | own | BESIDE
     assert (manifest["global"]["chain"], manifest["global"]["protocol"]) == (["global.onnx"], "ensemble")
@@ -143,6 +108,7 @@ def test_local_ships_a_model_for_each_patient(local_run: Path) -> None:
         name: [f"patients/{name}.onnx"] for name in PATIENTS
     }
     assert manifest["weights"] is None
+    assert manifest["files"]["global.onnx"]["members"] == 4
 
 
 @pytest.mark.parametrize("count", [1, 7, 300])
@@ -218,7 +184,7 @@ def test_metadata_says_what_a_graph_is(fedavg_run: Path, local_run: Path, cohort
         assert told["symbols"] == cohort["label_map"]["symbols"]
         assert (told["fs_hz"], told["samples_before_r"], told["samples_after_r"]) == (360.0, 100, 156)
         assert told["cohort_fingerprint"] == cohort["fingerprint"]
-        assert told["run"] == _manifest(bundle)["run"]
+        assert told["run"] == manifest_of(bundle)["run"]
 
 
 def test_no_trace_of_this_machine(fedavg_run: Path, local_run: Path) -> None:

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 import torch
 from sklearn.metrics import f1_score
-from support import Command, SavedRun, assert_refused, change_manifest, copied, traced_once  # noqa: F401
+from support import Command, SavedRun, assert_refused, change_manifest, copied, manifest_of, traced_once  # noqa: F401
 from test_chains import OwnExtractor, OwnHead, _prepared
 
 import ecgfed as package
@@ -232,7 +232,7 @@ def _changed(**values: object) -> Any:
 )
 def test_a_manifest_that_makes_no_sense_is_refused(made: Path, tmp_path: Path, edit: Any, said: str) -> None:
     bundle = copied(made, tmp_path / "bundle")
-    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest = manifest_of(bundle)
     edit(manifest)
     change_manifest(
         bundle, **{"int8": None, **{name: manifest[name] for name in ("global", "int8") if name in manifest}}
@@ -256,7 +256,7 @@ def test_the_commands(ecgfed: Command, fedavg_run: Path, made: Path, records: Pa
     out = tmp_path / "bundle"
     said = ecgfed("export", fedavg_run, "--out", out, "--int8", "--int8-loss", 1)
     assert said.code == 0, said.err
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = manifest_of(out)
     assert manifest["int8"]["loss"] == 1.0
     accepted = [manifest["global"], *manifest["patients"].values()]
     count = sum(entry["int8"]["accepted"] for entry in accepted)

@@ -1,7 +1,6 @@
 """A bundle's global weights as torch has them, and a bundle with one patient more; strangers' files are refused."""
 
 import hashlib
-import json
 import shutil
 from copy import deepcopy
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 import torch
 from onnx import numpy_helper
 from safetensors.torch import load_file, save_file
-from support import change_manifest, copied, exported, snapshot, traced_once  # noqa: F401
+from support import change_manifest, copied, exported, manifest_of, snapshot, traced_once  # noqa: F401
 
 import ecgfed as package
 from ecgfed.base.errors import BundleError, OptionError
@@ -52,7 +51,7 @@ def some_inputs(bundle: package.Bundle, count: int = 20) -> Inputs:
 def rehash(bundle: Path, name: str) -> Path:
     """Make the manifest true again of a file that was changed, as a stranger would."""
     data = (bundle / name).read_bytes()
-    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    files = manifest_of(bundle)["files"]
     files[name] |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     change_manifest(bundle, files=files)
     return bundle
@@ -149,7 +148,7 @@ def test_other_weights_than_the_graphs_are_noticed(fedavg_run: Path, tmp_path: P
 )
 def test_a_net_that_is_not_the_graphs_is_refused(tmp_path: Path, net: Any, said: str) -> None:
     folder = Path(shutil.copytree(shipped_model(), tmp_path / "b"))
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = manifest_of(folder)
     change_manifest(folder, net={} if net is None else net)
     assert manifest["net"]["classes"] == 5
     with pytest.raises(BundleError, match=said) as refused:

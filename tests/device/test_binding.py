@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx
 import pytest
-from support import Command, assert_refused, change_manifest, copied, exported
+from support import Command, assert_refused, change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
@@ -34,13 +34,8 @@ def old(tmp_path: Path) -> Path:
     return copied(OLD / "bundle", tmp_path / "old")
 
 
-def _manifest(bundle: Path) -> Manifest:
-    manifest: Manifest = json.loads((bundle / "manifest.json").read_text())
-    return manifest
-
-
 def _edited(bundle: Path, edit: Edit) -> None:
-    manifest = _manifest(bundle)
+    manifest = manifest_of(bundle)
     edit(manifest)
     (bundle / "manifest.json").write_text(json.dumps(manifest))
 
@@ -128,7 +123,7 @@ def test_an_edited_manifest_of_an_old_bundle_is_refused(old: Path, name: str) ->
 def test_an_edited_manifest_whose_digest_was_made_anew_is_refused_too(bundle: Path, name: str) -> None:
     """Somebody who knows how a digest is made; graphs and runtime know better."""
     edit, match = EDITS[name]
-    manifest = json.loads(json.dumps(_manifest(bundle)).replace('"p1"', '"demo01"').replace('"p2"', '"demo02"'))
+    manifest = json.loads(json.dumps(manifest_of(bundle)).replace('"p1"', '"demo01"').replace('"p2"', '"demo02"'))
     edit(manifest)
     manifest = json.loads(json.dumps(manifest).replace('"demo01"', '"p1"').replace('"demo02"', '"p2"'))
     with contextlib.suppress(KeyError):  # a class renamed in one place alone has no symbols
@@ -156,7 +151,7 @@ def test_what_binds_cannot_be_taken_off(bundle: Path, fields: tuple[str, ...], m
 
 
 def test_blanks_and_the_order_of_keys_do_not_matter(bundle: Path) -> None:
-    manifest = _manifest(bundle)
+    manifest = manifest_of(bundle)
     (bundle / "manifest.json").write_text(json.dumps(dict(reversed(manifest.items())), indent=7))
     assert open_bundle(bundle).patients == ("p1", "p2", "p3", "p4")
 
@@ -164,7 +159,7 @@ def test_blanks_and_the_order_of_keys_do_not_matter(bundle: Path) -> None:
 def _put(bundle: Path, name: str, data: bytes) -> None:
     """Put a file into a bundle whose manifest is right about it in every way."""
     (bundle / name).write_bytes(data)
-    files = _manifest(bundle)["files"]
+    files = manifest_of(bundle)["files"]
     files[name] |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     change_manifest(bundle, files=files)
 
@@ -190,7 +185,7 @@ def test_two_records_of_one_patient_are_not_mixed_up(bundle: Path) -> None:
     for name in ("p1", "p2"):
         file = f"patients/{name}.onnx"
         _put(bundle, file, _said((bundle / file).read_bytes(), patient="both"))
-    patients = _manifest(bundle)["patients"]
+    patients = manifest_of(bundle)["patients"]
     patients["p1"]["patient"] = patients["p2"]["patient"] = "both"
     change_manifest(bundle, patients=patients)
     assert open_bundle(bundle)
@@ -252,17 +247,10 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(bundle: Path, n
 
 @pytest.mark.parametrize("name", ["../../x/y", "a/b", "", ".", "a\x1b[2Jb", "x" * 300])
 def test_a_patient_whose_id_is_no_name_is_refused(bundle: Path, name: str) -> None:
-    patients = _manifest(bundle)["patients"]
+    patients = manifest_of(bundle)["patients"]
     patients[name] = patients.pop("p1")
     change_manifest(bundle, patients=patients)
     with pytest.raises(BundleError, match=r"manifest\.json: patient .*a valid file name"):
-        open_bundle(bundle)
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"schema_version": ' + "9" * 5000 + "}", '{"schema_version": 1.0}'])
-def test_wild_json_is_refused(bundle: Path, text: str) -> None:
-    (bundle / "manifest.json").write_text(text)
-    with pytest.raises(BundleError, match=r"manifest\.json: "):
         open_bundle(bundle)
 
 

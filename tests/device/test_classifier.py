@@ -14,7 +14,6 @@ from support import SavedRun, exported, softmax
 
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, open_bundle
-from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.exports.device.calibration import Calibration
@@ -159,22 +158,6 @@ def test_a_signal_or_peaks_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(RecordError, match=message):
         personal.predict(signal, 360.0, np.array(r_samples, dtype=np.int64))
-
-
-@pytest.mark.parametrize("kind", ["fedavg", "local"])
-def test_predict_is_windows_and_plain_onnxruntime(kind: str, request: pytest.FixtureRequest) -> None:
-    bundle = exported(request.getfixturevalue(f"{kind}_run"))
-    signal, r_samples = synthetic_signal(SYMBOLS, seed=21)
-    windows = windows_around(signal, 360.0, r_samples)
-    feeds = {"window": windows.window_mv} | ({"rr": windows.rr_s} if kind == "fedavg" else {})
-    session = onnxruntime.InferenceSession(str(bundle / "global.onnx"), providers=["CPUExecutionProvider"])
-    temperature = open_bundle(bundle).manifest["global"]["certainty"]["temperature"]
-    expected = softmax(session.run(None, feeds)[0] / temperature)
-    found = open_bundle(bundle).classifier().predict(signal, 360.0, r_samples)
-    np.testing.assert_allclose(found.probability, expected, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(found.probability.sum(1), 1.0, rtol=0, atol=1e-6)
-    np.testing.assert_array_equal(found.label, expected.argmax(1))
-    np.testing.assert_array_equal(found.flags, windows.flags)
 
 
 def test_predict_on_the_record_gives_what_training_saw(

@@ -9,7 +9,7 @@ from typing import Any
 import cifar_source as cs
 import numpy as np
 import pytest
-from support import Command, exported, traced_once  # noqa: F401 (a fixture)
+from support import Command, exported, manifest_of, traced_once  # noqa: F401 (a fixture)
 
 import ecgfed as front
 from ecgfed.device import check_golden, open_bundle
@@ -29,11 +29,6 @@ def validator() -> Any:
 
 def faults(validator: Any, manifest: Manifest) -> list[str]:
     return [f"{list(error.absolute_path)}: {error.message:.200}" for error in validator.iter_errors(manifest)]
-
-
-def manifest_of(bundle: Path) -> Manifest:
-    said: Manifest = json.loads((bundle / "manifest.json").read_text())
-    return said
 
 
 def test_the_model_in_the_package_keeps_to_it(validator: Any) -> None:
@@ -130,14 +125,8 @@ def test_a_spoiled_manifest_does_not(validator: Any, name: str) -> None:
 
 def test_int8_chains_keep_to_it(validator: Any) -> None:
     manifest = manifest_of(MODEL)
-    manifest["global"]["int8"] = {
-        "chain": ["int8/global.onnx"],
-        "macro_f1_float": 0.9,
-        "macro_f1": 0.89,
-        "agreement": 0.998,
-        "accepted": True,
-        "bytes": 60_000,
-    }
+    judged = {"macro_f1_float": 0.9, "macro_f1": 0.89, "agreement": 0.998, "accepted": True}
+    manifest["global"]["int8"] = {"chain": ["int8/global.onnx"], **judged, "bytes": 60_000}
     assert faults(validator, manifest) == []
     manifest["global"]["int8"] = {"macro_f1_float": 0.9, "macro_f1": 0.5, "accepted": False}
     assert faults(validator, manifest) == []

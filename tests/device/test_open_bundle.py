@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import change_json, change_manifest, copied, exported
+from support import change_json, change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
@@ -17,11 +17,6 @@ from ecgfed.device import open_bundle
 def bundle(local_run: Path, tmp_path: Path) -> Path:
     """A copy of the Local bundle, to be spoilt."""
     return copied(exported(local_run), tmp_path / "bundle")
-
-
-def _manifest(bundle: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())
-    return manifest
 
 
 def test_what_a_bundle_says_of_itself(bundle: Path, cohort_path: Path) -> None:
@@ -80,7 +75,7 @@ def test_a_manifest_that_names_files_outside_is_refused(bundle: Path, tmp_path: 
     outside = tmp_path / "outside.onnx"
     shutil.copy(bundle / "global.onnx", outside)
     place = str(outside) if place == "ABSOLUTE" else place
-    manifest = _manifest(bundle)
+    manifest = manifest_of(bundle)
     manifest["files"][place] = manifest["files"]["global.onnx"]
     manifest["global"]["chain"] = [place]
     change_manifest(bundle, **manifest)
@@ -109,27 +104,49 @@ def test_a_manifest_that_lacks_a_field_is_refused(bundle: Path, field: str) -> N
         open_bundle(bundle)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"files": []},
-        {"files": {"global.onnx": "abc"}},
-        {"patients": ["p1"]},
-        {"label_map": "mitbih12"},
-        {"label_map": {"name": "x", "classes": ["a"], "symbols": "abc"}},
-        {"label_map": {"name": "x", "classes": ["a", "b"], "symbols": {"N": "a"}}},
-    ],
-)
-def test_a_manifest_of_another_form_is_refused(bundle: Path, values: dict[str, Any]) -> None:
-    change_manifest(bundle, **values)
-    with pytest.raises(BundleError, match=r"manifest\.json"):
+#: Place in the manifest, and a value of another form.
+FORMS: list[tuple[str, Any]] = [
+    ("files", []),
+    ("files", {"global.onnx": "abc"}),
+    ("patients", ["p1"]),
+    ("label_map", "mitbih12"),
+    ("label_map", {"name": "x", "classes": ["a"], "symbols": "abc"}),
+    ("label_map", {"name": "x", "classes": ["a", "b"], "symbols": {"N": "a"}}),
+    ("golden", "global.onnx"),
+    ("trained_on", "everybody"),
+    ("trained_on.synthetic", "no"),
+    *(("trained_on.class_counts", value) for value in ({"N": 3}, 7)),
+    *(("trained_on.recordings", value) for value in ("all", [3])),
+    *(("patients.p2.certainty.temperature", value) for value in (0.0, "1", True)),
+    *(("patients.p2.certainty.threshold", value) for value in (1.5, None)),
+    ("certainty.accuracy", 0),
+    ("certainty.far.threshold", -1.0),
+    *(("certainty.far.graph", value) for value in ("global.onnx", "../far.onnx")),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), FORMS)
+def test_a_manifest_of_another_form_is_refused(bundle: Path, place: str, value: Any) -> None:
+    manifest = manifest_of(bundle)
+    *way, last = place.split(".")
+    inner = manifest
+    for name in way:
+        inner = inner[name]
+    inner[last] = value
+    change_manifest(bundle, **manifest)
+    with pytest.raises(
+        BundleError, match=r"manifest\.json: lacks" if way or last in ("golden", "trained_on") else r"manifest\.json"
+    ):
         open_bundle(bundle)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "3", "[" * 100_000, '{"schema_version": ' + "9" * 5000 + "}", '{"schema_version": 1.0}'],
+)
 def test_a_manifest_that_is_no_json_object_is_refused(bundle: Path, text: str) -> None:
     (bundle / "manifest.json").write_text(text)
-    with pytest.raises(BundleError, match=r"manifest\.json"):
+    with pytest.raises(BundleError, match=r"manifest\.json: "):
         open_bundle(bundle)
 
 
@@ -142,7 +159,7 @@ def test_no_bundle_at_all(tmp_path: Path, fedavg_run: Path) -> None:
 
 def test_a_file_that_is_no_graph_is_refused(bundle: Path) -> None:
     """Its SHA-256 is in order, so somebody wrote the manifest for it."""
-    files, junk = _manifest(bundle)["files"], b"no graph at all"
+    files, junk = manifest_of(bundle)["files"], b"no graph at all"
     (bundle / "patients" / "p1.onnx").write_bytes(junk)
     files["patients/p1.onnx"] |= {"sha256": hashlib.sha256(junk).hexdigest(), "bytes": len(junk)}
     change_manifest(bundle, files=files)

@@ -1,13 +1,12 @@
 """What a manifest says of preprocessing: the code's own numbers, checked by hand; a bundle that says otherwise."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support import change_manifest, copied, exported
+from support import change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
 from ecgfed.device import open_bundle
@@ -23,7 +22,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def _said(bundle: Path) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((bundle / "manifest.json").read_text())["preprocessing"]
+    said: dict[str, Any] = manifest_of(bundle)["preprocessing"]
     return said
 
 
@@ -127,7 +126,7 @@ def test_where_two_values_differ(one: Any, other: Any, where: str | None) -> Non
 
 def test_a_graph_that_is_described_otherwise_is_refused(fedavg_run: Path, tmp_path: Path) -> None:
     bundle = copied(exported(fedavg_run), tmp_path / "bundle")
-    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    files = manifest_of(bundle)["files"]
     about = files["global.onnx"]
     graphs = [{**about["graph"], **change} for change in ({"opset": 17}, {"ir_version": 3}, {"inputs": []})]
     for said in (*graphs, None):
@@ -141,7 +140,7 @@ def test_what_a_graph_is_made_of_is_what_onnx_says(fedavg_run: Path) -> None:
     import onnx
 
     bundle = exported(fedavg_run)
-    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    files = manifest_of(bundle)["files"]
     for name in (name for name in files if name.endswith(".onnx")):
         model, said = onnx.load(bundle / name), files[name]["graph"]
         assert (said["ir_version"], said["opset"]) == (model.ir_version, model.opset_import[0].version)

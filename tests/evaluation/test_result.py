@@ -62,13 +62,6 @@ def test_the_sentences_of_a_method_without_personal_models() -> None:
     assert Scores((uneven,)).sentences()[2] == "Served worst is a, with 0.40; 1 of 2 clients are below 0.5."
 
 
-def test_a_notebooks_table_takes_no_markup_from_a_method() -> None:
-    bad = {**result(0.8, 0.2, (0.4, 0.9)), "method": "<script>alert(1)</script>"}
-    shown = Scores((bad,))._repr_html_()
-    assert "<script>" not in shown
-    assert "<td>0.800</td>" in shown
-
-
 def test_what_is_missing_with_some_seeds() -> None:
     assert with_spread([None, None]) == "-"
     assert with_spread([0.5, None]) == "0.500 ± 0.000"

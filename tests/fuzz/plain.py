@@ -53,7 +53,7 @@ def at(data: bytes, rng: Random) -> int:
 def flip_bits(path: Path, rng: Random) -> str:
     data = bytearray(path.read_bytes())
     if not data:
-        return append(path, rng)
+        return splice(path, rng)
     places = [at(data, rng) for _ in range(rng.choice((1, 1, 1, 2, 8, 64)))]
     for place in places:
         data[place] ^= 1 << rng.randrange(8)
@@ -61,20 +61,23 @@ def flip_bits(path: Path, rng: Random) -> str:
     return f"{len(places)} bits flipped, the first at byte {places[0]}"
 
 
-def set_bytes(path: Path, rng: Random) -> str:
-    data = bytearray(path.read_bytes())
-    place, value, count = at(data, rng), rng.choice((0, 0xFF, 0x7F, 0x80, 0x20)), rng.choice((1, 2, 4, 8, 64, 4096))
-    data[place : place + count] = bytes([value]) * len(data[place : place + count])
-    put(path, data)
-    return f"{count} bytes of {value:#x} at byte {place}"
-
-
-def random_bytes(path: Path, rng: Random) -> str:
-    data = bytearray(path.read_bytes())
-    place, count = at(data, rng), rng.choice((1, 2, 4, 16, 256))
-    data[place : place + count] = rng.randbytes(len(data[place : place + count]))
-    put(path, data)
-    return f"{count} random bytes at byte {place}"
+def splice(path: Path, rng: Random) -> str:
+    """Set some bytes, make them random, remove or double them, or put others before or behind all."""
+    data = path.read_bytes()
+    place, count = at(data, rng), rng.choice((1, 2, 3, 4, 8, 64, 256, 1000, 4096))
+    here = data[place : place + count]
+    ways = {
+        "set": bytes([rng.choice((0, 0xFF, 0x7F, 0x80, 0x20))]) * len(here),
+        "made random": rng.randbytes(len(here)),
+        "removed": b"",
+        "doubled": here * 2,
+        "behind new ones": rng.choice((rng.randbytes(rng.choice((1, 2, 8, 100))), b"\0" * 8, b"\n", b"\xff")) + here,
+        "followed by more at the end": here,
+    }
+    what = rng.choice(sorted(ways))
+    end = rng.choice((b"\0", b"\n", b"garbage", rng.randbytes(64), b"\0" * 65536)) if what.startswith("foll") else b""
+    put(path, data[:place] + ways[what] + data[place + count :] + end)
+    return f"{len(here)} bytes at byte {place} {what}"
 
 
 def truncate(path: Path, rng: Random) -> str:
@@ -82,27 +85,6 @@ def truncate(path: Path, rng: Random) -> str:
     keep = rng.choice((0, 1, len(data) // 2, max(0, len(data) - 1), at(data, rng), data.rfind(b"\n") + 1))
     put(path, data[:keep])
     return f"cut to {keep} of {len(data)} bytes"
-
-
-def remove(path: Path, rng: Random) -> str:
-    data = path.read_bytes()
-    place, count = at(data, rng), rng.choice((1, 2, 3, 8, 100, 1000))
-    put(path, data[:place] + data[place + count :])
-    return f"{count} bytes removed at byte {place}"
-
-
-def insert(path: Path, rng: Random) -> str:
-    data = path.read_bytes()
-    place, more = at(data, rng), rng.choice((rng.randbytes(rng.choice((1, 2, 8, 100))), b"\0" * 8, b"\n", b"\xff"))
-    put(path, data[:place] + more + data[place:])
-    return f"{len(more)} bytes inserted at byte {place}"
-
-
-def duplicate(path: Path, rng: Random) -> str:
-    data = path.read_bytes()
-    place, count = at(data, rng), rng.choice((1, 8, 64, 512, 4096))
-    put(path, data[: place + count] + data[place : place + count] + data[place + count :])
-    return f"{count} bytes at byte {place} doubled"
 
 
 def swap(path: Path, rng: Random) -> str:
@@ -114,12 +96,6 @@ def swap(path: Path, rng: Random) -> str:
     a, b = data[first : first + count], data[second : second + count]
     put(path, data[:first] + b + data[first + count : second] + a + data[second + count :])
     return f"{count} bytes at {first} and {second} exchanged"
-
-
-def append(path: Path, rng: Random) -> str:
-    more = rng.choice((b"\0", b"\n", b"garbage", rng.randbytes(64), b"\0" * 65536))
-    put(path, path.read_bytes() + more)
-    return f"{len(more)} bytes appended"
 
 
 def number(path: Path, rng: Random) -> str:
@@ -139,7 +115,7 @@ def name(path: Path, rng: Random) -> str:
     data = path.read_bytes()
     found = list(re.finditer(rb"[A-Za-z_./]{2,}", data[: 1 << 16]))
     if not found:
-        return insert(path, rng)
+        return splice(path, rng)
     match, new = rng.choice(found), rng.choice(NAMES)
     put(path, data[: match.start()] + encoded(new) + data[match.end() :])
     return f"{match[0][:20].decode()} at byte {match.start()} became {new[:30]!r}"
@@ -149,7 +125,7 @@ def line(path: Path, rng: Random) -> str:
     """Take a line away, double it, exchange two, or write ends of lines as others do."""
     lines = path.read_bytes().splitlines(keepends=True)
     if not lines:
-        return append(path, rng)
+        return splice(path, rng)
     i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
     kind = rng.randrange(6)
     if kind == 0:
@@ -237,7 +213,6 @@ def around(path: Path, rng: Random) -> str:
 
 
 BYTES: list[tuple[float, Mutation]] = [
-    (3, flip_bits), (1, set_bytes), (1, random_bytes), (2, truncate), (1, remove), (1, insert), (1, duplicate),
-    (1, swap), (1, append), (0.7, foreign), (2, place), (0.5, around),
+    (3, flip_bits), (6, splice), (2, truncate), (1, swap), (0.7, foreign), (2, place), (0.5, around),
 ]  # fmt: skip
 TEXT: list[tuple[float, Mutation]] = [*BYTES, (6, number), (4, name), (3, line)]

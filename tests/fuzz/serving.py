@@ -6,10 +6,11 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 FOLDER = Path("served")
-DATA = {
+DATA: dict[str, Any] = {
     "recording": "ab" * 16,
     "digest": "cd" * 16,
     "beats": 10,

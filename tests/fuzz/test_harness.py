@@ -62,10 +62,6 @@ def saying(text: str, error: str = "", code: int = 0) -> Action:
     return say
 
 
-def test_a_case_that_ends_well_is_the_same(bench: Bench) -> None:
-    assert bench.verdict(saying("well")).verdict == "same"
-
-
 def test_one_line_and_exit_2_is_a_refusal(bench: Bench) -> None:
     found = bench.verdict(saying("", "ecgfed: note: old\necgfed: label.npy: has changed\n", 2))
     assert (found.verdict, found.why) == ("refused", "ecgfed: label.npy: has changed")
@@ -122,10 +118,6 @@ def test_an_allocation_of_the_impossible_is_a_traceback_everywhere(bench: Bench)
     assert "MemoryError" in bench.verdict(lambda: np.empty(1 << 36, np.uint8)).why
 
 
-def test_a_planted_crash_is_found(bench: Bench) -> None:
-    assert bench.verdict(lambda: os.kill(os.getpid(), signal.SIGSEGV)).verdict == "crash"
-
-
 def test_a_planted_silent_change_is_found_where_there_is_a_checksum(tmp_path: Path) -> None:
     assert Bench(tmp_path / "1").verdict(saying("other")).verdict == "silent"
     log = Bench(tmp_path / "2", "run", "run/history.jsonl").verdict(saying("other"))
@@ -145,21 +137,6 @@ def test_another_file_is_another_result_and_other_seconds_are_not(bench: Bench) 
     assert bench.verdict(writing('{"T_g": 0.6, "seconds": 1.25}'), good=good).verdict == "silent"
 
 
-@pytest.mark.parametrize(
-    ("out", "error", "code", "verdict"),
-    [
-        ("", "ecgfed: one\necgfed: two\n", 2, "unclear"),
-        ("", "", 2, "unclear"),
-        ("half", "ecgfed: one\n", 2, "unclear"),
-        ("", "ecgfed: \x1b[31mred\n", 2, "unclear"),
-        ("\x9b2J", "", 0, "unclear"),
-        ("well", "", 1, "exit"),
-    ],
-)
-def test_a_refusal_that_is_not_clean_is_found(bench: Bench, out: str, error: str, code: int, verdict: str) -> None:
-    assert bench.verdict(saying(out, error, code)).verdict == verdict
-
-
 def writes(path: str, code: int) -> Action:
     def write() -> None:
         place = Path(path)
@@ -173,19 +150,27 @@ def writes(path: str, code: int) -> Action:
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "verdict"),
+    ("action", "verdict"),
     [
-        ("../../../outside", 0, "outside"),
-        ("beside", 0, "outside"),
-        ("cohort/label.npy", 0, "outside"),
-        ("out/.scores.json.partial", 0, "outside"),
-        ("out/half", 2, "outside"),
-        ("out/../../../../../fuzzed/x", 2, "outside"),
-        ("ran-code", 2, "code"),
+        (saying("well"), "same"),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "crash"),
+        (saying("", "ecgfed: one\necgfed: two\n", 2), "unclear"),
+        (saying("", "", 2), "unclear"),
+        (saying("half", "ecgfed: one\n", 2), "unclear"),
+        (saying("", "ecgfed: \x1b[31mred\n", 2), "unclear"),
+        (saying("\x9b2J"), "unclear"),
+        (saying("well", "", 1), "exit"),
+        (writes("../../../outside", 0), "outside"),
+        (writes("beside", 0), "outside"),
+        (writes("cohort/label.npy", 0), "outside"),
+        (writes("out/.scores.json.partial", 0), "outside"),
+        (writes("out/half", 2), "outside"),
+        (writes("out/../../../../../fuzzed/x", 2), "outside"),
+        (writes("ran-code", 2), "code"),
     ],
 )
-def test_what_is_written_elsewhere_or_left_behind_is_found(bench: Bench, path: str, code: int, verdict: str) -> None:
-    assert bench.verdict(writes(path, code)).verdict == verdict
+def test_what_is_planted_is_found(bench: Bench, action: Action, verdict: str) -> None:
+    assert bench.verdict(action).verdict == verdict
 
 
 def test_what_is_read_outside_and_a_program_that_is_started_are_found(bench: Bench) -> None:

@@ -20,11 +20,11 @@ from ecgfed.domain.labels.spread import spread
 PARTS = {"answers": slice(0, 5), "shape": slice(5, 7), "rhythm": slice(7, 8), "context": slice(8, 9)}
 
 
-def tree() -> Groups:
+def tree(rhythm: float = 3.0) -> Groups:
     """Six beats on a line: 0 1 2 | 3 4 | 5; the whole is 0, {0 to 4} is 1, {5} is 2, {0, 1, 2} is 3, {3, 4} is 4."""
     at = np.zeros((6, 9))
     at[:, 5] = [0.0, 1.0, 2.0, 10.0, 11.0, 50.0]
-    at[5, 7] = 3.0
+    at[5, 7] = rhythm
     prior = np.full((6, 5), 0.05)
     prior[:5, 0], prior[5, 2] = 0.8, 0.8
     points = Points(at, PARTS, prior)

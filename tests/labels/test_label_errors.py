@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import betabinom
+from test_choose import tree
 
 from ecgfed.domain.labels.choose import FEATURES, NEAR
-from ecgfed.domain.labels.groups import Groups
 from ecgfed.domain.labels.label_errors import (
     ERROR_FEATURES,
     NO_RIVAL,
@@ -17,26 +17,10 @@ from ecgfed.domain.labels.label_errors import (
     leaf_labels,
     packaged_model,
 )
-from ecgfed.domain.labels.likeness import Points
-
-PARTS = {"answers": slice(0, 5), "shape": slice(5, 7), "rhythm": slice(7, 8), "context": slice(8, 9)}
-
-
-def tree() -> Groups:
-    """Six beats on a line: 0 1 2 | 3 4 | 5; the whole is 0, {0 to 4} is 1, {5} is 2, {0, 1, 2} is 3, {3, 4} is 4."""
-    at = np.zeros((6, 9))
-    at[:, 5] = [0.0, 1.0, 2.0, 10.0, 11.0, 50.0]
-    prior = np.full((6, 5), 0.05)
-    prior[:, 0] = 0.8
-    means = np.full((5, 5), 0.05)
-    means[:, 0] = 0.8
-    leaf = np.array([3, 3, 3, 4, 4, 2])
-    beat = np.array([3, 2, 5, 1, 3])
-    return Groups(np.array([-1, 0, 0, 1, 1]), np.array([6, 5, 1, 3, 2]), beat, means, leaf, Points(at, PARTS, prior))
 
 
 def test_features_by_hand() -> None:
-    leaves = leaf_labels(tree(), {1: "V", 3: "F"})
+    leaves = leaf_labels(tree(0.0), {1: "V", 3: "F"})
     assert leaves.leaf.tolist() == [2, 3, 4]
     assert leaves.unanswered.tolist() == [1, 2, 1]
     assert leaves.labelled == 6
@@ -64,7 +48,7 @@ def test_features_by_hand() -> None:
 
 
 def test_one_answer_has_no_rival_and_more_answers_than_were_seen_count_as_those() -> None:
-    (row,) = leaf_labels(tree(), {1: "N"}).features[:1]
+    (row,) = leaf_labels(tree(0.0), {1: "N"}).features[:1]
     found = dict(zip(ERROR_FEATURES, row, strict=True))
     assert (found["no_rival"], found["isolated"], found["answers"]) == (1.0, 0.0, 0.0)
     assert found["margin"] == pytest.approx(np.log(49.0 + NEAR) - np.log(NO_RIVAL))
@@ -73,13 +57,13 @@ def test_one_answer_has_no_rival_and_more_answers_than_were_seen_count_as_those(
 def test_the_expectation_is_the_sum_over_beats_without_an_answer() -> None:
     share = 0.25
     model = ErrorModel(np.zeros(len(ERROR_FEATURES)), float(np.log(share / (1 - share))), 0.02)
-    found = expected_errors(tree(), {1: "V", 3: "F"}, model=model)
+    found = expected_errors(tree(0.0), {1: "V", 3: "F"}, model=model)
     assert found.beats == pytest.approx(4 * share)
     assert found.of == 6
     assert (found.low, found.high) == model.interval(1.0, 6)
-    whole = expected_errors(tree(), dict.fromkeys(range(6), "N"), model=model)
+    whole = expected_errors(tree(0.0), dict.fromkeys(range(6), "N"), model=model)
     assert (whole.beats, whole.low, whole.high, whole.of) == (0.0, 0, 0, 6)
-    nobody = expected_errors(tree(), {1: "?"}, model=model)
+    nobody = expected_errors(tree(0.0), {1: "?"}, model=model)
     assert (nobody.beats, nobody.of) == (0.0, 0)
 
 

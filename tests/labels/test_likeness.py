@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.decomposition import PCA
 
-from ecgfed.domain.labels import likeness
 from ecgfed.domain.labels.likeness import ANSWER, CONTEXT, LEAST_SHARE, RHYTHM, SHAPE, points_of
 
 RNG = np.random.default_rng(1)
@@ -65,7 +64,3 @@ def test_flat_windows_have_no_shape() -> None:
     points, _ = made([np.zeros((4, 256), np.float32)], np.full(4, 0.8), np.full((4, 5), 0.2))
     assert np.isfinite(points.at).all()
     assert not points.at[:, points.parts["shape"]].any()
-
-
-def test_kinds_are_in_the_order_of_a_priors_columns() -> None:
-    assert likeness.KINDS == ("N", "S", "V", "F", "Q")

@@ -222,19 +222,6 @@ def test_a_cohort_that_fails_leaves_no_key(ecgfed: Command, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
-def test_what_left_is_said(ecgfed: Command, tmp_path: Path) -> None:
-    for seed in (1, 2):
-        plant(tmp_path / "in", f"r{seed}", seed)
-    command = ("prepare", "folder", tmp_path / "in", "--anonymize", "--workers", 1)
-    said = ecgfed(*command, "--out", tmp_path / "a")
-    assert (
-        "Not in the cohort, with the number of records that have it: comments (2), digests of the files (2), "
-        "record and file name (2), texts of annotations (2)."
-    ) in said.out
-    told = json.loads(ecgfed(*command, "--out", tmp_path / "b", "--json").out)
-    assert told["anonymised"]["removed"]["comments"] == 2
-
-
 @pytest.mark.mitdb
 @pytest.mark.slow
 def test_mit_bih_without_names_is_the_same_beats(ecgfed: Command, mitdb: Path, tmp_path: Path) -> None:

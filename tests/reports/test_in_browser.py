@@ -1,20 +1,28 @@
-"""The page in headless Chromium: opened, clicked, used by keyboard, printed, and read by an accessibility checker.
+"""Pages of a recording, a run and a comparison in headless Chromium: opened, used, printed, checked for access.
 
 ``make browser`` brings Chromium and the packages of ``tests/browser``; where they are not there these tests skip, and
 where ECGFED_BROWSER says that they are, one that skips has failed (tests/conftest.py).
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browser_driver import chromium_path, opened
 from conftest import synthetic_signal, write_record
+from support import change_json
+from written_run import write_run, write_scores
 
 import ecgfed
+from ecgfed.tasks.compare_page import compare_as_page
 
 pytestmark = pytest.mark.browser
+HOSTILE = "</script><script>window.hacked = true</script>"
+TITLES = {"recording": "ECG report: rec", "run": "Run report: first", "comparison": "Runs compared"}
+KINDS = list(TITLES)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +35,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three minutes with a run, a couplet, bigeminy and a hostile name."""
     folder = tmp_path_factory.mktemp("page")
     symbols = "N" * 40 + "VVVV" + "N" * 30 + "VV" + "N" * 20 + "NVNVNVNV" + "A" + "N" * 120
-    record = write_record(folder, "rec", symbols, comments=["</script><script>window.hacked = true</script>"])
+    record = write_record(folder, "rec", symbols, comments=[HOSTILE])
     _, at = synthetic_signal(symbols)
     rows = [f"{sample},{symbol}," for sample, symbol in zip(at.tolist(), symbols, strict=True)]
     note = "(<script>window.hacked = true</script>"
@@ -37,21 +45,70 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def many(folder: Path, name: str, seed: int, cohort: Path) -> Path:
+    """A run of a hundred patients on a real cohort of four, evaluated, with hostile names."""
+    document = json.loads((cohort / "cohort.json").read_text())
+    classes = document["label_map"]["classes"]
+    run = write_run(folder / name, method=HOSTILE, fingerprint=document["fingerprint"])
+    clients = [client["id"] for client in document["clients"]]
+    where = {"path": str(cohort), "fingerprint": document["fingerprint"]}
+    change_json(run / "run.json", classes=classes, clients=clients, cohort=where)
+    rng = np.random.default_rng(seed)
+    patients = {
+        f"patient {i}{HOSTILE * (i == 3)}": (float(a), float(b)) for i, (a, b) in enumerate(rng.random((100, 2)))
+    }
+    scores = {"T_g": 0.5, "T_p": 0.6, "T_r": 0.4, "T_l": 0.48}
+    file = write_scores(run, scores, patients, classes={"N": (80, 90, 0.9), "V": (20, 10, 0.25)})
+    matrix = rng.integers(0, 900, (len(classes), len(classes))).tolist()
+    change_json(file, confusion=matrix, confusion_personal=matrix)
+    return run
+
+
 @pytest.fixture(scope="module")
-def told(page: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What happened when the page was opened and used."""
-    return opened(page, tmp_path_factory.mktemp("shots"))
+def pages(page: Path, cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Kind of page -> what happened when it was opened and used."""
+    folder = tmp_path_factory.mktemp("pages")
+    first, second = (many(folder, name, seed, cohort_path) for seed, name in enumerate(("first", "second")))
+    ecgfed.report_run(first, folder / "run.html")
+    compare_as_page([first, second], folder / "comparison.html")
+    paths = {"recording": page, **{kind: folder / f"{kind}.html" for kind in KINDS[1:]}}
+    return {kind: {**opened(path, folder), "page": path} for kind, path in paths.items()}
 
 
-def test_it_opens_without_an_error_and_asks_for_nothing(told: dict[str, Any], page: Path) -> None:
+@pytest.fixture(scope="module")
+def told(pages: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The recording's page."""
+    return pages["recording"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_opens_fits_prints_and_is_read_by_everybody(kind: str, pages: dict[str, dict[str, Any]]) -> None:
+    """No error, no request, no markup of strangers; a desktop and phones; A4; the accessibility checker."""
+    told = pages[kind]
     assert told["errors"] == []
-    assert set(told["requests"]) == {page.as_uri()}
+    assert set(told["requests"]) == {told["page"].as_uri()}
     assert told["hacked"] is False
-    assert told["title"] == "ECG report: rec"
-
-
-def test_it_fits_a_desktop_and_a_phone(told: dict[str, Any]) -> None:
+    assert told["title"] == TITLES[kind]
     assert told["widths"] == {"desktop": 1280, "phone": 390, "small": 320}
+    assert told["passes"] > (20 if kind == "recording" else 15)
+    assert told["axe"] == {"desktop": [], "phone": []}
+    boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", told["pdf"])
+    assert {(round(float(width) / 72 * 25.4), round(float(height) / 72 * 25.4)) for width, height in boxes} == {
+        (297, 210)
+    }
+    if kind != "recording":
+        assert len(boxes) >= 5  # with what is folded away
+        assert told["unreachable"] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_charts_say_what_they_show(kind: str, pages: dict[str, dict[str, Any]]) -> None:
+    told = pages[kind]
+    said = " ".join(told["charts"])
+    words = ("Gain of 100 patients", "Training loss", "Map of 4 clients") if kind == "run" else ("B against A",)
+    assert all(word in said for word in words), said
+    assert told["folded"]
+    assert not any(told["folded"])  # a hundred rows are folded away; the chart has them
 
 
 def test_strips_are_true_to_scale_and_labelled(told: dict[str, Any]) -> None:
@@ -79,19 +136,6 @@ def test_the_timeline_is_used_by_mouse_and_by_keyboard(told: dict[str, Any]) -> 
     )
     assert low <= told["linked"]["seconds"] < high
     assert told["linked"]["focused"] == "timeline-slider"
-
-
-def test_the_accessibility_checker_finds_nothing(told: dict[str, Any]) -> None:
-    assert told["passes"] > 20
-    assert told["axe"] == {"desktop": [], "phone": []}
-
-
-def test_it_prints_on_a4(told: dict[str, Any]) -> None:
-    boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", told["pdf"])
-    assert boxes
-    for width, height in boxes:
-        assert float(width) / 72 * 25.4 == pytest.approx(297, abs=1)
-        assert float(height) / 72 * 25.4 == pytest.approx(210, abs=1)
 
 
 def test_the_command_prints_through_chromium(chromium: str, page: Path) -> None:

@@ -7,20 +7,13 @@ import numpy as np
 import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
+from support import Recorder
 
 import ecgfed
 from ecgfed.domain.record.recording import Recording
 from ecgfed.reports.recording_report import RecordingReport
 
 FS = 360.0
-
-
-class Listening(ecgfed.ProgressReporter):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
 
 
 def waves(seconds: float) -> NDArray[np.float64]:
@@ -41,7 +34,7 @@ def between() -> Recording:
 
 
 def reported(of: Recording) -> tuple[RecordingReport, dict[str, Any]]:
-    report = ecgfed.report(of, progress=Listening())
+    report = ecgfed.report(of, progress=Recorder())
     return report, report.to_dict()
 
 
@@ -60,7 +53,7 @@ def test_report_warns_and_counts_nothing_there(between: Recording) -> None:
 
 
 def test_predict_warns(between: Recording) -> None:
-    reporter = Listening()
+    reporter = Recorder()
     found = ecgfed.predict(between, progress=reporter)
     assert "flutter" in {one.code for one in found.warnings}
     assert any("ventricular flutter or fibrillation" in text for text in reporter.warnings)

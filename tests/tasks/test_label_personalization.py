@@ -540,14 +540,6 @@ def test_labels_that_the_global_model_never_gives_and_beats_that_are_none_are_do
     assert any("would be no beats" in text for text in gone.metadata["warnings"])
 
 
-def test_a_few_marks_in_an_annotation_are_labels_too(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
-    beats = answers_of(grouped, truth_of(record, grouped), 6)
-    at = grouped.beats.r_samples[sorted(beats)]
-    wfdb.wrann("few", "lab", at, [beats[beat] for beat in sorted(beats)], write_dir=str(tmp_path))
-    made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "few.lab")
-    assert made.user_labels.label == dict(sorted(beats.items()))
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [("answered", "user_labels"), ("kept", "exported"), ("about", "metadata"), ("places", "next_labels")],

@@ -14,19 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz.serving import DATA
 
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.tasks.label_connections import MAX_HEAD_BYTES, MAX_WAITING
 from ecgfed.tasks.label_server import MAX_BYTES, Served, actions_file, labels_csv, serve
 
-DATA: dict[str, Any] = {
-    "recording": "ab" * 16,
-    "digest": "cd" * 16,
-    "beats": 10,
-    "labels": [{"symbol": one} for one in ("N", "V", "|", "?")],
-    "fs": 360,
-    "points": {"3": {"sample": 900, "time_s": 2.5}, "7": {"sample": 2101, "time_s": 5.836}},
-}
 PAGE = "<!DOCTYPE html><title>beats</title>"
 ROWS = [[900, "N", 7, "clinician"], [2101, "|", 3, "merged"]]
 
@@ -98,6 +91,13 @@ class Running:
         self.post("done", {})
         self.thread.join(10)
         return self.ended[0]
+
+
+def answered(file: Path, revision: int = 1, rows: list[Any] = ROWS) -> None:
+    """Serve the page once, and save answers."""
+    server = Running(file).start()
+    server.post("save", {"base": 0, "kept": kept(revision), "rows": rows})
+    server.end()
 
 
 @pytest.fixture
@@ -287,9 +287,7 @@ def test_what_is_not_of_the_page_is_refused(running: Running, spoiled: object) -
 
 def test_it_goes_on_another_day(tmp_path: Path) -> None:
     file = tmp_path / "208-labels.csv"
-    first = Running(file).start()
-    first.post("save", {"base": 0, "kept": kept(3), "rows": ROWS})
-    first.end()
+    answered(file, 3)
     second = Running(file).start()
     assert second.ask("GET", "state")[1]["kept"]["actions"] == kept(3)["actions"]
     assert second.end().labels == 2
@@ -323,9 +321,7 @@ def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", ["labels", "answers"])
 def test_labels_are_no_link_out_of_their_folder(tmp_path: Path, which: str) -> None:
     file = tmp_path / "here" / "208-labels.csv"
-    first = Running(file).start()
-    first.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
-    first.end()
+    answered(file)
     linked = file if which == "labels" else actions_file(file)
     away = linked.rename(tmp_path / "away")
     linked.symlink_to(away)
@@ -337,9 +333,7 @@ def test_labels_are_no_link_out_of_their_folder(tmp_path: Path, which: str) -> N
 
 def test_labels_that_were_corrected_by_hand_are_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "208-labels.csv"
-    first = Running(file).start()
-    first.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
-    first.end()
+    answered(file)
     by_us = file.read_text()
     file.write_text(by_us.replace(",", ";"))  # a spreadsheet has saved it: the labels are the same
     assert Running(file).start().end().labels == 2
@@ -354,9 +348,7 @@ def test_labels_that_were_corrected_by_hand_are_not_written_over(tmp_path: Path)
 
 def test_all_undone_is_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "208-labels.csv"
-    first = Running(file).start()
-    first.post("save", {"base": 0, "kept": kept(2), "rows": []})
-    first.end()
+    answered(file, 2, [])
     assert Running(file).start().end().labels == 0
     file.write_text("mine\n")
     with pytest.raises(OptionError, match="has been changed since it was written"):

@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import wfdb
 from conftest import synthetic_signal, write_record
+from record_files import write_leads
 from support import exported
 
 import ecgfed
@@ -106,10 +105,7 @@ def test_a_toy_is_refused_as_second_reader_too(tmp_path: Path) -> None:
 def test_a_rate_that_no_heart_has_is_said(tmp_path: Path) -> None:
     """Narrow waves at 240/min, each labelled by a model."""
     signal, at = synthetic_signal("N" * 160, rr_s=0.25)
-    wfdb.wrsamp(
-        "r2", 360, ["mV", "mV"], ["MLII", "V1"], np.stack([signal, 0.6 * signal], axis=1),
-        fmt=["16", "16"], write_dir=str(tmp_path)
-    )  # fmt: skip
+    write_leads(tmp_path, "r2", {"MLII": signal, "V1": 0.6 * signal})
     rows = "sample,symbol,probability,uncertain\n" + "".join(f"{beat},N,0.9,false\n" for beat in at.tolist())
     (tmp_path / "waves.csv").write_text(rows)
     assert "fast-waves" in codes(ecgfed.report(tmp_path / "r2", labels=tmp_path / "waves.csv"))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import Said, synthetic_signal
+from record_files import write_leads
 
 import ecgfed as package
 from ecgfed.domain.beats.extract import without_qrs, without_signal
@@ -21,30 +22,13 @@ SYMBOLS = "N" * 60
 OFF_S = (15.0, 25.0)
 
 
-def write(folder: Path, name: str, signals: dict[str, np.ndarray], units: dict[str, str] | None = None) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    count = len(signals)
-    wfdb.wrsamp(
-        name,
-        fs=FS,
-        units=[(units or {}).get(lead, "mV") for lead in signals],
-        sig_name=list(signals),
-        p_signal=np.stack(list(signals.values()), axis=1),
-        fmt=["16"] * count,
-        adc_gain=[1000.0] * count,
-        baseline=[0] * count,
-        write_dir=str(folder),
-    )
-    return folder / name
-
-
 @pytest.fixture(scope="module")
 def off(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
     """A record whose MLII shows 30 microvolt of noise from 15 to 25 s, V5 the beats; and which beats lie there."""
     signal, r_samples = synthetic_signal(SYMBOLS, seed=3, noise_mv=0.01)
     mlii, (start, stop) = signal.copy(), (round(FS * at) for at in OFF_S)
     mlii[start:stop] = 0.03 * np.random.default_rng(0).standard_normal(stop - start)
-    path = write(tmp_path_factory.mktemp("off"), "off", {"MLII": mlii, "V5": 0.7 * signal})
+    path = write_leads(tmp_path_factory.mktemp("off"), "off", {"MLII": mlii, "V5": 0.7 * signal})
     wfdb.wrann("off", "atr", r_samples, list(SYMBOLS), write_dir=str(path.parent))
     # by hand: those whose QRS, 70 ms before to 100 ms after R, lies in the noise, 40 ms from its ends at least
     inside = (r_samples - round(0.11 * FS) >= start) & (r_samples + round(0.14 * FS) < stop)
@@ -104,7 +88,7 @@ def test_personalize_spreads_no_label_over_them(off: tuple[Path, np.ndarray], tm
 def test_noise_before_the_first_beat_is_no_beat(ecgfed: Callable[..., Said], tmp_path: Path) -> None:
     signal, r_samples = synthetic_signal(SYMBOLS[:40], seed=5, noise_mv=0.005)
     noise = 0.05 * np.random.default_rng(1).standard_normal(round(30 * FS))
-    path = write(tmp_path, "late", {"MLII": np.r_[noise, signal]})
+    path = write_leads(tmp_path, "late", {"MLII": np.r_[noise, signal]})
     true = r_samples + len(noise)
     found = package.predict(path)
     assert near(found.sample, true) == [True] * len(true)
@@ -148,7 +132,7 @@ def test_no_class_at_a_step_out_of_saturation() -> None:
 
 def test_labels_that_leave_out_beats_make_no_pause(tmp_path: Path) -> None:
     signal, r_samples = synthetic_signal(SYMBOLS, seed=7, noise_mv=0.01)
-    path = write(tmp_path, "r", {"MLII": signal, "V5": 0.7 * signal})
+    path = write_leads(tmp_path, "r", {"MLII": signal, "V5": 0.7 * signal})
     kept = np.delete(r_samples, [30, 31, 32])
     wfdb.wrann("r", "atr", kept, ["N"] * len(kept), write_dir=str(tmp_path))
     told = package.report(path, labels=tmp_path / "r.atr").to_dict()
@@ -161,7 +145,7 @@ def test_labels_that_leave_out_beats_make_no_pause(tmp_path: Path) -> None:
     quiet[r_samples[29] + 150 : r_samples[33] - 60] = 0.15 * np.sin(
         2 * np.pi * 0.2 * np.arange(r_samples[29] + 150, r_samples[33] - 60) / FS
     )
-    path = write(tmp_path, "q", {"MLII": quiet, "V5": 0.7 * quiet})
+    path = write_leads(tmp_path, "q", {"MLII": quiet, "V5": 0.7 * quiet})
     wfdb.wrann("q", "atr", kept, ["N"] * len(kept), write_dir=str(tmp_path))
     told = package.report(path, labels=tmp_path / "q.atr").to_dict()
     assert [one["value"] for one in told["pauses"]["found"]] == [pytest.approx(pause)]
@@ -174,7 +158,7 @@ def test_labels_where_no_lead_shows_a_beat_are_not_confirmed(tmp_path: Path) -> 
     leads = {"MLII": signal.copy(), "V5": 0.7 * signal}
     for lead in leads.values():
         lead[start:stop] = 0.01 * rng.standard_normal(stop - start)
-    path = write(tmp_path, "r", leads)
+    path = write_leads(tmp_path, "r", leads)
     wfdb.wrann("r", "atr", r_samples, list(SYMBOLS), write_dir=str(tmp_path))
     told = package.report(path, labels=tmp_path / "r.atr").to_dict()
     text = next(one["text"] for one in told["warnings"] if one["code"] == "labels-without-signal")
@@ -182,7 +166,7 @@ def test_labels_where_no_lead_shows_a_beat_are_not_confirmed(tmp_path: Path) -> 
     assert f"at {inside} labels of r.atr" in text
     assert "labels-without-signal" not in {
         one["code"]
-        for one in package.report(write(tmp_path, "g", {"MLII": signal}), labels=tmp_path / "r.atr").to_dict()[
+        for one in package.report(write_leads(tmp_path, "g", {"MLII": signal}), labels=tmp_path / "r.atr").to_dict()[
             "warnings"
         ]
     }
@@ -190,8 +174,8 @@ def test_labels_where_no_lead_shows_a_beat_are_not_confirmed(tmp_path: Path) -> 
 
 def test_detect_writes_the_good_ones_and_names_the_bad(ecgfed: Callable[..., Said], tmp_path: Path) -> None:
     signal, r_samples = synthetic_signal(SYMBOLS[:20], seed=9)
-    good = write(tmp_path / "in", "good", {"MLII": signal})
-    bad = write(tmp_path / "in", "bad", {"MLII": np.full(7200, 0.001)})
+    good = write_leads(tmp_path / "in", "good", {"MLII": signal})
+    bad = write_leads(tmp_path / "in", "bad", {"MLII": np.full(7200, 0.001)})
     said = ecgfed("detect", good, bad, "--out", tmp_path / "out", "--json")
     assert said.code == 1
     told = json.loads(said.out)
@@ -210,14 +194,14 @@ def test_detect_writes_the_good_ones_and_names_the_bad(ecgfed: Callable[..., Sai
 def test_a_single_ecg_needs_no_lead(ecgfed: Callable[..., Said], tmp_path: Path) -> None:
     signal, _ = synthetic_signal(SYMBOLS[:30], seed=10)
     breath = np.sin(np.arange(len(signal)) / 200)
-    one = write(tmp_path, "one", {"V5": signal, "RESP": breath})
+    one = write_leads(tmp_path, "one", {"V5": signal, "RESP": breath})
     found = package.predict(one)
     assert found.recording.lead == "V5"
     assert "other-lead" in {warning["code"] for warning in found.metadata["warnings"]}
     assert found.metadata["excluded"]["channels"] == {"read": 2, "used": 1, "excluded": {"no_ecg": 1}}
     assert package.report(one).to_dict()["lead"] == "V5"
     assert package.label(one).to_dict()["lead"] == "V5"
-    two = write(tmp_path, "two", {"signal 0": signal, "signal 1": 0.5 * signal})
+    two = write_leads(tmp_path, "two", {"signal 0": signal, "signal 1": 0.5 * signal})
     for command in (("predict",), ("label",)):
         said = ecgfed(*command, two, "--out", tmp_path / "out")
         assert said.code == 2

@@ -5,9 +5,8 @@ from pathlib import Path
 import edfio
 import numpy as np
 import pytest
-import wfdb
 from conftest import synthetic_signal
-from numpy.typing import NDArray
+from record_files import write_leads
 from support import Command, assert_refused
 
 import ecgfed
@@ -17,19 +16,6 @@ BUNDLE = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"
 FS = 360
 SIGNAL, R = synthetic_signal("N" * 40, seed=3)
 BREATH = np.sin(2 * np.pi * 0.25 * np.arange(len(SIGNAL)) / FS)
-
-
-def written(folder: Path, leads: dict[str, NDArray[np.float64]], units: dict[str, str] | None = None) -> Path:
-    wfdb.wrsamp(
-        "r",
-        fs=FS,
-        units=[(units or {}).get(name, "mV") for name in leads],
-        sig_name=list(leads),
-        p_signal=np.stack(list(leads.values()), axis=1),
-        fmt=["16"] * len(leads),
-        write_dir=str(folder),
-    )
-    return folder / "r"
 
 
 def with_a_first_channel_of_another_clock(folder: Path) -> Path:
@@ -56,7 +42,7 @@ def test_the_preferred_lead_is_taken_past_a_first_one_of_another_clock(tmp_path:
 
 def test_what_is_wrong_with_the_preferred_lead_is_said_by_every_verb(tmp_path: Path) -> None:
     """Another lead in its place would be one that nobody asked for."""
-    file = written(tmp_path, {"II": SIGNAL, "V1": -0.6 * SIGNAL})
+    file = write_leads(tmp_path, "r", {"II": SIGNAL, "V1": -0.6 * SIGNAL})
     text = file.with_suffix(".hea").read_text().splitlines()
     text[1] = text[1].replace("/mV", "/mv")
     file.with_suffix(".hea").write_text("\n".join(text) + "\n")
@@ -71,7 +57,7 @@ def assert_one_lead(found: ecgfed.Detections | ecgfed.Inspection, lead: str) -> 
 
 
 def test_two_leads_of_the_preferred_name_are_refused_by_every_verb(tmp_path: Path) -> None:
-    file = written(tmp_path, {"II": SIGNAL, "V1": -0.6 * SIGNAL})
+    file = write_leads(tmp_path, "r", {"II": SIGNAL, "V1": -0.6 * SIGNAL})
     header = file.with_suffix(".hea")
     header.write_text(header.read_text().replace(" V1", " II"))
     for verb in (ecgfed.detect, ecgfed.inspect_recording):
@@ -82,7 +68,7 @@ def test_two_leads_of_the_preferred_name_are_refused_by_every_verb(tmp_path: Pat
 
 def test_a_place_is_the_files_or_it_is_refused(tmp_path: Path) -> None:
     """A recording in hand may lack channels that its file has, so its second lead is not the file's second channel."""
-    file = written(tmp_path, {"RESP": BREATH, "x1": SIGNAL, "x2": -0.6 * SIGNAL})
+    file = write_leads(tmp_path, "r", {"RESP": BREATH, "x1": SIGNAL, "x2": -0.6 * SIGNAL})
     assert ecgfed.detect(file, leads="#2").records[0].lead == "x1"
     every, alone = (ecgfed.read_recording(file, "#2", every_lead=every) for every in (True, False))
     for verb in (ecgfed.detect, ecgfed.inspect_recording):
@@ -98,7 +84,7 @@ def test_a_place_is_the_files_or_it_is_refused(tmp_path: Path) -> None:
 
 def test_a_place_that_is_no_ecg_is_said_to_be_none(ecgfed: Command, tmp_path: Path) -> None:
     """Who counts the leads that inspect lists may ask for a respiration, and hears so."""
-    beating = written(tmp_path, {"RESP": SIGNAL, "ECG1": SIGNAL, "ECG2": -0.6 * SIGNAL})
+    beating = write_leads(tmp_path, "r", {"RESP": SIGNAL, "ECG1": SIGNAL, "ECG2": -0.6 * SIGNAL})
     listed = ecgfed("inspect", beating)
     assert "leads ECG1, ECG2" in listed.out + listed.err
     assert "Left out: RESP: no ECG." in listed.out + listed.err

@@ -11,6 +11,7 @@ import pytest
 import wfdb
 from conftest import synthetic_signal, write_record
 from record_files import edf_bytes
+from support import Recorder
 
 import ecgfed
 from ecgfed.device import classifier, predictions
@@ -24,7 +25,6 @@ from ecgfed.domain.signal import chunked_quality, findings
 from ecgfed.domain.signal import peaks as peaks_module
 from ecgfed.domain.signal.filters import BandPassed, Bridged, band_pass, bridge_samples, fill_gaps
 from ecgfed.tasks import predict as predicting
-from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
 
 BUNDLE = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"
 LEADS = ("MLII", "V1")
@@ -182,13 +182,9 @@ def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPat
 
 
 def test_progress_of_a_long_recording_is_told(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    told: dict[str, list[tuple[int, int | None]]] = {}
-
-    class Listening(ecgfed.ProgressReporter):
-        def update(self, what: str, completed: int, total: int | None, item: str = "", **more: object) -> None:  # type: ignore[override]
-            told.setdefault(what, []).append((completed, total))
-
-    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), force=True, progress=Listening())
+    reporter = Recorder()
+    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), force=True, progress=reporter)
+    told = reporter.counted
     assert [done for done, _ in told["minutes read"]] == sorted(done for done, _ in told["minutes read"])
     assert told["minutes read"][-1][0] == told["minutes read"][-1][1] == 3
     assert told["beats"][-1] == (len(found), len(found))
@@ -206,26 +202,6 @@ def test_batches_end_where_they_do_in_the_whole() -> None:
     assert all(len(one.flags) % classifier.BATCH == 0 for one in cut[:-1])
     opened = ecgfed.open_bundle(BUNDLE).classifier(None)
     assert np.array_equal(opened.classify_blocks(blocks).probability, opened.classify(every).probability)
-
-
-@pytest.mark.parametrize("beats", [0, 1, 30])
-def test_files_of_beats_are_what_json_and_csv_write_at_once(beats: int) -> None:
-    columns = {
-        "sample": list(range(beats)),
-        "time_s": [round(at / 7, 4) for at in range(beats)],
-        "class": ['=1+1"é%s'] * beats,
-    }
-    blocks = [{name: values[at : at + 7] for name, values in columns.items()} for at in range(0, beats, 7)]
-    about = {"record": "x", "patient": None, "classes": ["N", "V"]}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    wanted = json.dumps({**about, "beats": rows}, indent=1, ensure_ascii=False) + "\n"
-    assert b"".join(beats_as_json(about, blocks)).decode() == wanted
-    lines = b"".join(beats_as_table(blocks)).decode().splitlines()
-    assert lines == (["sample,time_s,class"] if beats else []) + [
-        f'{row["sample"]},{row["time_s"]},"\'=1+1""é%s"' for row in rows
-    ]
-    with pytest.raises(ValueError, match="not finite"):
-        list(beats_as_json({}, [{"probability": [np.inf]}]))
 
 
 @pytest.mark.slow

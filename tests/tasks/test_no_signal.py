@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import Said, synthetic_signal
+from record_files import write_leads
 
 import ecgfed as front
 from ecgfed.base.errors import RecordError
@@ -21,28 +22,11 @@ from ecgfed.exports.device.shipped import shipped_model
 SYMBOLS = "NNNVNN" * 8
 
 
-def write(folder: Path, name: str, signals: np.ndarray, leads: list[str], fs_hz: float = 360.0) -> None:
-    folder.mkdir(exist_ok=True)
-    count = len(leads)
-    wfdb.wrsamp(
-        name,
-        fs=fs_hz,
-        units=["mV"] * count,
-        sig_name=leads,
-        p_signal=signals,
-        fmt=["16"] * count,
-        adc_gain=[1000.0] * count,
-        baseline=[0] * count,
-        write_dir=str(folder),
-    )
-
-
 @pytest.fixture
 def no_lead(tmp_path: Path) -> Path:
     """A record whose chosen lead, MLII, holds no sample; V1 shows the beats."""
     signal, _ = synthetic_signal(SYMBOLS, seed=1)
-    write(tmp_path / "in", "none", np.stack([signal, np.full(len(signal), np.nan)], axis=1), ["V1", "MLII"])
-    return tmp_path / "in" / "none"
+    return write_leads(tmp_path / "in", "none", {"V1": signal, "MLII": np.full(len(signal), np.nan)})
 
 
 def test_no_beat_of_a_lead_without_signal_has_a_class(
@@ -76,10 +60,10 @@ def test_a_batch_counts_them_too(ecgfed: Callable[..., Said], no_lead: Path, tmp
 
 def test_only_windows_that_were_not_recorded_are_unclassified(tmp_path: Path) -> None:
     signal, r = synthetic_signal(SYMBOLS, seed=2)
-    two = np.stack([signal, 0.8 * signal + 0.01 * np.random.default_rng(0).standard_normal(len(signal))], axis=1)
+    other = 0.8 * signal + 0.01 * np.random.default_rng(0).standard_normal(len(signal))
     start, stop = int(10.05 * 360), int(14.3 * 360)
-    two[start:stop, 0] = np.nan
-    write(tmp_path / "in", "gap", two, ["MLII", "V1"])
+    signal[start:stop] = np.nan
+    write_leads(tmp_path / "in", "gap", {"MLII": signal, "V1": other})
     wfdb.wrann("gap", "atr", r, list(SYMBOLS), write_dir=str(tmp_path / "in"))
     found = front.predict(recording=tmp_path / "in" / "gap", peaks="annotated")
     # by hand: half of the samples R-100 to R+155, or of R-25 to R+35, lie in the gap

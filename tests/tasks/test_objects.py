@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import synthetic_signal
-from support import copied, exported
+from support import Recorder, copied, exported
 from written_run import write_run, write_scores
 
 import ecgfed
@@ -75,11 +75,6 @@ def bad_recording() -> ecgfed.Recording:
     return ecgfed.Recording(HOSTILE, Path("nowhere"), HOSTILE, leads, 360.0, signals, (f"Paced, {HOSTILE}",))
 
 
-class Silent(ecgfed.ProgressReporter):
-    def warn(self, text: str) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def objects(
     cohort_path: Path, fedavg_run: Path, records: Path, tmp_path_factory: pytest.TempPathFactory
@@ -103,7 +98,7 @@ def objects(
         "Cohort": [ecgfed.open_cohort(cohort_path)],
         "Conversion": [
             ecgfed.convert(records / "p1", place),
-            ecgfed.convert(bad_recording(), place, progress=Silent()),
+            ecgfed.convert(bad_recording(), place, progress=Recorder()),
         ],
         "Detections": [ecgfed.detect(records / "p1"), ecgfed.detect([recording, bad_recording()], place)],
         "Ec57Scores": [ecgfed.score_ec57(records / "p1", "atr", start=10)],
@@ -121,7 +116,7 @@ def objects(
         ],
         "LabelPersonalization": [
             ecgfed.personalize_labels(
-                records / "p1", place / "own", labels=records / "p1.atr", patient="own", progress=Silent()
+                records / "p1", place / "own", labels=records / "p1.atr", patient="own", progress=Recorder()
             )
         ],
         "PersonalModel": [ecgfed.PersonalModel(*model), ecgfed.PersonalModel(*model[:3], {"beats": 0}, *model[4:])],

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import wfdb
 from paced_recordings import paced_recording
+from support import Recorder
 
 import ecgfed
 from ecgfed.domain.beats.labels import LabelMap
@@ -18,17 +19,12 @@ from ecgfed.reports.recording_report import RecordingReport
 from ecgfed.tasks.predict import RecordingPredictions
 
 
-class Deaf(ecgfed.ProgressReporter):
-    def warn(self, text: str) -> None:
-        pass
-
-
 def predicted(recording: Recording | Path) -> RecordingPredictions:
-    return ecgfed.predict(recording, progress=Deaf())
+    return ecgfed.predict(recording, progress=Recorder())
 
 
 def reported(recording: Recording | Path, **options: Any) -> RecordingReport:
-    return ecgfed.report(recording, progress=Deaf(), **options)
+    return ecgfed.report(recording, progress=Recorder(), **options)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import Command, assert_refused, change_manifest, copied, exported, traced_once  # noqa: F401
+from support import Command, assert_refused, change_manifest, copied, exported, manifest_of, traced_once  # noqa: F401
 
 import ecgfed as front
 from ecgfed.base.errors import BundleError, OptionError
@@ -38,7 +38,7 @@ def test_a_bundle_of_the_global_model_alone_is_small_and_answers_as_the_whole_on
     held = {path.name for path in global_only.rglob("*")}
     assert {"manifest.json", "global.onnx"} <= held
     assert held.isdisjoint({"patients", "weights"})
-    manifest = json.loads((global_only / "manifest.json").read_text())
+    manifest = manifest_of(global_only)
     assert (manifest["patients"], manifest["weights"], manifest["parity"]["chains"]) == ({}, None, 1)
     assert (global_only / "global.onnx").read_bytes() == (whole / "global.onnx").read_bytes()
     alone, of_all = (front.predict(bundle, records / "p2").probability for bundle in (global_only, whole))
@@ -83,7 +83,7 @@ def test_the_model_in_the_package_is_checked_like_any_other(
     graph.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     assert_refused(ecgfed("predict", *rest), str(graph), "was changed")
     graph.write_bytes(data)
-    manifest = json.loads((model / "manifest.json").read_text())
+    manifest = manifest_of(model)
     (model / "manifest.json").write_text(json.dumps({**manifest, "intended_use": "Diagnosis."}))
     assert_refused(ecgfed("predict", *rest), "manifest.json", "its digest is not the one it holds")
     (model / "manifest.json").unlink()

@@ -9,42 +9,10 @@ from typing import Any
 import pytest
 from cifar_source import ROWS, write_binary
 from conftest import write_record
-from support import exported, trace_once
+from support import Recorder, exported, trace_once
 
 import ecgfed
 from ecgfed.domain.cohort import cifar_files
-
-
-class Recorder(ecgfed.ProgressReporter):
-    """Stores all it receives."""
-
-    def __init__(self) -> None:
-        self.counted: dict[str, list[tuple[int, int | None]]] = {}
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def update(
-        self,
-        what: str,
-        completed: int,
-        total: int | None,
-        item: str = "",
-        *,
-        rate: str = "",
-        remaining_s: float | None = None,
-    ) -> None:
-        self.counted.setdefault(what, []).append((completed, total))
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-    @property
-    def finished(self) -> set[str]:
-        """What was counted up to its end."""
-        return {what for what, steps in self.counted.items() if steps[-1][0] == steps[-1][1]}
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support import Recorder
 
 import ecgfed
 from ecgfed.base.errors import OptionError, RunError
@@ -15,33 +16,6 @@ from ecgfed.core.runs.seeds import open_single_run, run_folders
 from ecgfed.tasks.train_options import RECIPES
 
 SHORT = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 1}
-
-
-class Heard(ecgfed.ProgressReporter):
-    """Keeps what is said."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.rounds: list[tuple[int, int | None]] = []
-        self.warnings: list[str] = []
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def update(
-        self,
-        what: str,
-        completed: int,
-        total: int | None,
-        item: str = "",
-        *,
-        rate: str = "",
-        remaining_s: float | None = None,
-    ) -> None:
-        self.rounds.append((completed, total))
 
 
 def test_with_nothing_else_it_is_the_published_recipe(
@@ -60,10 +34,10 @@ def test_with_nothing_else_it_is_the_published_recipe(
 
 
 def test_it_says_its_cost_first_and_what_there_is_to_know_last(cohort_path: Path, tmp_path: Path) -> None:
-    heard = Heard()
+    heard = Recorder()
     ecgfed.train(cohort_path, tmp_path / "run", progress=heard, **SHORT)  # type: ignore[arg-type]
     assert heard.notes[0].startswith("fedavg on 4 clients: 2 rounds of 1 local step")
-    assert heard.rounds == [(1, 2), (2, 2)]
+    assert heard.counted == {"fedavg": [(1, 2), (2, 2)]}
     *_, last, never, tries = heard.notes
     valid = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[-1])
     assert f"T_g {valid['valid_T_g']:.3f}" in last
@@ -107,7 +81,7 @@ def test_a_run_that_fails_brings_back_what_it_was_to_replace(
 def test_a_run_of_another_length_is_told_what_went_by_the_first(
     cohort_path: Path, tmp_path: Path, method: str, settings: dict[str, float | str], named: str | None
 ) -> None:
-    heard, plan = Heard(), {**SHORT, "method": method, "settings": settings, "eval_every": 0}
+    heard, plan = Recorder(), {**SHORT, "method": method, "settings": settings, "eval_every": 0}
     ecgfed.train(cohort_path, tmp_path / "run", progress=heard, **plan)  # type: ignore[arg-type]
     ecgfed.train(cohort_path, tmp_path / "run", resume=True, progress=heard, **plan)  # type: ignore[arg-type]
     assert not any("was begun for" in text for text in heard.warnings), "the same length"
@@ -126,7 +100,7 @@ def test_a_length_that_no_round_went_by_is_not_kept(cohort_path: Path, tmp_path:
     twice = extend_run(extend_run(begun, 8), 10)
     assert twice.meta["earlier_lengths"] == [{"rounds": 2, "until": 2}]
     assert lengths_of(twice) == (2, 10)
-    heard = Heard()
+    heard = Recorder()
     ecgfed.train(cohort_path, tmp_path / "run", resume=True, progress=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
     assert any("begun for 2 rounds and goes on to 3; warm_start=0.6 went by 2" in text for text in heard.warnings)
     meta = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -137,7 +111,7 @@ def test_a_length_that_no_round_went_by_is_not_kept(cohort_path: Path, tmp_path:
 
 
 def test_a_run_that_is_made_shorter_has_more_of_it_behind(cohort_path: Path, tmp_path: Path) -> None:
-    heard, plan = Heard(), {**SHORT, "method": "lg-fedavg", "eval_every": 0}
+    heard, plan = Recorder(), {**SHORT, "method": "lg-fedavg", "eval_every": 0}
     ecgfed.train(cohort_path, tmp_path / "run", **plan)  # type: ignore[arg-type]
     change_plan = json.loads((tmp_path / "run" / "run.json").read_text())
     change_plan["plan"]["rounds"] = 10  # as if begun for 10 and stopped: 2 are all warm start; of 3 they are not
@@ -265,7 +239,7 @@ def test_values_of_another_type_are_one_line_and_leave_nothing(
 
 
 def test_an_interrupted_overwrite_brings_back_the_old_run(cohort_path: Path, tmp_path: Path) -> None:
-    class Stop(Heard):
+    class Stop(Recorder):
         def note(self, text: str) -> None:
             raise KeyboardInterrupt
 

@@ -7,27 +7,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from browser_driver import HERE, driven
 from conftest import write_record
-from node_runtime import node_path
+from node_runtime import node_path, serial_lines
 from support import exported
 
 import ecgfed
-from ecgfed.domain.record.reader import open_recording
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser
 MODEL = Path(ecgfed.__file__).parent / "exports" / "model"
-
-
-def lines_of(path: Path) -> str:
-    """Return a recording as a device would send it, in microvolt."""
-    recording = open_recording(path, (), every_lead=True)
-    rows = np.rint(1000 * np.asarray(recording.signals_mv).T).astype(int).tolist()
-    head = f"# ecgfed fs={recording.fs_hz:g} leads={','.join(recording.leads)} units=uV"
-    return "\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +45,7 @@ def told(personal: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         "bundle": [str(folder / "another.zip")],
         "badBundle": [str(folder / "cut.zip")],
         "patient": ecgfed.open_bundle(personal).patients[0],
-        "lines": lines_of(second),
+        "lines": serial_lines(second, "uV"),
     }
     answer = driven("changes.mjs", given, folder, timeout_s=500)
     assert answer["errors"] == []

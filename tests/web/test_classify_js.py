@@ -124,15 +124,6 @@ def test_what_was_told_early_is_told_again_or_withdrawn_among_spikes() -> None:
     assert of["withdrawn"] <= of["early"] - of["final"]
 
 
-def test_a_gap_that_is_told_is_a_gap_that_came() -> None:
-    signals = spoiled(360.0, seed=6)[:, : 40 * 360]
-    signals[:, 15 * 360 : 20 * 360] = np.nan
-    jobs = [own("with_gap", {"bundle": str(MODEL)}, signals, 360.0, 15 * 360, 5 * 360, said) for said in (False, True)]
-    one, other = in_node(*jobs, packages=RUNNER)
-    assert len(one) > 30
-    assert one == other
-
-
 def test_a_zip_file_and_files_by_name_are_a_bundle_too(tmp_path: Path) -> None:
     packed = shutil.make_archive(str(tmp_path / "bundle"), "zip", MODEL)
     by_name = {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in MODEL.iterdir()}

@@ -1,13 +1,12 @@
 """int8 forms in Node and in Chromium: the labels of Python's ONNX Runtime; who has none is told why."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from models_in_js import WHERE, in_models, logits
 from node_runtime import Refused, in_node, own
-from support import change_manifest, copied, exported
+from support import change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
 from ecgfed.core.runs.run import open_run
@@ -51,22 +50,9 @@ def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, coh
         assert np.abs(one["found"] - other["found"]).max() > 1e-3  # it is the int8 form that ran
 
 
-def test_a_form_has_a_temperature_of_its_own(bundle: Path, tmp_path: Path) -> None:
-    made = copied(bundle, tmp_path / "bundle")
-    manifest = json.loads((made / "manifest.json").read_text())
-    manifest["patients"]["p1"]["int8"]["certainty"] = {"temperature": 3.5, "threshold": 0.25}
-    manifest["patients"]["p1"]["certainty"] = {"temperature": 0.5, "threshold": 0.75}
-    rule = manifest["certainty"] or {"accuracy": 0.99, "far": None}
-    change_manifest(made, patients=manifest["patients"], certainty=rule)
-    beats = np.zeros((1, 1, 256), np.float32)
-    rr = np.zeros((1, manifest["inputs"]["rr"][0]), np.float32) if "rr" in manifest["inputs"] else None
-    found = in_models("node", *(logits(made, "p1", beats, rr, int8=int8) for int8 in (False, True)))
-    assert [(one["temperature"], one["threshold"]) for one in found] == [(0.5, 0.75), (3.5, 0.25)]
-
-
 def test_who_has_no_int8_form_is_told_why_as_in_python(bundle: Path, local_run: Path, tmp_path: Path) -> None:
     refused = copied(bundle, tmp_path / "refused")
-    patients = json.loads((refused / "manifest.json").read_text())["patients"]
+    patients = manifest_of(refused)["patients"]
     patients["p2"]["int8"] |= {"chain": None, "accepted": False, "reason": "loses 0.0500 of macro-F1"}
     change_manifest(refused, patients=patients)
     asked = [(refused, "p2"), (exported(local_run), "p1"), (exported(local_run), None), (refused, "nobody")]
@@ -79,26 +65,3 @@ def test_who_has_no_int8_form_is_told_why_as_in_python(bundle: Path, local_run: 
         said, line = (text.partition(": ")[2].partition("; ")[0] for text in (one.line, raised.value.line))
         assert said == line
     assert "refused the int8 form of patient 'p2': loses 0.0500 of macro-F1" in found[0].line
-
-
-def test_what_a_manifest_says_of_int8_is_checked(bundle: Path, tmp_path: Path) -> None:
-    patients = json.loads((bundle / "manifest.json").read_text())["patients"]
-    spoilt = [
-        {"accepted": False},
-        {"agreement": 1.5},
-        {"macro_f1": "high"},
-        {"certainty": {"temperature": -1.0, "threshold": 0.5}},
-        {"accepted": False, "chain": None, "reason": None},
-    ]
-    paths = []
-    for number, change in enumerate(spoilt):
-        made = copied(bundle, tmp_path / str(number))
-        changed = {**patients, "p3": {**patients["p3"], "int8": {**patients["p3"]["int8"], **change}}}
-        said = json.loads((made / "manifest.json").read_text())["certainty"] or {"accuracy": 0.99, "far": None}
-        change_manifest(made, patients=changed, certainty=said)
-        with pytest.raises(BundleError):
-            open_bundle(made)
-        paths.append(made)
-    for one in in_node(*(own("opened", {"bundle": str(path)}) for path in paths), packages=("onnxruntime-node",)):
-        assert isinstance(one, Refused)
-        assert "manifest.json: is not of its form" in one.line

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from browser_driver import HERE, driven
 from conftest import write_record
+from node_runtime import node_path, serial_lines
 
 import ecgfed
-from ecgfed.domain.record.reader import open_recording
 from ecgfed.web.live import main
 
 pytestmark = pytest.mark.browser
@@ -20,26 +20,11 @@ HOSTILE = "</td><script>window.hacked = true</script><img src=x onerror='window.
 SYMBOLS = "NNNNNVNNNNNANNNNNVNN" * 4
 
 
-def lines_of(path: Path) -> str:
-    """Return a recording as a device would send it on a serial line, in steps of an amplifier."""
-    recording = open_recording(path, (), every_lead=True)
-    steps = np.rint(recording.signals_mv.T * 1000).astype(int).tolist()
-    head = f"# ecgfed fs={recording.fs_hz:g} leads={','.join(recording.leads)} units=1000/mV"
-    return "\n".join([head, *(",".join(map(str, row)) for row in steps)]) + "\n"
-
-
 @pytest.fixture(scope="module")
-def ort() -> Path:
-    folder = HERE / "node_modules" / "onnxruntime-web"
-    if not folder.is_dir():
-        pytest.skip("not the package onnxruntime-web of tests/browser: make browser")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def told(ort: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    node_path("onnxruntime-web")
     folder = tmp_path_factory.mktemp("live")
-    assert main([str(folder / "live.html"), "--ort", str(ort)]) == 0
+    assert main([str(folder / "live.html"), "--ort", str(HERE / "node_modules" / "onnxruntime-web")]) == 0
     record = write_record(folder / "records", "made", SYMBOLS, seed=3, annotate=False)
     files = [f"{record}.hea", f"{record}.dat"]
     bad = folder / "bad"
@@ -61,7 +46,7 @@ def told(ort: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             [str(bad / "odd.bin")],
             files[1:],
         ],
-        "lines": lines_of(record),
+        "lines": serial_lines(record, "1000/mV"),
     }
     answer = driven("live.mjs", given, folder, timeout_s=500)
     return {**answer, "python": ecgfed.predict(record), "folder": folder}

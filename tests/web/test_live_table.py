@@ -1,15 +1,21 @@
-"""The table that the live page saves: what strangers named stands in it as text, in every spreadsheet."""
+"""The table that the live page saves, and numbers of things, as Python writes them: strangers' names stay text."""
 
 import csv
 import io
+import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from node_runtime import in_node, own
+from node_runtime import in_node, node_path, own
 
-from ecgfed.base.text import safe_cell
+import ecgfed.web
+from ecgfed.base.text import count_of, safe_cell
 
 pytestmark = pytest.mark.browser
+PAPER = Path(ecgfed.web.__file__).parent / "paper.js"
+COUNTS = (0, 1, 2, 11, 1234, 105_045)
 NAMES = ("V", "=", "-", '=HYPERLINK("http://x","beat")', "+1", "-2+3", "@SUM(A1)", "a,b", 'a"b', "-,", "=1\n2", "")
 
 
@@ -31,3 +37,10 @@ def test_names_that_a_spreadsheet_would_compute_are_texts_as_in_python() -> None
         assert {row["symbol"] for row in rows} == {name[:1], "N"}
         assert {(row["model"], row["patient"], row["lead"]) for row in rows} == {(safe_cell(name),) * 3}
         assert [row["time_s"] for row in rows] == ["0.0000", "1.0000"]
+
+
+def test_a_number_of_things_as_in_python() -> None:
+    script = f"const {{countOf}} = require({json.dumps(str(PAPER))});"
+    script += f"console.log(JSON.stringify({json.dumps(COUNTS)}.map((many) => countOf(many, 'beat'))));"
+    done = subprocess.run([node_path(), "-e", script], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == [count_of(many, "beat") for many in COUNTS]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import write_record
 from node_runtime import in_node, of, own
-from support import exported
+from support import exported, manifest_of
 
 import ecgfed
 from ecgfed.base.errors import BundleError
@@ -114,8 +114,8 @@ def personal(fedavg_run: Path) -> Path:
 
 def manifests(personal: Path) -> dict[str, dict[str, Any]]:
     """Return manifests of several kinds: the model in the package, patients, int8 forms, version 1."""
-    shipped = json.loads((MODEL / "manifest.json").read_text())
-    patients = json.loads((personal / "manifest.json").read_text())
+    shipped = manifest_of(MODEL)
+    patients = manifest_of(personal)
     int8 = copy.deepcopy(patients)
     judged = {"macro_f1_float": 0.9, "macro_f1": 0.89, "agreement": 0.99}
     entries = [int8["global"], *int8["patients"].values()]
@@ -171,7 +171,7 @@ def test_every_field_that_is_spoiled_is_refused_where_python_refuses_it(
 
 def test_preprocessing_that_is_not_what_is_run_is_refused() -> None:
     """Every number of it that is compared, and the first of each list of texts: none may be another one."""
-    manifest = json.loads((MODEL / "manifest.json").read_text())
+    manifest = manifest_of(MODEL)
     edits = [
         {"place": list(place), "value": value + 1 if isinstance(value, int | float) else f"{value}x"}
         for place, value in parts_of(manifest)
@@ -185,7 +185,7 @@ def test_preprocessing_that_is_not_what_is_run_is_refused() -> None:
 
 def test_graphs_that_are_not_as_the_manifest_says_are_refused(personal: Path, tmp_path: Path) -> None:
     """Versions, inputs and outputs of a graph are compared when a model is made of it, in both languages."""
-    manifest = json.loads((personal / "manifest.json").read_text())
+    manifest = manifest_of(personal)
     chain = manifest["global"]["chain"]
     facts = ["files", chain[0], "graph"]
     inputs = manifest["files"][chain[0]]["graph"]["inputs"]
@@ -226,7 +226,7 @@ BOUNDS: list[tuple[float, float, bool]] = [
 
 
 def test_temperatures_and_distances_out_of_their_bounds_are_refused() -> None:
-    manifest = json.loads((MODEL / "manifest.json").read_text())
+    manifest = manifest_of(MODEL)
     edits = []
     for temperature, far, _ in BOUNDS:
         certainty = {**manifest["certainty"], "far": {**manifest["certainty"]["far"], "threshold": far}}
@@ -261,7 +261,7 @@ def test_names_in_any_script_are_taken_as_in_python(personal: Path, tmp_path: Pa
     """Joiners belong to the spelling of some languages, and a character beyond the first 65,536 is one."""
     folder = tmp_path / "bundle"
     shutil.copytree(personal, folder)
-    manifest = json.loads((personal / "manifest.json").read_text())
+    manifest = manifest_of(personal)
     names = (
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
         "\U0001f469\u200d\u2695",

@@ -216,36 +216,10 @@ def test_bad_files_are_refused_in_one_line_by_both(tmp_path: Path) -> None:
 
 
 def test_names_of_leads_are_the_same_in_both() -> None:
-    known = [
-        "II",
-        "MLII",
-        "ml2",
-        "Lead II",
-        "DII",
-        "ECG 1",
-        "ECG",
-        "V1",
-        "C1",
-        "MCL1",
-        "mod II",
-        "aVR",
-        "-aVR",
-        "ECG (2)",
-    ]
-    other = [
-        "RESP",
-        "C3",
-        "EEG Fp1",
-        "ABP",
-        "Marker",
-        "ECG II",
-        "MDC_ECG_LEAD_IIcal",
-        "Thorax ECG",
-        "",
-        "x",
-        "event ecg",
-        "Pleth",
-    ]
+    known = ["II", "MLII", "ml2", "Lead II", "DII", "ECG 1", "ECG", "V1", "C1", "MCL1", "mod II", "aVR", "-aVR"]
+    known.append("ECG (2)")
+    other = ["RESP", "C3", "EEG Fp1", "ABP", "Marker", "ECG II", "MDC_ECG_LEAD_IIcal", "Thorax ECG", "", "x"]
+    other += ["event ecg", "Pleth"]
     names = [*known, *other, *list(lead_names._LEADS)[:40]]
     jobs = [{"module": "leads.js", "call": "leadMatch", "args": [one, two]} for one in known for two in names]
     jobs += [{"module": "leads.js", "call": "areEcg", "args": [[name]]} for name in names]

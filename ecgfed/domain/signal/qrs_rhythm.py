@@ -155,4 +155,4 @@ def rhythm_features(likely: Likely, which: Ints) -> Floats:
 def _distances() -> Floats:
     """Return the feature of each distance in samples, up to the furthest neighbour's."""
     distance = np.arange(MEMORY + (BLOCKS_AHEAD + 1) * BLOCK, dtype=np.float32)
-    return logarithm(np.maximum(distance, 1) / np.float32(100))
+    return logarithm(np.maximum(distance, np.float32(1)).astype(np.float32) / np.float32(100))

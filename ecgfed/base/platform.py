@@ -32,6 +32,8 @@ NO_LINK, NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 _LOCK_OFFSET, _LOCK_BYTES = 1 << 30, 64
 #: Messages of out-of-memory errors without a class of their own: from torch, CUDA, C++ and Python's threads.
 _NO_MEMORY = ("can't allocate memory", "out of memory", "bad_alloc", "can't start new thread")
+#: Blocks up to this size are reused; twice as much may lie idle.
+_REUSED_BYTES = 8 << 20
 #: Number of bytes tried for a shared lock.
 _TRIES = 8
 
@@ -142,6 +144,15 @@ def cores() -> int:
     """Return the number of cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def reuse_freed_memory() -> None:
+    """Let the C library keep blocks of a few megabytes that are freed, for who asks next.
+
+    glibc returns a block of 128 KiB and more to the system, and its pages are cleared anew each time, until so large a
+    block has been freed once (mallopt(3), M_MMAP_THRESHOLD). Elsewhere it does nothing. The block is never touched.
+    """
+    bytes(_REUSED_BYTES)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,6 +1,7 @@
 """``predict``: classify the beats of a recording with a bundle or the packaged model, without torch."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -264,9 +265,11 @@ def predict(
     refuse_synthetic(opened, recording, force=force)
     beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, beat_options)
-    predictions = classifier.classify_blocks(_reported_blocks(beats, progress))
+    with ThreadPoolExecutor(1) as pool:  # while the beats are cut and classified
+        pacing = pool.submit(lambda: beats.pacing)
+        predictions = classifier.classify_blocks(_reported_blocks(beats, progress))
     predictions = _with_paced(
-        replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing
+        replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, pacing.result()
     )
     if same := same_lead(recording, opened):
         progress.note(same)

@@ -12,6 +12,7 @@ from scipy.signal import resample_poly
 from ecgfed.device import DELAY_S, QrsDetector, detect_qrs
 from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 from ecgfed.domain.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
+from ecgfed.domain.signal.products import product
 
 FS_HZ = 360.0
 
@@ -296,6 +297,6 @@ def test_products_in_parts_are_the_products(rows: int) -> None:
     """In whole numbers, which float32 holds."""
     rng = np.random.default_rng(rows)
     left, right = rng.integers(-512, 512, (rows, 110)), rng.integers(-40, 40, (110, 56))
-    product = qrs_net._product(left.astype(np.float32), right.astype(np.float32))
-    assert product.dtype == np.float32
-    np.testing.assert_array_equal(product, left @ right)
+    products = product(left.astype(np.float32), right.astype(np.float32))
+    assert products.dtype == np.float32
+    np.testing.assert_array_equal(products, left @ right)

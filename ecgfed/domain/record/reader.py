@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError
+from ecgfed.base.platform import reuse_freed_memory
 from ecgfed.base.safe_io import name_problem
 from ecgfed.domain.record.aecg_files import aecg_comments, read_aecg
 from ecgfed.domain.record.annotations import before_end, read_csv_annotation
@@ -142,6 +143,7 @@ def open_recording(
     """
     recording = _lazily(path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
     if recording.samples >= (LONG if min_samples is None else min_samples):
+        reuse_freed_memory()
         return recording
     with named_errors(recording.path):
         return recording.in_memory()

@@ -127,14 +127,17 @@ def _masks(
     masks = {} if spikes_alone else dict(look.masks)
     if look.lost.all() or (spikes_alone and not np.ptp(look.signal) > SPIKE_MV):
         return masks
-    longest = bridge_samples(fs_hz)
-    signal, _ = fill_gaps(np.where(look.lost, np.nan, look.signal), longest)
-    height, masks[Reason.SPIKE] = spikes(signal, look.lost, fs_hz)
-    if not spikes_alone:
-        spike = masks[Reason.SPIKE]
-        signal, _ = fill_gaps(np.where(look.lost | spike, np.nan, signal), longest)
-        masks |= noise_and_jumps(signal, look.lost, spike, height, fs_hz, first)
-    return masks
+    signal, lost = look.signal, look.lost
+    if lost.any():
+        signal, _ = fill_gaps(np.where(lost, np.nan, signal), bridge_samples(fs_hz))
+    height, spike, baseline = spikes(signal, lost, fs_hz)
+    masks[Reason.SPIKE] = spike
+    if spikes_alone:
+        return masks
+    if spike.any():
+        signal, _ = fill_gaps(np.where(lost | spike, np.nan, signal), bridge_samples(fs_hz))
+    known = None if spike.any() else baseline
+    return masks | noise_and_jumps(signal, lost, spike, height, fs_hz, first, known)
 
 
 def _extremes(read: ReadLead, chunks: Iterable[tuple[int, int]]) -> tuple[Floats, Floats]:

@@ -103,7 +103,9 @@ def convolved(signal: Floats, taps: Floats) -> Floats:
         count += 1
     blocks = np.zeros((count, step))
     blocks.reshape(-1)[: len(signal)] = signal
-    blocks_out = np.fft.irfft(np.fft.rfft(blocks, size) * np.fft.rfft(taps[None], size), size)
+    spectrum = np.fft.rfft(blocks, size)
+    spectrum *= np.fft.rfft(taps[None], size)
+    blocks_out = np.fft.irfft(spectrum, size)
     out = blocks_out[:, :step].copy()
     overlap = size - step
     out[1:, :overlap] += blocks_out[:-1, step:]

@@ -25,13 +25,29 @@ def running_median(values: Floats, width: int) -> Floats:
         values: (values,) finite.
         width: one at least.
     """
-    before = width // 2
-    padded = np.pad(values, (before, width - 1 - before), mode="symmetric")
-    out = np.empty(len(values))
+    padded, out = _padded(values, width), np.empty(len(values))
     for start in range(0, len(values), _AT_ONCE):
         stop = min(start + _AT_ONCE, len(values))
         out[start:stop] = _of_windows(padded[start : stop + width - 1], width)
     return out
+
+
+def median_above(values: Floats, width: int, limit: Floats) -> NDArray[np.bool_]:
+    """Return where ``running_median`` is above a limit, (values,) each: as many values of the window are, counted."""
+    padded, out = _padded(values, width), np.empty(len(values), np.bool_)
+    for start in range(0, len(values), _AT_ONCE):
+        stop = min(start + _AT_ONCE, len(values))
+        count = np.zeros(stop - start, np.min_scalar_type(width))
+        for offset in range(width):
+            count += padded[start + offset : stop + offset] > limit[start:stop]
+        out[start:stop] = count >= width - width // 2
+    return out
+
+
+def _padded(values: Floats, width: int) -> Floats:
+    """Return values with those before the first window and after the last one."""
+    before = width // 2
+    return np.asarray(np.pad(values, (before, width - 1 - before), mode="symmetric"))
 
 
 def _of_windows(values: Floats, width: int) -> Floats:

@@ -20,6 +20,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.record.reader import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.pacing_features import LEAST_MV, NAMES, captured, margins, resampling_matrix, window_features
+from ecgfed.domain.signal.products import product
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,11 +169,12 @@ def beat_scores(recording: Recording, r_samples: Ints) -> Floats:
         return score
     resampling = resampling_matrix(recording.fs_hz, band.limit_hz)
     for numbers, windows_mv in _windows(recording, np.asarray(r_samples, np.int64)):
-        on_grid = [lead @ resampling for lead in windows_mv]
+        on_grid = [product(lead, resampling) for lead in windows_mv]
         odds = np.stack([window_features(lead) @ band.weights for lead in on_grid]) + band.intercept
-        qrs = np.any([captured(lead) for lead in on_grid], axis=0)
         scored = mean_score(odds)
-        scored = np.where(qrs, scored, np.minimum(scored, CLEAR_SCORE))
+        clear = np.flatnonzero(scored > CLEAR_SCORE)
+        if len(clear):
+            scored[clear[~np.any([captured(lead[clear]) for lead in on_grid], axis=0)]] = CLEAR_SCORE
         score[numbers] = np.where(rectangular(windows_mv).any(axis=0), 0.0, scored)
     return score
 
@@ -186,10 +188,11 @@ def rectangular(windows_mv: Floats) -> Mask:
         windows_mv: (leads, windows, samples) millivolt.
     """
     low, high = windows_mv.min(axis=2, keepdims=True), windows_mv.max(axis=2, keepdims=True)
-    at_low = (windows_mv <= low + LEVEL * (high - low)).mean(axis=2)
     at_high = (windows_mv >= high - LEVEL * (high - low)).mean(axis=2)
-    large = (high - low)[:, :, 0] >= LEAST_MV
-    return np.asarray(large & (at_low + at_high >= AT_LEVELS) & (np.minimum(at_low, at_high) >= AT_EACH))
+    pulse: Mask = ((high - low)[:, :, 0] >= LEAST_MV) & (at_high >= AT_EACH)
+    at_low = (windows_mv[pulse] <= (low + LEVEL * (high - low))[pulse]).mean(axis=1)
+    pulse[pulse] = (at_low + at_high[pulse] >= AT_LEVELS) & (at_low >= AT_EACH)
+    return pulse
 
 
 def calibration_pulses(recording: Recording, r_samples: Ints) -> Mask:

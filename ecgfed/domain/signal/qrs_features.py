@@ -31,9 +31,12 @@ _LEAST = 0.03
 
 
 def logarithm(ratio: Floats) -> Floats:
-    """Return log2 of positive numbers, by straight lines between the powers of two: exact and the same everywhere."""
-    mantissa, exponent = np.frexp(ratio)
-    return np.asarray((exponent - 2).astype(np.float32) + 2 * mantissa, dtype=np.float32)
+    """Return log2 of positive numbers, by straight lines between the powers of two: the same everywhere.
+
+    That is what their bits are as a whole number: the exponent, and behind it the part between two powers of two.
+    """
+    bits = np.asarray(ratio, np.float32).view(np.int32) - (127 << 23)
+    return np.asarray(bits.astype(np.float32) * np.float32(2**-23))
 
 
 def rounded(features: Floats) -> Floats:
@@ -46,7 +49,7 @@ def rounded(features: Floats) -> Floats:
 def beat_envelope(traces: Traces, at: Ints, level: Floats) -> Floats:
     """Return the envelope (leads, candidates) that a candidate's features are measured by, in microvolt."""
     minimum = np.maximum(level[0] * np.float32(_LEAST), np.float32(FLOOR_UV / 2))
-    return np.asarray(np.maximum(traces.envelope[:, at], minimum), dtype=np.float32)
+    return np.asarray(np.maximum(traces.envelope.take(at, axis=1), minimum), dtype=np.float32)
 
 
 def lead_features(traces: Traces, at: Ints, level: Floats, envelope: Floats) -> Floats:
@@ -94,18 +97,13 @@ def extrema(traces: Traces, lead: int, at: Ints, envelope: Floats) -> tuple[Ints
     Returns:
         Positions (beats, EXTREMA), which of them there are, and (beats, EXTREMA, PEAK_FEATURES) as ``lead_features``.
     """
-    smooth, shape = traces.smooth[lead], traces.shape[lead]
-    rising = smooth[1:] > smooth[:-1]
-    falling = smooth[1:] < smooth[:-1]
-    turns = np.flatnonzero((rising[:-1] & ~rising[1:]) | (falling[:-1] & ~falling[1:])) + 1
-    if not len(turns):
-        turns = np.array([-(10**9)])
+    shape, turns = traces.shape[lead], traces.turns(lead)
     first, last = np.searchsorted(turns, at - REACH), np.searchsorted(turns, at + REACH, side="right")
     index = first[:, None] + np.arange(max(EXTREMA, int((last - first).max(initial=0))))
-    position = turns[np.minimum(index, len(turns) - 1)]
+    position = turns.take(np.minimum(index, len(turns) - 1))
     exists = index < last[:, None]
     position = np.where(exists, position, at[:, None])
-    height = np.where(exists, np.abs(shape[position]), np.float32(-1))
+    height = np.where(exists, np.abs(shape.take(position)), np.float32(-1))
     order = np.argsort(-height, axis=1, kind="stable")[:, :EXTREMA]
     position, exists = np.take_along_axis(position, order, 1), np.take_along_axis(exists, order, 1)
     high = np.take_along_axis(height, order, 1)

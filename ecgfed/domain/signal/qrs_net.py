@@ -12,6 +12,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.domain.signal.products import product
 from ecgfed.domain.signal.qrs_features import UNIT
 
 Floats = NDArray[np.float32]
@@ -21,8 +22,6 @@ WEIGHT_UNIT = 256
 SCORE_UNIT = UNIT * WEIGHT_UNIT
 #: Activations end here, so that the next sums stay below 2^24.
 HIGHEST = 8
-#: Multiplications in a product that no library of linear algebra shares out among threads (OpenBLAS: up to 2^18).
-_IN_ONE_THREAD = 1 << 17
 FILE = "qrs_weights.npz"
 #: Leads that decide about one candidate: the two that show the least between the beats.
 LEADS = 2
@@ -47,24 +46,9 @@ def detector_weights() -> dict[str, Floats]:
 def _layer(inputs: Floats, name: str) -> Floats:
     """Return weights times inputs plus bias, in units of 1/``SCORE_UNIT``."""
     weights = _weights()
-    sums = _product(inputs.reshape(-1, inputs.shape[-1]), weights[name])
+    sums = product(inputs.reshape(-1, inputs.shape[-1]), weights[name])
     sums += weights[f"{name}_bias"]
     return sums.reshape(*inputs.shape[:-1], sums.shape[1])
-
-
-def _product(rows: Floats, weights: Floats) -> Floats:
-    """Return ``rows @ weights``, some rows at a time: so few that the library does it in the thread that asks.
-
-    Its own threads gain nothing on products as small as these, and wait for the next one on cores that other threads
-    are to work on. No sum is rounded, so it makes no difference where the rows are parted.
-    """
-    depth, width = weights.shape
-    per_thread = max(1, _IN_ONE_THREAD // (depth * width))
-    times = len(rows) // per_thread
-    full, out = times * per_thread, np.empty((len(rows), width), np.float32)
-    np.matmul(rows[:full].reshape(times, per_thread, depth), weights, out=out[:full].reshape(times, per_thread, width))
-    np.matmul(rows[full:], weights, out=out[full:])
-    return out
 
 
 def _relu(sums: Floats) -> Floats:

@@ -7,6 +7,7 @@ next. Only first-look scores are used, never decisions: a wrong decision cannot 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,7 @@ def _neighbours(likely: Likely, which: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     index = np.concatenate([near, beat_at], axis=1)
     exists = (index >= 0) & (index < count)
     index = np.where(exists, index, which[:, None])
-    at, center = likely.at[index], likely.at[which][:, None]
+    at, center = likely.at.take(index), likely.at.take(which)[:, None]
     exists &= (center - at <= MEMORY) & (at // BLOCK <= center // BLOCK + BLOCKS_AHEAD)
     return index, exists
 
@@ -117,7 +118,8 @@ def rhythm_features(likely: Likely, which: Ints) -> Floats:
         (n, RHYTHM_FEATURES) whole numbers, features times ``UNIT``, as float32.
     """
     index, exists = _neighbours(likely, which)
-    distance = np.abs(likely.at[index] - likely.at[which][:, None]).astype(np.float32)
+    distance = np.abs(likely.at.take(index) - likely.at.take(which)[:, None])
+    odds = np.clip(likely.score, -8, 8) / 4
     counted = likely.counted[:, which]
     number = np.maximum(counted.sum(axis=0), 1).astype(np.float32)[:, None]
     size, similarity = np.zeros(index.shape, np.float32), np.zeros(index.shape, np.float32)
@@ -126,22 +128,31 @@ def rhythm_features(likely: Likely, which: Ints) -> Floats:
             continue
         envelope, form = likely.envelope[lead], likely.form[lead]
         power = np.maximum((form * form).sum(axis=1), 1)
-        ratio = logarithm(envelope[index] / envelope[which][:, None])
-        product = np.matmul(form[index], form[which][:, :, None])[..., 0]
-        like = product / np.sqrt(power[index] * power[which][:, None])
+        ratio = logarithm(envelope.take(index) / envelope.take(which)[:, None])
+        # ``take`` is several times faster than an index
+        product = np.matmul(form.take(index, axis=0), form.take(which, axis=0)[:, :, None])[..., 0]
+        like = product / np.sqrt(power.take(index) * power.take(which)[:, None])
         size += np.where(is_counted[:, None], ratio, 0)
         similarity += np.where(is_counted[:, None], like, 0)
     features = np.stack(
         [
             np.ones(index.shape, np.float32),
-            np.clip(likely.score[index], -8, 8) / 4,
-            logarithm(np.maximum(distance, 1) / np.float32(100)),
+            odds.take(index),
+            _distances().take(distance, mode="clip"),  # what lies further away is no neighbour
             size / number / 2,
             similarity / number,
         ],
         axis=-1,
     )
     features *= exists[..., None]
-    score = np.clip(likely.score[which], -8, 8)[:, None] / 4
-    first = rounded(np.concatenate([features.reshape(len(which), NEIGHBOURS * _EACH), score], axis=1))
-    return np.concatenate([first, likely.ratio[which], likely.mixed[which]], axis=1)
+    first = rounded(
+        np.concatenate([features.reshape(len(which), NEIGHBOURS * _EACH), odds.take(which)[:, None]], axis=1)
+    )
+    return np.concatenate([first, likely.ratio.take(which, axis=0), likely.mixed.take(which, axis=0)], axis=1)
+
+
+@lru_cache(maxsize=1)
+def _distances() -> Floats:
+    """Return the feature of each distance in samples, up to the furthest neighbour's."""
+    distance = np.arange(MEMORY + (BLOCKS_AHEAD + 1) * BLOCK, dtype=np.float32)
+    return logarithm(np.maximum(distance, np.float32(1)).astype(np.float32) / np.float32(100))

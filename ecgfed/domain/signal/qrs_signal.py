@@ -6,7 +6,7 @@ values do not depend on how a stream was cut into chunks, to the last bit. The r
 Nothing looks further than ``LOOK_BACK`` or ``LOOK_AHEAD``, levels apart, which remember thirty seconds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +62,22 @@ class Traces:
     shape: Floats
     envelope: Floats
     smooth: Integers
+    _turns: dict[int, Ints] = field(default_factory=dict, repr=False)
 
     def some(self, rows: Ints) -> "Traces":
         """Return those of some leads."""
         return Traces(self.start, self.shape[rows], self.envelope[rows], self.smooth[rows])
+
+    def turns(self, lead: int) -> Ints:
+        """Return the positions of the local extrema of a lead, smoothed, far before the stretch where it has none."""
+        if lead not in self._turns:
+            rising, falling = (
+                self.smooth[lead, 1:] > self.smooth[lead, :-1],
+                self.smooth[lead, 1:] < self.smooth[lead, :-1],
+            )
+            at = np.flatnonzero((rising[:-1] & ~rising[1:]) | (falling[:-1] & ~falling[1:])) + 1
+            self._turns[lead] = at if len(at) else np.array([-(10**9)])
+        return self._turns[lead]
 
 
 def traces(signal_uv: Integers, start: int) -> Traces:

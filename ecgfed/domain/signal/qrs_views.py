@@ -126,17 +126,18 @@ class View:
         which = np.flatnonzero((block >= first) & (block < stop))
         score = qrs_net.second_look(qrs_rhythm.rhythm_features(self.likely, which))
         beat = np.flatnonzero(score > THRESHOLD)
-        strong = beat[self._strong(self.likely.some(which[beat]))]
+        strong = beat[self._strong(which[beat])]
         weak = np.setdiff1d(beat, strong)
         score[weak] = NOTHING
         self.at, self.score = np.append(self.at, self.likely.at[which]), np.append(self.score, score)
         return self.likely.some(which[strong]), score[strong]
 
-    def _strong(self, beats: Likely) -> Ints:
+    def _strong(self, which: Ints) -> Ints:
         """Return which beats are more than noise in a lead whose heart has stopped, or that has come off."""
-        doubtful = beats.ratio[:, _MEDIAN] < _WEAK_RATIO
-        size = np.where(beats.counted, beats.envelope, 0).astype(np.float32)
-        strong, sizes, first = np.ones(len(beats.at), np.bool_), self.sizes, 0
+        assert self.likely is not None
+        size = self.likely.envelope[:, which] * self.likely.counted[:, which]
+        doubtful = (self.likely.ratio[which, _MEDIAN] < _WEAK_RATIO) & (size < WEAK_MOST_UV).all(axis=0)
+        strong, sizes, first = np.ones(len(which), np.bool_), self.sizes, 0
         for number in np.flatnonzero(doubtful).tolist():
             sizes = np.concatenate([sizes, size[:, first:number][:, strong[first:number]]], axis=1)[:, -WEAK_OF:]
             first, mine, known = number, size[:, number], sizes.shape[1]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.signal import fir
 from ecgfed.domain.signal.filters import convolved, fill_gaps
-from ecgfed.domain.signal.medians import running_median
+from ecgfed.domain.signal.medians import median_above, running_median
 from ecgfed.domain.signal.spans import Spans
 
 
@@ -223,7 +223,7 @@ def unit_samples(fs_hz: float) -> int:
 
 def spikes(
     signal: NDArray[np.float64], lost: NDArray[np.bool_], fs_hz: float
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
     """Measure the beats and find the spikes against them.
 
     Args:
@@ -232,18 +232,19 @@ def spikes(
         fs_hz: sampling frequency in Hz.
 
     Returns:
-        Height of the beats around in each block, and (samples,) bool, true in a spike.
+        Height of the beats around in each block, (samples,) bool, true in a spike, and the baseline in each block.
     """
     blocks = _Blocks(len(signal), block_samples(fs_hz))
     cut = blocks.cut(signal)
-    deviation = cut - _baseline(blocks, cut)[:, None]
+    baseline = _baseline(blocks, cut)
+    deviation = cut - baseline[:, None]
     deviation = np.abs(deviation, out=deviation).ravel()[: len(signal)]
     height = _beat_height(blocks, deviation, lost)
     spike = (deviation > SPIKE_MV) & ~lost
     if spike.any():
         spike &= deviation > np.maximum(SPIKE_MV, SPIKE_TIMES * blocks.spread(height))
         spike = _widened(_closed(spike, round(SPIKE_RINGS_S * fs_hz)), round(SPIKE_MARGIN_S * fs_hz))
-    return height, spike
+    return height, spike, baseline
 
 
 def noise_and_jumps(
@@ -253,6 +254,7 @@ def noise_and_jumps(
     height: NDArray[np.float64],
     fs_hz: float,
     first: int,
+    baseline: NDArray[np.float64] | None = None,
 ) -> dict[Reason, NDArray[np.bool_]]:
     """Find noise and jumps of the baseline.
 
@@ -263,10 +265,12 @@ def noise_and_jumps(
         height: of the beats, from ``spikes``.
         fs_hz: sampling frequency in Hz.
         first: the lead's sample at which ``signal`` begins.
+        baseline: of ``signal``, where ``spikes`` has it: without a spike in it.
     """
     blocks = _Blocks(len(signal), block_samples(fs_hz))
+    baseline = _baseline(blocks, blocks.cut(signal)) if baseline is None else baseline
     noise = blocks.spread(_noise(blocks, signal, fs_hz, height, first)) & ~lost & ~spike
-    jumps = blocks.spread(_jumps(_baseline(blocks, blocks.cut(signal)), height)) & ~lost
+    jumps = blocks.spread(_jumps(baseline, height)) & ~lost
     gap = round(MERGE_S * fs_hz)
     return {Reason.NOISE: _closed(noise, gap) & ~lost, Reason.BASELINE: _closed(jumps, gap) & ~lost}
 
@@ -322,12 +326,12 @@ def _noise(
 ) -> NDArray[np.bool_]:
     band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))
-    between_beats = running_median(power, blocks.count_in(NOISE_WINDOW_S))
-    limit = np.maximum(NOISE_MV, NOISE_SHARE * height)
-    half = NOISE_REST_BLOCKS // 2
-    lowest = np.lib.stride_tricks.sliding_window_view(np.pad(power, half, mode="edge"), NOISE_REST_BLOCKS).min(axis=1)
-    at_rest = running_median(lowest, blocks.count_in(NOISE_WINDOW_S))
-    noisy: NDArray[np.bool_] = (between_beats > limit) & (at_rest > NOISE_REST_SHARE * limit)
+    limit, window = np.maximum(NOISE_MV, NOISE_SHARE * height), blocks.count_in(NOISE_WINDOW_S)
+    noisy = median_above(power, window, limit)  # between the beats
+    if noisy.any():
+        around = np.pad(power, NOISE_REST_BLOCKS // 2, mode="edge")
+        lowest = np.lib.stride_tricks.sliding_window_view(around, NOISE_REST_BLOCKS).min(axis=1)
+        noisy &= median_above(lowest, window, NOISE_REST_SHARE * limit)
     return noisy | _hum(blocks, signal, fs_hz, height)
 
 
@@ -335,11 +339,14 @@ def _hum(blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDA
     """Mark where a lead shows nothing but waves of ``HUM_HZ`` and more, as of an electrode without contact."""
     if fs_hz <= 2 * HUM_HZ:
         return np.zeros(len(height), dtype=bool)
-    cut = blocks.cut(signal)
-    waves = running_median(cut.std(axis=1), blocks.count_in(NOISE_WINDOW_S))
+    cut, window = blocks.cut(signal), blocks.count_in(NOISE_WINDOW_S)
+    deviation = cut.std(axis=1)
+    high = median_above(deviation, window, np.maximum(NOISE_MV, HUM_SHARE * height))
+    if not high.any():
+        return high
+    waves = running_median(deviation, window)
     steps = np.sqrt((np.diff(cut, axis=1) ** 2).mean(axis=1))  # of a sine: 2 sin(pi f / fs) times its own
-    fast = running_median(steps, blocks.count_in(NOISE_WINDOW_S)) > 2 * np.sin(np.pi * HUM_HZ / fs_hz) * waves
-    return np.asarray(fast & (waves > np.maximum(NOISE_MV, HUM_SHARE * height)))
+    return high & median_above(steps, window, 2 * np.sin(np.pi * HUM_HZ / fs_hz) * waves)
 
 
 @lru_cache(maxsize=16)

@@ -138,7 +138,8 @@ class QualityStream:
         if look.lost.all():
             return np.empty(0), np.zeros(len(look.lost), np.bool_)
         signal = bridged(look.signal.copy(), look.lost, longest, first=first, before=self._before[0])
-        return spikes(signal, look.lost, self._fs_hz)
+        height, spike, _ = spikes(signal, look.lost, self._fs_hz)
+        return height, spike
 
     def _spikes_until(self, sure: int, first: int) -> int:
         """Return until where spikes and the height of the beats are decided, of a signal that is up to ``sure``."""

@@ -421,18 +421,13 @@ def replacing_folder(
             yield partial
             if not _is_in_progress(partial):
                 sync_tree(partial)
-            _publish_folder(partial, real)
+            if real.is_dir():
+                swap_folders(partial, real)
+            else:
+                partial.rename(real)
+                sync_folder(real.parent)
         except OSError as error:
             raise _storage_error(path, error) from error
-
-
-def _publish_folder(new: Path, path: Path) -> None:
-    """Rename a finished folder to its final name; an existing folder gets the temporary name."""
-    if path.is_dir():
-        swap_folders(new, path)
-    else:
-        new.rename(path)
-        sync_folder(path.parent)
 
 
 def sha256(path: Path) -> str:

@@ -239,7 +239,19 @@ _KNOWN: dict[tuple[type, str], tuple[Option, ...]] = {}
 
 
 def _options_of(kind: type, owner: str) -> Iterator[Option]:
-    hints, meanings = typing.get_type_hints(kind), _meanings(kind)
+    meanings: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        _, _, attributes = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")
+        name = ""
+        for line in attributes.splitlines():
+            if line and not line.startswith("    "):
+                break
+            if line.startswith("     "):
+                meanings[name] += f" {line.strip()}"
+            elif line:
+                name, _, text = line.strip().partition(": ")
+                meanings[name] = text
+    hints, meanings = typing.get_type_hints(kind), meanings
     for field in dataclasses.fields(kind):
         hint, metadata = hints[field.name], _metadata(kind, field.name)
         union = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
@@ -258,23 +270,6 @@ def _metadata(kind: type, name: str) -> dict[str, Any]:
         if field is not None and LIMITS in field.metadata:
             return dict(field.metadata)
     return {}
-
-
-def _meanings(kind: type) -> dict[str, str]:
-    """Return the texts under ``Attributes:`` of a class and its bases; subclasses override."""
-    meanings: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        _, _, attributes = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")
-        name = ""
-        for line in attributes.splitlines():
-            if line and not line.startswith("    "):
-                break
-            if line.startswith("     "):
-                meanings[name] += f" {line.strip()}"
-            elif line:
-                name, _, text = line.strip().partition(": ")
-                meanings[name] = text
-    return meanings
 
 
 def merged(

@@ -69,23 +69,6 @@ def warnings_and_notes(
     reading: Reading, marks: Annotation | None
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Return the warnings of a report, and the notes, which change no figure of its headline."""
-    warnings = _all_warnings(reading, marks)
-    notes = tuple(warning for warning in warnings if _is_note(warning[0], reading))
-    return tuple(warning for warning in warnings if warning not in notes), notes
-
-
-def _is_note(code: str, reading: Reading) -> bool:
-    """Return whether a warning changes no figure; one about beats does not where it concerns a minority of them."""
-    labelled = reading.labelled
-    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
-    if code in share:
-        of_beats = share[code]
-        return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
-    return code in _NOTES
-
-
-def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
-    """Return the warnings about the counts and labels, then those about the recording."""
     recording = reading.recording
     warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
     unconfirmed, known = int((reading.beats.known & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
@@ -108,7 +91,19 @@ def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str
     if "left-out" in codes:  # covers the same seconds
         warnings = [(code, text) for code, text in warnings if code != "unusable-seconds"]
     of_recording = [(finding.kind, finding.text) for finding in findings if finding.kind not in codes]
-    return tuple(dict.fromkeys([*warnings, *of_recording]))
+    warnings = tuple(dict.fromkeys([*warnings, *of_recording]))
+    notes = tuple(warning for warning in warnings if _is_note(warning[0], reading))
+    return tuple(warning for warning in warnings if warning not in notes), notes
+
+
+def _is_note(code: str, reading: Reading) -> bool:
+    """Return whether a warning changes no figure; one about beats does not where it concerns a minority of them."""
+    labelled = reading.labelled
+    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
+    if code in share:
+        of_beats = share[code]
+        return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
+    return code in _NOTES
 
 
 def _unusable_share(reading: Reading) -> list[tuple[str, str]]:

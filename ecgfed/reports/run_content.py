@@ -66,6 +66,7 @@ def run_parts(
         isinstance(opened, Cohort) and opened.modality == "image"
     )
     what = "images" if images else "beats"
+    parts = (("The method", document.settings), ("The plan", document.plan), ("The net", document.net))
     return RunParts(
         name_of_run(path),
         document.method,
@@ -79,7 +80,10 @@ def run_parts(
         _mixes(opened) if isinstance(opened, Cohort) else opened,
         sent(document, lines),
         _seconds(timing, path / TIMING, progress.finished_rounds),
-        _settings(document),
+        tuple(
+            (title, tuple((name, "-" if value is None else str(value)) for name, value in values.items()))
+            for title, values in parts
+        ),
     )
 
 
@@ -304,11 +308,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
-
-
-def _settings(document: RunDocument) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    parts = (("The method", document.settings), ("The plan", document.plan), ("The net", document.net))
-    return tuple(
-        (title, tuple((name, "-" if value is None else str(value)) for name, value in values.items()))
-        for title, values in parts
-    )

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import Beats
-from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import At
@@ -56,7 +55,23 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
     ectopic = {kind: counts or events.to_review.get(kind) for kind, counts in events.ectopic.items()}
     for kind, ectopy in ectopic.items():
         if ectopy is not None:
-            strips += _of_series(beats, ectopy, KIND_WORDS[kind])
+            word = KIND_WORDS[kind]
+            certain = [run for run in ectopy.runs if not run.review]
+            review = [run for run in ectopy.runs if run.review]
+            first = min(ectopy.couplets, key=lambda series: (series.review, series.start_s), default=None)
+            candidates: list[tuple[str, Series | None]] = [
+                (f"Longest {word} run", max(certain, key=lambda series: series.beats, default=None)),
+                (f"Fastest {word} run", max(certain, key=lambda series: series.per_min, default=None)),
+                (f"Longest {word} run to review", max(review, key=lambda series: series.beats, default=None)),
+                (f"Fastest {word} run to review", max(review, key=lambda series: series.per_min, default=None)),
+                (f"Longest {word} bigeminy", max(ectopy.bigeminy, key=lambda series: series.beats, default=None)),
+                (f"First {word} couplet{' to review' if first is not None and first.review else ''}", first),
+            ]
+            selected: dict[int, tuple[str, Series]] = {}
+            for title, series in candidates:
+                if series is not None:
+                    selected.setdefault(series.first, (title, series))
+            strips += [_series(beats, title, series) for title, series in selected.values()]
     strips += _of_pauses(beats, events)
     strips += _of_rates(beats, events)
     for kind, ectopy in ectopic.items():
@@ -65,26 +80,6 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
     if not strips and len(beats):
         strips.append(SelectedStrip("The first beats", "", max(0.0, float(beats.time_s[0]) - 1.0)))
     return _joined(strips)
-
-
-def _of_series(beats: Beats, ectopy: Ectopy, word: str) -> list[SelectedStrip]:
-    """Return runs, certain ones first, and an example of bigeminy and of a couplet."""
-    certain = [run for run in ectopy.runs if not run.review]
-    review = [run for run in ectopy.runs if run.review]
-    first = min(ectopy.couplets, key=lambda series: (series.review, series.start_s), default=None)
-    candidates: list[tuple[str, Series | None]] = [
-        (f"Longest {word} run", max(certain, key=lambda series: series.beats, default=None)),
-        (f"Fastest {word} run", max(certain, key=lambda series: series.per_min, default=None)),
-        (f"Longest {word} run to review", max(review, key=lambda series: series.beats, default=None)),
-        (f"Fastest {word} run to review", max(review, key=lambda series: series.per_min, default=None)),
-        (f"Longest {word} bigeminy", max(ectopy.bigeminy, key=lambda series: series.beats, default=None)),
-        (f"First {word} couplet{' to review' if first is not None and first.review else ''}", first),
-    ]
-    selected: dict[int, tuple[str, Series]] = {}
-    for title, series in candidates:
-        if series is not None:
-            selected.setdefault(series.first, (title, series))
-    return [_series(beats, title, series) for title, series in selected.values()]
 
 
 def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
@@ -133,28 +128,22 @@ def _of_rates(beats: Beats, events: Events) -> list[SelectedStrip]:
     ):
         if minute is None:
             continue
-        start = _extreme_start(beats, minute, sign)
+        time, ends = beats.time_s, beats.time_s[1:]
+        first, stop = np.searchsorted(time, [minute.start_s, minute.stop_s])
+        best, start = -np.inf, minute.start_s
+        for at in time[first:stop].tolist():
+            begin = min(max(0.0, at - 0.25), max(0.0, beats.duration_s - STRIP_S))
+            low, high = np.searchsorted(ends, [at + 1e-6, begin + STRIP_S])
+            known = beats.measured[low:high]
+            seconds = float(beats.rr_s[low:high][known].sum())
+            if seconds < STRIP_S / 2:
+                continue
+            rate = sign * 60 * int(known.sum()) / seconds
+            if rate > best:
+                best, start = rate, begin
         what = "fastest" if sign > 0 else "slowest"
         strips.append(SelectedStrip(name, f"{minute.value:.0f}/min over the minute; its {what} 10 s", start))
     return strips
-
-
-def _extreme_start(beats: Beats, minute: At, sign: int) -> float:
-    """Return where the fastest (slowest) 10 s of a minute begin: a quarter of a second before one of its beats."""
-    time, ends = beats.time_s, beats.time_s[1:]
-    first, stop = np.searchsorted(time, [minute.start_s, minute.stop_s])
-    best, start = -np.inf, minute.start_s
-    for at in time[first:stop].tolist():
-        begin = min(max(0.0, at - 0.25), max(0.0, beats.duration_s - STRIP_S))
-        low, high = np.searchsorted(ends, [at + 1e-6, begin + STRIP_S])
-        known = beats.measured[low:high]
-        seconds = float(beats.rr_s[low:high][known].sum())
-        if seconds < STRIP_S / 2:
-            continue
-        rate = sign * 60 * int(known.sum()) / seconds
-        if rate > best:
-            best, start = rate, begin
-    return start
 
 
 def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) -> list[SelectedStrip]:

@@ -128,12 +128,21 @@ def examine(*, self_test: bool = True) -> Examination:
         if self_test
         else ()
     )
+    terminal = getattr(sys.stdout, "encoding", None) or "unknown"
     return Examination(
         __version__,
         Path(__file__).parents[1],
         {name: _version(name) or "missing" for name in BASE},
         tuple(_extra(name, packages) for name, packages in extras.items()),
-        _machine(),
+        Machine(
+            f"{platform.platform()}, {platform.machine()}",
+            f"{platform.python_version()}, {sys.executable}",
+            cores(),
+            _free_memory(),
+            shutil.disk_usage(Path.cwd()).free,
+            _gpu(),
+            f"files {sys.getfilesystemencoding()}, terminal {terminal}",
+        ),
         checks,
     )
 
@@ -151,19 +160,6 @@ def _extra(name: str, packages: list[str]) -> Extra:
     versions = {package: _version(package) for package in packages}
     installed = {package: text for package, text in versions.items() if text is not None}
     return Extra(name, installed, tuple(package for package in packages if package not in installed))
-
-
-def _machine() -> Machine:
-    terminal = getattr(sys.stdout, "encoding", None) or "unknown"
-    return Machine(
-        f"{platform.platform()}, {platform.machine()}",
-        f"{platform.python_version()}, {sys.executable}",
-        cores(),
-        _free_memory(),
-        shutil.disk_usage(Path.cwd()).free,
-        _gpu(),
-        f"files {sys.getfilesystemencoding()}, terminal {terminal}",
-    )
 
 
 def _free_memory() -> int | None:

@@ -16,7 +16,6 @@ from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
-from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
@@ -130,11 +129,17 @@ def grouped_beats(
     keep = np.flatnonzero(all_predictions.classified)
     beats, predictions = all_beats.chosen(keep), all_predictions.chosen(keep)
     first = _first(beats, minutes, without=len(all_predictions) - len(keep))
+    symbols: Mapping[str, list[str]] = {name: [] for name in opened.classes}
+    for symbol, name in opened.labels.symbols.items():
+        symbols[name].append(symbol)
+    prior = np.zeros((len(predictions.probability), len(KINDS)))
+    for number, name in enumerate(opened.classes):
+        prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += predictions.probability[:, number]
     points = points_of(
         [windows_on(beats, lead, first) for lead in displayed_leads(recording)],
         beats.intervals_s[:first],
         _context(beats)[:first],
-        _prior(opened.labels, opened.classes, predictions.probability)[:first],
+        prior[:first],
     )
     groups = group_beats(points, leaves, seed=seed)
     return GroupedBeats(beats, opened, predictions, groups, all_beats, all_predictions)
@@ -187,14 +192,3 @@ def _context(beats: RecordingBeats) -> Floats:
     """Return the context features of all beats, (beats, features)."""
     with_context = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
     return np.concatenate([block.rr_s.astype(np.float64) for block in with_context.blocks()])
-
-
-def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.float32]) -> Floats:
-    """Return the probability of each of ``KINDS``, (beats, 5), from class probabilities (beats, classes)."""
-    symbols: Mapping[str, list[str]] = {name: [] for name in classes}
-    for symbol, name in labels.symbols.items():
-        symbols[name].append(symbol)
-    prior = np.zeros((len(probability), len(KINDS)))
-    for number, name in enumerate(classes):
-        prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
-    return prior

@@ -245,7 +245,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _respond(self, handlers: Mapping[str, Callable[[], bytes | dict[str, Any]]], *, post: bool) -> None:
         self.close_connection = True
         try:
-            resource = self._allowed(post=post)
+            allowed_hosts = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
+            hosts = self.headers.get_all("Host") or []
+            if len(hosts) != 1 or hosts[0] not in allowed_hosts:
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
+            token, slash, resource = self.path.removeprefix("/").partition("/")
+            if not self.server.holds(token.encode()) or not slash:
+                raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+            origins = self.headers.get_all("Origin") or []
+            if any(origin != f"http://{hosts[0]}" for origin in origins) or (post and len(origins) != 1):
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
+            if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
+            if post and self.headers.get_content_type() != "application/json":
+                raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
             if resource not in handlers:
                 raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
@@ -254,24 +267,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.end("done")
         except _RefusedError as refused:
             self._send(refused.status, refused.response)
-
-    def _allowed(self, *, post: bool) -> str:
-        """Return the requested resource if the request is authorized; raises _RefusedError."""
-        allowed_hosts = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
-        hosts = self.headers.get_all("Host") or []
-        if len(hosts) != 1 or hosts[0] not in allowed_hosts:
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
-        token, slash, resource = self.path.removeprefix("/").partition("/")
-        if not self.server.holds(token.encode()) or not slash:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
-        origins = self.headers.get_all("Origin") or []
-        if any(origin != f"http://{hosts[0]}" for origin in origins) or (post and len(origins) != 1):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
-        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
-        if post and self.headers.get_content_type() != "application/json":
-            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
-        return resource
 
     def _sent(self) -> object:
         """Return the JSON body of a request with a bounded Content-Length; raises _RefusedError."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError, param
@@ -198,7 +197,12 @@ def _opened_request(
         problem = f"{name!r:.100} {fault}"
         raise OptionError("patient", problem, "a name that can be a file's", "name the personal model with it")
     check_extension(bundle, out, name, overwrite=overwrite)
-    targets = propagated_label_files(_beats_folder(out, beats), opened)
+    folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
+    if out.resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise OptionError("beats", f"{folder} is inside the bundle {out}", "another folder")
+    if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
+        raise OptionError("beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
+    targets = propagated_label_files(folder, opened)
     check_free(targets, [*opened.files, labels], overwrite=overwrite, option="beats")
     return PersonalizeRequest(opened, out, labels, bundle, start, name, targets, overwrite)
 
@@ -217,16 +221,6 @@ def _check(personal: str, seed: int) -> Personal:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return method
-
-
-def _beats_folder(out: Path, beats: Path | str | None) -> Path:
-    """Return the folder for the propagated labels; it may not be inside the bundle, whose files the manifest lists."""
-    folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
-    if out.resolve() in (folder.resolve(), *folder.resolve().parents):
-        raise OptionError("beats", f"{folder} is inside the bundle {out}", "another folder")
-    if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
-        raise OptionError("beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
-    return folder
 
 
 def _learner(
@@ -426,6 +420,8 @@ def _propagate(
             symbol[beat], origin[beat] = label, beats.r_samples[beat]
             by_person.append(beat)
     source[by_person] = "clinician"
+    of_group = bundle.labels.encode(symbol)
+    disagrees = (of_group >= 0) & (of_group != predictions.label)
     return PropagatedLabels(
         beats.recording,
         beats.r_samples,
@@ -433,18 +429,5 @@ def _propagate(
         source,
         origin,
         model,
-        _uncertain(bundle, predictions.label, predictions.low_confidence, symbol, source),
+        np.asarray(((source == "group") & disagrees) | ((source == "model") & predictions.low_confidence)),
     )
-
-
-def _uncertain(
-    bundle: Bundle,
-    label: NDArray[np.integer],
-    uncertain: NDArray[np.bool_],
-    symbol: NDArray[np.str_],
-    source: NDArray[np.str_],
-) -> NDArray[np.bool_]:
-    """Return uncertain labels: propagated ones that the model contradicts, and the model's at low confidence."""
-    of_group = bundle.labels.encode(symbol)
-    disagrees = (of_group >= 0) & (of_group != label)
-    return np.asarray(((source == "group") & disagrees) | ((source == "model") & uncertain))

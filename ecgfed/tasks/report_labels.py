@@ -169,7 +169,11 @@ def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> A
         raise RecordError(path, problem, "a file of labels", f"name one with {param('labels')}")
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
-            _refuse_partial_labels(path)
+            names = column_names(path)
+            if "label" in names and "symbol" not in names:
+                expected = "a label for every beat, in a column symbol"
+                action = "'ecgfed personalize RECORD --labels' takes these, and writes every beat's"
+                raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
             annotation = read_csv_annotation(path, recording.fs_hz, samples=recording.samples)
         else:
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
@@ -181,15 +185,6 @@ def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> A
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation
-
-
-def _refuse_partial_labels(path: Path) -> None:
-    """Refuse the table of the labelling page, which labels only some of the beats."""
-    names = column_names(path)
-    if "label" in names and "symbol" not in names:
-        expected = "a label for every beat, in a column symbol"
-        action = "'ecgfed personalize RECORD --labels' takes these, and writes every beat's"
-        raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
 
 
 def by_file(path: Path, marks: Annotation, recording: Recording) -> Labelled:

@@ -193,21 +193,17 @@ def lessons(run: Run) -> list[str]:
     if isinstance(never, Sequence) and never:
         summary.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
     summary += describe_privacy_spent(run.plan, last.get("epsilon"))
-    return summary + _to_try(run, float(last["passes"]), bool(never))
-
-
-def _to_try(run: Run, passes: float, missing: bool) -> list[str]:
     from ecgfed.tasks.train_options import RECIPES
 
     tries, recipe = [], RECIPES[run.net.spec.modality]
-    if passes < recipe["passes"] / 2:
+    if float(last["passes"]) < recipe["passes"] / 2:
         tries.append(f"this was short, a smoke test; the recipe takes {param('passes')} {recipe['passes']:g}")
     if run.plan.local_steps is None and len(run.meta.get("clients", ())) > 1:
         tries.append(
             f"few local steps keep clients from drifting apart: {param('local_steps')} {recipe['local_steps']}"
         )
-    if missing and not tries:
+    if bool(never) and not tries:
         tries.append(
             f"a balanced risk ({param('settings')} risk=bsm) or more {param('passes')}, for the classes never predicted"
         )
-    return [spelled(f"To try: {'; '.join(tries)}.")] if tries else []
+    return summary + ([spelled(f"To try: {'; '.join(tries)}.")] if tries else [])

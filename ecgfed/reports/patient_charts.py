@@ -180,12 +180,11 @@ def _name_at(
         middle = x - wide / 2
         right, before, above, below = (x + away + 2, y + 4), (x - away - 2 - wide, y + 4), y - away - 3, y + away + 12
         for start, base in (right, before, (middle, above), (middle, below)):
-            box = start, base - 9, start + wide, base + 2
-            if start >= 0 and box[2] <= edge and not any(_meet(box, box_taken) for box_taken in taken):
+            box = left, top, right_end, low = start, base - 9, start + wide, base + 2
+            free = all(
+                left >= there[2] or there[0] >= right_end or top >= there[3] or there[1] >= low for there in taken
+            )
+            if start >= 0 and right_end <= edge and free:
                 parts.append(element("text", text, x=start, y=base, class_=look))
                 taken.append(box)
                 return
-
-
-def _meet(first: _Box, second: _Box) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

@@ -24,16 +24,8 @@ _MUCH = 0.01
 #: beside the counts concerned.
 _MOST = 0.5
 #: Codes of warnings that change no figure of the headline: listed as notes.
-_NOTES = {
-    "biphasic",
-    "inverted",
-    "lead-by-place",
-    "modified-lead",
-    "resampled",
-    "took-part",
-    "unknown-training",
-    "unusable-seconds",
-}
+_NOTES = {"biphasic", "inverted", "lead-by-place", "modified-lead", "resampled", "took-part"}
+_NOTES |= {"unknown-training", "unusable-seconds"}
 _UNCONFIRMED = "intervals-not-confirmed"
 #: Codes of predictions that already name the lead read in place of the requested one.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
@@ -91,9 +83,9 @@ def warnings_and_notes(
     if "left-out" in codes:  # covers the same seconds
         warnings = [(code, text) for code, text in warnings if code != "unusable-seconds"]
     of_recording = [(finding.kind, finding.text) for finding in findings if finding.kind not in codes]
-    warnings = tuple(dict.fromkeys([*warnings, *of_recording]))
-    notes = tuple(warning for warning in warnings if _is_note(warning[0], reading))
-    return tuple(warning for warning in warnings if warning not in notes), notes
+    every = dict.fromkeys([*warnings, *of_recording])
+    notes = tuple(warning for warning in every if _is_note(warning[0], reading))
+    return tuple(warning for warning in every if warning not in notes), notes
 
 
 def _is_note(code: str, reading: Reading) -> bool:
@@ -118,9 +110,8 @@ def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
         reasons = ", ".join(lead.seconds()) or "no beat can be told"
         text = f"Nothing of {reading.recording.lead} can be used ({reasons}): no heartbeat can be told from it."
         return [("left-out", text)]
-    beats = (
-        f"{lost:,} of {reading.events.total:,} beats lie there and are in no count" if lost else "no beat lies there"
-    )
+    all_beats = f"{reading.events.total:,} beats lie there and are in no count"
+    beats = f"{lost:,} of {all_beats}" if lost else "no beat lies there"
     text = f"{lost_s:.1f} s ({share:.1%}) of {reading.recording.lead} cannot be used: {beats}."
     if share > UNUSABLE_SHARE:
         text += f" Of more than {UNUSABLE_SHARE:.0%}, lowest and highest rate and longest interval are not confirmed."

@@ -118,13 +118,10 @@ def _header(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, st
     epochs = plan.get("local_epochs") or 0
     work = count_of(epochs, "epoch") if local is None else count_of(local, "step")
     some = plan.get("clients_per_round")
-    cohort = Path(os.path.normpath(document.cohort_path)).name
+    cohort, clients = Path(os.path.normpath(document.cohort_path)).name, count_of(len(document.clients), "client")
     rows = [
         ("Method", document.method),
-        (
-            "Cohort",
-            f"{cohort}: {count_of(len(document.clients), 'client')}, {count_of(len(document.classes), 'class')}",
-        ),
+        ("Cohort", f"{cohort}: {clients}, {count_of(len(document.classes), 'class')}"),
         ("Cohort's fingerprint", document.fingerprint[:12]),
         ("Seed", str(plan.get("seed", "-"))),
         ("Rounds", f"{progress.finished_rounds:,} of {progress.rounds:,}"),
@@ -156,8 +153,7 @@ def _notes(
         if evaluation.round != progress.finished_rounds:
             again = f"run 'ecgfed evaluate {name} {evaluation.command}' again"
             rounds = f"is of round {evaluation.round:,}, and the run has {progress.finished_rounds:,}"
-            text = f"{evaluation.folder} {rounds}: {again}"
-            notes.append(("old-evaluation", text))
+            notes.append(("old-evaluation", f"{evaluation.folder} {rounds}: {again}"))
     if progress.finished_rounds < progress.rounds:
         text = f"The run is not finished: {progress.finished_rounds:,} of {count_of(progress.rounds, 'round')}."
         notes.append(("not-finished", text))

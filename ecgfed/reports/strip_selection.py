@@ -155,13 +155,10 @@ def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) ->
     pairs = [("Most", highest)] + ([("Least", lowest)] if lowest != highest else [])
     strips = []
     for name, at in pairs:
-        middle = float(beats.time_s[at])
-        text = f"p {confidence[at]:.2f}"
+        middle, text = float(beats.time_s[at]), f"p {confidence[at]:.2f}"
         span = Span(middle - 0.25, middle + 0.25, "event", text)
-        caption = f"the model's probability {confidence[at]:.3f}"
-        strips.append(
-            SelectedStrip(f"{name} certain {KIND_WORDS[kind]} beat", caption, around(middle, beats.duration_s), (span,))
-        )
+        title, caption = f"{name} certain {KIND_WORDS[kind]} beat", f"the model's probability {confidence[at]:.3f}"
+        strips.append(SelectedStrip(title, caption, around(middle, beats.duration_s), (span,)))
     return strips
 
 

@@ -63,9 +63,8 @@ class CifarOptions:
 
     def __post_init__(self) -> None:
         if self.partition not in PARTITIONS:
-            raise OptionError(
-                "partition", f"{self.partition!r}", f"one of {', '.join(PARTITIONS)}", code="unknown-choice"
-            )
+            known = f"one of {', '.join(PARTITIONS)}"
+            raise OptionError("partition", f"{self.partition!r}", known, code="unknown-choice")
         if self.clients is not None and self.clients < 1:
             raise OptionError("clients", f"{self.clients}", "1 or more")
         if self.limit is not None and self.limit < len(CLASSES):
@@ -216,16 +215,10 @@ def build_cifar_cohort(
     counts = _counts(dealer.stock, options)
     images_of_client = [dealer.deal(mine) for mine in counts]
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, "image") as writer:
-        none = np.full(len(pool), NOBODY)
-        writer.append(
-            images=data.images[pool],
-            label=data.label[pool],
-            client=none,
-            sample=pool - data.train,
-            split=np.full(len(pool), TEST),
-        )
+        pool_label, nobody, test = data.label[pool], np.full(len(pool), NOBODY), np.full(len(pool), TEST)
+        sample = pool - data.train
+        writer.append(images=data.images[pool], label=pool_label, client=nobody, sample=sample, split=test)
         clients = [_write_client(writer, data, images_of_client[i], i, options) for i in range(len(images_of_client))]
-        pool_label = data.label[pool]
         stock = np.bincount(pool_label, minlength=len(CLASSES))
         for i, mix in enumerate(counts):
             drawn = _Dealer(np.arange(len(pool)), pool_label, _rng(options, _TEST, i)).deal(drawn_counts(mix, stock))
@@ -244,9 +237,8 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
     if not counts.sum(1).all():
         empty = int((counts.sum(1) == 0).sum())
         problem = f"{clients} leave {empty} without any of {count_of(int(stock.sum()), 'image')}"
-        raise OptionError(
-            "clients", problem, "fewer clients", f"or take a smaller {param('rho')} or a larger {param('limit')}"
-        )
+        action = f"or take a smaller {param('rho')} or a larger {param('limit')}"
+        raise OptionError("clients", problem, "fewer clients", action)
     return counts
 
 

@@ -192,7 +192,7 @@ def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple
         return np.asarray(low + np.exp(-0.5 * ((hz - patient.resp_hz) / 0.01) ** 2) + drift)
 
     waves = _process(rng, len(times), 4.0, power).clip(-2.5, 2.5)
-    times, interval_s = times, patient.rr_s + patient.sdnn_s * waves
+    interval_s = patient.rr_s + patient.sdnn_s * waves
     plan = _plan(rng, patient, seconds)
     r_s, symbols = [rng.uniform(0.4, 0.8)], [patient.basic]
     while True:

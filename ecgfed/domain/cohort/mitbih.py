@@ -89,19 +89,14 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
     for name in options.holdout if by == "patient" else ():
         if name in SAME_PATIENT:
             patient = SAME_PATIENT[name]
-            raise OptionError(
-                "holdout",
-                f"{name} is of the same person as {patient}",
-                f"{patient}, for both",
-                f"or pass {param('by')} record",
-            )
+            problem, action = f"{name} is of the same person as {patient}", f"or pass {param('by')} record"
+            raise OptionError("holdout", problem, f"{patient}, for both", action)
     if not source.is_dir():
         raise OptionError("source", f"{source} is not a folder", "a folder with 100.hea, 100.dat, ...")
     names = [name for name in record_names() if (source / f"{name}.hea").is_file()]
     if not names:
-        raise CohortError(
-            source, "holds no MIT-BIH record", "100.hea, 100.dat, 100.atr, ...", f"check {param('source')}"
-        )
+        expected = "100.hea, 100.dat, 100.atr, ..."
+        raise CohortError(source, "holds no MIT-BIH record", expected, f"check {param('source')}")
     without: list[str] = []
     leads: set[str] = set()
     groups: dict[str, list[Path]] = {}
@@ -115,13 +110,8 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
             continue
         groups.setdefault(SAME_PATIENT.get(name, name) if by == "patient" else name, []).append(source / name)
     if not groups:
-        raise CohortError(
-            source,
-            f"no record has lead {' or '.join(options.beats.leads)}",
-            f"one of {', '.join(sorted(leads))}",
-            f"name it with {param('leads')}",
-            code="unknown-lead",
-        )
+        problem, known = f"no record has lead {' or '.join(options.beats.leads)}", f"one of {', '.join(sorted(leads))}"
+        raise CohortError(source, problem, known, f"name it with {param('leads')}", code="unknown-lead")
     clients = [Source(key, SAME_PATIENT.get(key, key), tuple(paths)) for key, paths in groups.items()]
     return clients, without
 
@@ -152,10 +142,7 @@ def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dic
         """Raise CohortError where the beats of a class are not as many as published."""
         if counts != expected:
             differing = [f"{c} {counts[c]} (not {expected[c]})" for c in expected if counts[c] != expected[c]]
-            raise CohortError(
-                records[0].parent,
-                f"beats differ from the published database: {', '.join(differing)}",
-                action="fetch the database again",
-            )
+            problem = f"beats differ from the published database: {', '.join(differing)}"
+            raise CohortError(records[0].parent, problem, action="fetch the database again")
 
     return check

@@ -152,10 +152,8 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
 
 def _before_0_3(record: dict[str, Any]) -> dict[str, Counted]:
     """Return what a record of an older cohort says of its exclusions."""
-    excluded = {
-        "other_class": sum(record.get("left_out", {}).values()),
-        "no_annotation": _count(record.get("peaks_without_annotation")),
-    }
+    no_annotation = _count(record.get("peaks_without_annotation"))
+    excluded = {"other_class": sum(record.get("left_out", {}).values()), "no_annotation": no_annotation}
     used = _count(record.get("beats"))
     return {"beats": {"read": used + sum(excluded.values()), "used": used, "excluded": excluded}}
 

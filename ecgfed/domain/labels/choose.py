@@ -99,20 +99,9 @@ def differ_features(groups: Groups, group: int, around: int, beat: int, label: s
     }
     size, normal = float(groups.size[group]), float(kind == "N")
     of_kind = [float(kind == item) for item in ("N", "S", "V", "F")]
-    return np.array(
-        [
-            np.log(same),
-            np.log(rival),
-            np.log(size),
-            np.log(size / float(groups.size[around])),
-            *log_distance.values(),
-            *of_kind,
-            1.0 - sum(of_kind),
-            normal * np.log(same),
-            normal * log_distance["shape"],
-            normal * log_distance["context"],
-        ]
-    )
+    logs = [np.log(same), np.log(rival), np.log(size), np.log(size / float(groups.size[around]))]
+    products = [normal * value for value in (np.log(same), log_distance["shape"], log_distance["context"])]
+    return np.array([*logs, *log_distance.values(), *of_kind, 1.0 - sum(of_kind), *products])
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,8 @@ def group_beats(points: Points, leaves: int = LEAVES, *, seed: int = 0) -> Group
         members[parent[group]] = np.concatenate([members[parent[group]], members[group]])
     beat = [_central(points.at, np.sort(beats_of_group)) for beats_of_group in members]
     prior = np.stack([points.prior[beats_of_group].mean(0) for beats_of_group in members])
-    return Groups(
-        parent, np.array([len(beats_of_group) for beats_of_group in members]), np.array(beat), prior, leaf, points
-    )
+    size = np.array([len(beats_of_group) for beats_of_group in members])
+    return Groups(parent, size, np.array(beat), prior, leaf, points)
 
 
 def _joined(at: Floats, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -26,9 +26,8 @@ EXTRA_OF = {
 
 
 def _missing(package: str, purpose: str) -> MissingExtraError:
-    return MissingExtraError(
-        package, f"is not installed, but {purpose} needs it", action=f"pip install 'ecgfed[{EXTRA_OF[package]}]'"
-    )
+    action = f"pip install 'ecgfed[{EXTRA_OF[package]}]'"
+    return MissingExtraError(package, f"is not installed, but {purpose} needs it", action=action)
 
 
 def is_installed(package: str) -> bool:

@@ -240,12 +240,8 @@ def read_folder_document(
     document = read_json(folder / name, error)
     schema_version = document.get("schema_version") if isinstance(document, dict) else None
     if schema_version != version:
-        raise error(
-            folder / name,
-            f"schema version {schema_version!s:.40}",
-            f"{version}",
-            f"run '{command}' again with this ecgfed",
-        )
+        action = f"run '{command}' again with this ecgfed"
+        raise error(folder / name, f"schema version {schema_version!s:.40}", f"{version}", action)
     return dict(document)
 
 
@@ -271,13 +267,8 @@ def check_new_folder(
     if path.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise OptionError(option, f"{path} is the working directory", "a new folder", "name one inside it")
     if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
-        raise OptionError(
-            option,
-            f"{path} is not empty",
-            "a new folder",
-            f"choose another, or pass {param('overwrite=True')}",
-            code="exists",
-        )
+        advice = f"choose another, or pass {param('overwrite=True')}"
+        raise OptionError(option, f"{path} is not empty", "a new folder", advice, code="exists")
     if overwrite and path.is_dir() and (foreign := _foreign_names(path, markers, contents)):
         reason = f"{path} contains {shortened(', '.join(foreign), 60)}, which ecgfed did not write"
         action = "choose another, or move your own files; nothing was removed"
@@ -310,9 +301,8 @@ def check_free(
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         reason = f"{targets[0].parent} already has {', '.join(taken[:3])}"
-        raise OptionError(
-            option, reason, "no such files", f"choose another folder, or pass {param('overwrite=True')}", code="exists"
-        )
+        action = f"choose another folder, or pass {param('overwrite=True')}"
+        raise OptionError(option, reason, "no such files", action, code="exists")
 
 
 def backup_path(path: Path) -> Path:

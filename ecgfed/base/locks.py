@@ -96,9 +96,8 @@ def _lock_of(path: Path, real: Path, *, shared: bool, until: float) -> tuple[_Lo
             if problem.errno in (*_NOT_WRITABLE, errno.ENOENT):
                 continue
             remove_empty(created)
-            raise StorageError(
-                lock_path, f"cannot be locked ({problem.strerror})", action="choose another place"
-            ) from None
+            reason = f"cannot be locked ({problem.strerror})"
+            raise StorageError(lock_path, reason, action="choose another place") from None
         return _Lock(lock_path, handle), created
     return None, created  # not writable: the later write reports the error
 

@@ -52,13 +52,8 @@ def named(
             raise OptionError("key", f"given without {param('anonymize')}", "new ids to write into it", code="missing")
         check_key(key, out)
         if key.exists() and not overwrite:
-            raise OptionError(
-                "key",
-                f"{key} exists",
-                "a new file",
-                f"choose another, or pass {param('overwrite=True')}",
-                code="exists",
-            )
+            action = f"choose another, or pass {param('overwrite=True')}"
+            raise OptionError("key", f"{key} exists", "a new file", action, code="exists")
         if key.exists():
             read_key(key)  # --overwrite replaces only key files
     if not (anonymize or ids_from_headers):
@@ -122,9 +117,8 @@ def _reserve(folder: Path, name: str) -> bool:
     except FileExistsError:
         return False
     except OSError as problem:
-        raise StorageError(
-            folder, f"cannot be written ({problem.strerror})", action=f"choose another {param('out')}"
-        ) from None
+        reason = f"cannot be written ({problem.strerror})"
+        raise StorageError(folder, reason, action=f"choose another {param('out')}") from None
     if any(folder.glob(f"{name}.*")):
         mark.unlink(missing_ok=True)
         return False

@@ -184,9 +184,8 @@ def detect(
             recording = _opened(source, selection, read_options(how))
             files += recording.files
             before_s = sum(result.duration_s for result in results)
-            on_samples = minutes_reporter(
-                progress, "minutes read", recording, offset_s=before_s, single=len(requested) == 1
-            )
+            single = len(requested) == 1
+            on_samples = minutes_reporter(progress, "minutes read", recording, offset_s=before_s, single=single)
             peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, on_samples, progress)
         except EcgfedError as problem:
             if len(requested) == 1:

@@ -135,12 +135,8 @@ def grouped_beats(
     prior = np.zeros((len(predictions.probability), len(KINDS)))
     for number, name in enumerate(opened.classes):
         prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += predictions.probability[:, number]
-    points = points_of(
-        [windows_on(beats, lead, first) for lead in displayed_leads(recording)],
-        beats.intervals_s[:first],
-        _context(beats)[:first],
-        prior[:first],
-    )
+    windows = [windows_on(beats, lead, first) for lead in displayed_leads(recording)]
+    points = points_of(windows, beats.intervals_s[:first], _context(beats)[:first], prior[:first])
     groups = group_beats(points, leaves, seed=seed)
     return GroupedBeats(beats, opened, predictions, groups, all_beats, all_predictions)
 
@@ -156,13 +152,8 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     if not count:
         where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
         shows = f" whose signal {recording.lead} shows ({count_of(without, 'beat')} without)" if without else ""
-        raise RecordError(
-            recording.path,
-            f"no beat{shows} was found {where}",
-            "some to label",
-            f"choose another lead with {param('leads')}",
-            code="no-beats",
-        )
+        action = f"choose another lead with {param('leads')}"
+        raise RecordError(recording.path, f"no beat{shows} was found {where}", "some to label", action, code="no-beats")
     return count
 
 

@@ -114,20 +114,17 @@ class _LabelStore:
         if self._is_valid(stored):
             if not overwrite and self.file.exists() and not self._file_matches(stored["given"]):
                 expected = f"the labels of its {self.actions_path.name}, which the next answer would write there"
-                raise OptionError(
-                    "out", f"{self.file} has been changed since it was written", expected, action, code="exists"
-                )
+                reason = f"{self.file} has been changed since it was written"
+                raise OptionError("out", reason, expected, action, code="exists")
             self.state, self.labels = stored, len(stored["given"])
         elif not overwrite and stored is not None:
             expected = "answers about this recording and its present groups"
-            raise OptionError(
-                "out", f"{self.actions_path} holds answers of another page", expected, action, code="exists"
-            )
+            reason = f"{self.actions_path} holds answers of another page"
+            raise OptionError("out", reason, expected, action, code="exists")
         elif not overwrite:
             problem = f"{self.file} is there, without its {self.actions_path.name}"
-            raise OptionError(
-                "out", problem, f"a new file, or labels made with {param('serve')}", action, code="exists"
-            )
+            allowed = f"a new file, or labels made with {param('serve')}"
+            raise OptionError("out", problem, allowed, action, code="exists")
 
     def _is_valid(self, state: object) -> TypeGuard[dict[str, Any]]:
         return (

@@ -100,9 +100,8 @@ def _from_label_table(path: Path, recording: Recording) -> FileLabels:
     this_id = recording_id(recording)
     if id_of_labels := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
         problem = f"holds labels of another recording ({shortened(id_of_labels, 20)})"
-        raise RecordError(
-            path, problem, f"those of {recording.name} ({this_id})", "name the recording they were given for"
-        )
+        allowed = f"those of {recording.name} ({this_id})"
+        raise RecordError(path, problem, allowed, "name the recording they were given for")
     if labels[-1].sample >= recording.samples:
         problem = f"has a label at sample {labels[-1].sample}"
         expected = f"0 to {recording.samples - 1}, the recording's length"
@@ -147,9 +146,8 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         where += f" whose signal {recording.lead} shows" if without_signal else ""
-        raise RecordError(
-            path, f"says of no beat what it is{where}", "labels of some beats", "label some more", code="no-beats"
-        )
+        reason = f"says of no beat what it is{where}"
+        raise RecordError(path, reason, "labels of some beats", "label some more", code="no-beats")
     return MatchedLabels(
         dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
     )

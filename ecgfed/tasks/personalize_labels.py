@@ -211,13 +211,8 @@ def _check(personal: str, seed: int) -> Personal:
     """Check the arguments that need no file; return the personalization method."""
     method = personal_by_name(personal)
     if method is None:
-        raise OptionError(
-            f"{param('personal')} {FROM_METHOD}",
-            "needs a run",
-            "a method that needs labels only",
-            "leave it out",
-            code="conflict",
-        )
+        where = f"{param('personal')} {FROM_METHOD}"
+        raise OptionError(where, "needs a run", "a method that needs labels only", "leave it out", code="conflict")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return method
@@ -235,9 +230,8 @@ def _learner(
     bundle = grouped.bundle
     if not (set(user_labels.label.values()) & set(bundle.labels.symbols)):
         symbols = ", ".join(user_labels.counts)
-        raise RecordError(
-            param("labels"), f"are {symbols} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}"
-        )
+        expected = f"some of the bundle's {' '.join(bundle.labels.symbols)}"
+        raise RecordError(param("labels"), f"are {symbols} alone", expected)
     beats = training_beats(grouped, user_labels.label)
     counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
@@ -422,12 +416,5 @@ def _propagate(
     source[by_person] = "clinician"
     of_group = bundle.labels.encode(symbol)
     disagrees = (of_group >= 0) & (of_group != predictions.label)
-    return PropagatedLabels(
-        beats.recording,
-        beats.r_samples,
-        symbol,
-        source,
-        origin,
-        model,
-        np.asarray(((source == "group") & disagrees) | ((source == "model") & predictions.low_confidence)),
-    )
+    uncertain = np.asarray(((source == "group") & disagrees) | ((source == "model") & predictions.low_confidence))
+    return PropagatedLabels(beats.recording, beats.r_samples, symbol, source, origin, model, uncertain)

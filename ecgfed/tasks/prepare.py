@@ -187,9 +187,8 @@ def prepare_folder(
     config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
     prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
-        raise OptionError(
-            f"{param('patients')} and {param('patient_comment')}", "both given", "one of them", code="conflict"
-        )
+        where = f"{param('patients')} and {param('patient_comment')}"
+        raise OptionError(where, "both given", "one of them", code="conflict")
     check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
         Path(directory),
@@ -240,9 +239,8 @@ def _without_unusable(
         problems.refuse(total)
     if problems and not usable_sources:
         first = next(iter(problems))[1]
-        raise CohortError(
-            problems.folder, f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
-        )
+        reason = f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
+        raise CohortError(problems.folder, reason)
     for name, problem in problems:
         progress.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
     return usable_sources
@@ -302,9 +300,8 @@ def prepare_demo(
     options = PrepareConfig(leads=("MLII",), split=split, holdout=holdout, seed=seed).prepare_options()
     # Both folders or neither: the records get their final name once the cohort is complete.
     with replacing_folder(folder, overwrite=overwrite, option="records", markers=OWN_RECORDS) as partial:
-        sources = write_demo_records(
-            partial, seed=seed, patients=patients, minutes=minutes, on_progress=count_reporter(progress, "patients")
-        )
+        on_progress = count_reporter(progress, "patients")
+        sources = write_demo_records(partial, seed=seed, patients=patients, minutes=minutes, on_progress=on_progress)
         build_cohort(
             sources,
             out,

@@ -66,9 +66,8 @@ def prepare_cifar10(
         seed,
     )
     if download and source.is_file():
-        raise OptionError(
-            "source", f"{source} is a file", "a folder to download into", f"or leave {param('download')} out"
-        )
+        action = f"or leave {param('download')} out"
+        raise OptionError("source", f"{source} is a file", "a folder to download into", action)
     if download:
         source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=on_progress)
     data = read_cifar10(source, on_progress)
@@ -84,10 +83,5 @@ def _check_partition(partition: str, values: dict[str, float | None]) -> None:
     for name in inapplicable.get(partition, ()):
         if values[name] is not None:
             expected = next(kind for kind in inapplicable if kind != partition)
-            raise OptionError(
-                name,
-                f"given for {partition}",
-                f"{param('partition')} {expected}",
-                f"leave {param(name)} out",
-                code="conflict",
-            )
+            allowed = f"{param('partition')} {expected}"
+            raise OptionError(name, f"given for {partition}", allowed, f"leave {param(name)} out", code="conflict")

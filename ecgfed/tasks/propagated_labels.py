@@ -57,12 +57,8 @@ class PropagatedLabels:
     def annotation(self) -> bytes:
         """Return a WFDB annotation without ``|``: the source is the beat's note, uncertain beats have a subtype."""
         beats = self.symbol != NO_BEAT
-        marks = Annotation(
-            self.sample[beats],
-            self.symbol[beats],
-            tuple(self.source[beats].tolist()),
-            self.uncertain[beats] * UNCERTAIN,
-        )
+        note = tuple(self.source[beats].tolist())
+        marks = Annotation(self.sample[beats], self.symbol[beats], note, self.uncertain[beats] * UNCERTAIN)
         return annotation_bytes(marks, self.recording.fs_hz)
 
     def table(self) -> bytes:

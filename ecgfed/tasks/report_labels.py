@@ -108,13 +108,9 @@ def _with_unclassified(labelled: Labelled, override: NDArray[np.str_]) -> Labell
 
 
 def _with_class(labelled: Labelled, symbol: str) -> Labelled:
-    return replace(
-        labelled,
-        classes=(*labelled.classes, symbol),
-        codes=(*labelled.codes, symbol),
-        meanings=(*labelled.meanings, meaning_of(symbol)),
-        kinds=(*labelled.kinds, kind_of([symbol])),
-    )
+    classes, meanings = (*labelled.classes, symbol), (*labelled.meanings, meaning_of(symbol))
+    kinds = (*labelled.kinds, kind_of([symbol]))
+    return replace(labelled, classes=classes, codes=(*labelled.codes, symbol), meanings=meanings, kinds=kinds)
 
 
 def _with_paced(labelled: Labelled, pacing: Pacing) -> Labelled:
@@ -179,9 +175,8 @@ def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> A
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = annotation.beats()
     if not len(beats.sample):
-        raise RecordError(
-            path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's", code="no-beats"
-        )
+        advice = f"leave {param('labels')} out for a model's"
+        raise RecordError(path, "marks no beat", "labels of beats", advice, code="no-beats")
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation

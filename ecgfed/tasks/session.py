@@ -63,13 +63,11 @@ def run_session(
         state.client_states.read_all()
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
-        raise RunError(
-            run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
-        )
+        problem = "lacks rounds that the checkpoint has"
+        raise RunError(run.path / HISTORY, problem, count_of(state.round, "line"), "restore it")
     secret = noise_key(run.path, run.plan)
-    _report_cost(
-        run, data, state.round, progress, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out)
-    )
+    who_trains = _who_trains(cohort, data)
+    _report_cost(run, data, state.round, progress, who_trains, excluded_beats(cohort, run.plan.leave_out))
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
         data,
@@ -147,13 +145,8 @@ class _RoundReporter:
     def __call__(self, progress: TrainingProgress) -> None:
         speed, record = progress.rounds_per_s, progress.record
         completed = progress.round - self.first_round
-        remaining_s = remaining_seconds(
-            self.arithmetic,
-            progress.rounds,
-            progress.round,
-            1 / speed,
-            max(self.first_round, progress.round - progress.timed),
-        )
+        since = max(self.first_round, progress.round - progress.timed)
+        remaining_s = remaining_seconds(self.arithmetic, progress.rounds, progress.round, 1 / speed, since)
         if not self.time_reported and completed >= TIMED_ROUNDS and completed / speed >= TIMED_S:
             self.time_reported = True
             self.reporter.note(

@@ -152,21 +152,15 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
     if not options.get("resume") and not options.get("overwrite"):
         taken = [folder.name for seed in seeds if (folder := seed_folder(out, seed)).exists()]
         if taken:
-            raise OptionError(
-                "out",
-                f"{out} holds {', '.join(taken)}",
-                "none of these",
-                f"pass {param('resume=True')} or {param('overwrite=True')}",
-                code="exists",
-            )
+            action = f"pass {param('resume=True')} or {param('overwrite=True')}"
+            raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
 
 
 def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
     """Check the options, then create the run's folder."""
     if config.dp_at == SITE:
-        raise OptionError(
-            "dp_at", "site, of which a simulation has none", "server or patient", "ecgfed federate", code="conflict"
-        )
+        problem = "site, of which a simulation has none"
+        raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
     method, plan = build_method_and_plan(
         config, settings, shape, lambda rr: training_data(cohort, rr=rr, leave_out=config.leave_out)
@@ -199,23 +193,14 @@ def _resume(
     for name, value in options.items():
         if name in stored and name != "rounds" and value != stored[name]:
             action = f"leave {param(name)} out"
-            raise RunError(
-                out,
-                f"was begun with {name} {stored[name]}, not {value}",
-                action=action,
-                parameter=name,
-                code="contradiction",
-            )
+            problem = f"was begun with {name} {stored[name]}, not {value}"
+            raise RunError(out, problem, action=action, parameter=name, code="contradiction")
     stored_settings = asdict(run.method.settings)
     requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
     for name, value in requested_settings.items():
         if value != stored_settings[name]:
-            raise RunError(
-                out,
-                f"was begun with {name}={stored_settings[name]}, not {value}",
-                action=f"leave {param('settings')} {name} out",
-                code="contradiction",
-            )
+            problem = f"was begun with {name}={stored_settings[name]}, not {value}"
+            raise RunError(out, problem, action=f"leave {param('settings')} {name} out", code="contradiction")
     cohort = run.cohort(cohort.path)
     plan = run.plan
     passes, rounds = options.get("passes"), options.get("rounds")

@@ -56,13 +56,10 @@ def resolve_options(
         values, method_settings = _read_config(Path(config))
         named = values.get("method")
         if isinstance(named, str) and names_code(named) and "method" not in arguments:
-            raise OptionError(
-                f"{param('config')} {config}",
-                f"its method {named!r:.200} is somebody's own code, which is not run from a file",
-                "a registered name",
-                f"read it, then pass it with {param('method=FILE.py:CLASS')}",
-                code="code-not-loaded",
-            )
+            where = f"{param('config')} {config}"
+            problem = f"its method {named!r:.200} is somebody's own code, which is not run from a file"
+            action = f"read it, then pass it with {param('method=FILE.py:CLASS')}"
+            raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
     for pair in EITHER_OR:
         if any(name in arguments for name in pair):
             values = {name: value for name, value in values.items() if name not in pair}
@@ -81,18 +78,13 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, SettingValue]]:
     for written, value in values.items():
         name = written.replace("-", "_")
         if name not in known:
-            raise OptionError(
-                f"{param('config')} {path}",
-                f"unknown name {name!r:.100}",
-                f"one of {', '.join(known)}, [set]",
-                code="unknown-choice",
-            )
+            reason, expected = f"unknown name {name!r:.100}", f"one of {', '.join(known)}, [set]"
+            raise OptionError(f"{param('config')} {path}", reason, expected, code="unknown-choice")
         try:
             known[name].check(value)
         except OptionError as problem:
-            raise OptionError(
-                f"{param('config')} {path}", f"{name} = {value!r:.100}", problem.expected, code=problem.code
-            ) from problem
+            where = f"{param('config')} {path}"
+            raise OptionError(where, f"{name} = {value!r:.100}", problem.expected, code=problem.code) from problem
         checked[name] = known[name].kind(value)
     return checked, settings
 

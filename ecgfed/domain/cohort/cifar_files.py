@@ -207,8 +207,8 @@ def _checked(source: str, label: NDArray[Any], pixels: NDArray[Any]) -> tuple[ND
 
 
 #: What unpickling a damaged file raises.
-_UNREADABLE = (pickle.UnpicklingError, struct.error, EOFError, AttributeError, ImportError, IndexError, KeyError)
-_UNREADABLE += (TypeError, ValueError, OverflowError, MemoryError, RecursionError)
+_UNREADABLE: tuple[type[Exception], ...] = (pickle.UnpicklingError, struct.error, EOFError, ImportError, LookupError)
+_UNREADABLE += (AttributeError, TypeError, ValueError, OverflowError, MemoryError, RecursionError)
 
 
 def _python_batch(source: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:

@@ -321,7 +321,7 @@ def _write_patient(folder: Path, seed: int, number: int, seconds: float) -> str:
     base.with_suffix(".dat").write_bytes(packed.astype(np.uint8).tobytes())
     code = {"N": 1, "L": 2, "R": 3, "V": 5, "A": 8, "/": 12}
     since = np.diff(np.rint(r_s * FS_HZ).astype(np.int64), prepend=0)  # no pause lasts the 2.8 s that ten bits can hold
-    words = np.array([code[symbol] for symbol in symbols]) << 10 | since
+    words = np.array([code[symbol] for symbol in symbols]) << 10 | np.asarray(since)
     base.with_suffix(".atr").write_bytes(words.astype("<u2").tobytes() + b"\0\0")
     base.with_suffix(".hea").write_bytes(_header_text(patient, digital, seed).encode("ascii"))
     return patient.name

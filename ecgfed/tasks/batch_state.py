@@ -216,11 +216,8 @@ def _has_warnings(result: Mapping[str, Any]) -> bool:
 
 
 def _input_digests(path: Path, annotator: str, files: Iterable[Path]) -> dict[str, str | None]:
-    """Return the SHA-256 of each file that determines a recording's predictions, None for a missing file.
-
-    The annotation is always included: it may say that the rhythm is paced.
-    """
-    inputs = list(files)
+    """Return the SHA-256 of each file that determines a recording's predictions, None for a missing file."""
+    inputs = list(files)  # and the annotation always: it may say that the rhythm is paced
     for suffix in dict.fromkeys((annotator, "atr")):
         with suppress(RecordError):
             inputs.append(annotation_file(path, suffix))

@@ -107,10 +107,8 @@ class Examination:
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of ``ecgfed doctor --json``."""
-        checks = [
-            {"name": check.name, "ok": check.ok, "says": check.message, "seconds": check.seconds}
-            for check in self.checks
-        ]
+        names = {"name": "name", "ok": "ok", "says": "message", "seconds": "seconds"}
+        checks = [{key: getattr(check, name) for key, name in names.items()} for check in self.checks]
         return {**asdict(self), "folder": str(self.folder), "checks": checks, "healthy": self.healthy}
 
 
@@ -123,11 +121,8 @@ def examine(*, self_test: bool = True) -> Examination:
     extras: dict[str, list[str]] = {}
     for package, extra in EXTRA_OF.items():
         extras.setdefault(extra, []).append(package)
-    checks = (
-        (_run_check("detection and prediction", _check_prediction), _run_check("training", _check_training))
-        if self_test
-        else ()
-    )
+    parts = (("detection and prediction", _check_prediction), ("training", _check_training))
+    checks = tuple(_run_check(name, part) for name, part in parts) if self_test else ()
     terminal = getattr(sys.stdout, "encoding", None) or "unknown"
     return Examination(
         __version__,
@@ -217,10 +212,8 @@ def _check_training() -> tuple[bool | None, str]:
     difference = max(abs(loss / stored - 1) for loss, stored in zip(losses, LOSSES, strict=True))
     measured = ", ".join(f"{loss:.4f}" for loss in losses)
     expected = ", ".join(f"{loss:.4f}" for loss in LOSSES)
-    return (
-        difference < TOLERANCE,
-        f"losses {measured}; stored {expected}; {difference:.1%} apart, {TOLERANCE:.0%} is allowed",
-    )
+    apart = f"{difference:.1%} apart, {TOLERANCE:.0%} is allowed"
+    return difference < TOLERANCE, f"losses {measured}; stored {expected}; {apart}"
 
 
 def losses_of(folder: Path) -> list[float]:

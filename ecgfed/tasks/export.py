@@ -135,9 +135,8 @@ def int8_line(bundle: Bundle) -> str:
 def tflite_line(bundle: Bundle) -> str:
     """Describe the TensorFlow Lite files of a bundle that was exported with them."""
     variants = _variants(bundle, TFLITE)
-    arenas = [
-        variant["arena_bytes"] for variant in variants.values() if variant["accepted"] and "arena_bytes" in variant
-    ]
+    accepted = [variant for variant in variants.values() if variant["accepted"]]
+    arenas = [variant["arena_bytes"] for variant in accepted if "arena_bytes" in variant]
     arena = f" They run in {max(arenas) / 1e3:.1f} kB of arena." if arenas else ""
     return _line("TensorFlow Lite", variants) + arena
 

@@ -153,13 +153,10 @@ def _bundle(
     variant = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
     if variant["chain"] is None:
         owner = "the global model" if patient is None else f"patient {patient!r}"
-        raise BundleError(
-            f"{param('target')} mcu",
-            f"the int8 form of {owner} was refused: it {variant['reason']:.200}",
-            "a variant as accurate as the float model",
-            f"train longer, allow more by {param('int8_loss')}"
-            + ("" if patient is None else f", or leave {param('patient')} out"),
-        )
+        problem = f"the int8 form of {owner} was refused: it {variant['reason']:.200}"
+        action = f"train longer, allow more by {param('int8_loss')}"
+        action += "" if patient is None else f", or leave {param('patient')} out"
+        raise BundleError(f"{param('target')} mcu", problem, "a variant as accurate as the float model", action)
     return bundle
 
 

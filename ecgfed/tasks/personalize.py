@@ -165,18 +165,13 @@ def personalize(
     if record is not None and federation.modality != "ecg":
         action = "name one with the patient's leads"
         raise OptionError("record", "a run on images", "a run on ECG beats", action, code="conflict")
-    state, personal_name_used = (
-        opened.state(),
-        FROM_METHOD if class_mix is not None else personal_name(opened, personal),
-    )
+    state = opened.state()
+    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, personal)
     personal_method = personal_by_name(personal_name_used)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
-    first, excluded, known = (
-        None,
-        list[Exclusions](),
-        name if name in {client.id for client in federation.federation} else None,
-    )
+    first, excluded = None, list[Exclusions]()
+    known = name if name in {client.id for client in federation.federation} else None
     if record is not None:
         options = _as_the_cohort(federation, leads, detector, annotator, how)
         first, same, excluded = _first_beats(record, options, length, federation, opened, name, progress)

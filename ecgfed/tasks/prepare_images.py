@@ -1,5 +1,6 @@
 """``prepare cifar10``: a cohort from images."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
@@ -53,18 +54,10 @@ def prepare_cifar10(
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
     source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
-    _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
-    options = CifarOptions(
-        partition,
-        clients,
-        0.7 if rho is None else rho,
-        0.5 if tau is None else tau,
-        0.3 if alpha is None else alpha,
-        1.0 if imbalance is None else imbalance,
-        valid_share,
-        limit,
-        seed,
-    )
+    passed = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance}
+    _check_partition(partition, passed)
+    options = CifarOptions(partition, clients, valid_share=valid_share, limit=limit, seed=seed)
+    options = replace(options, **{name: value for name, value in passed.items() if value is not None})
     if download and source.is_file():
         action = f"or leave {param('download')} out"
         raise OptionError("source", f"{source} is a file", "a folder to download into", action)

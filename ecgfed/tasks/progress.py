@@ -49,7 +49,7 @@ class ProgressReporter:
 
     def warn(self, text: str) -> None:
         """Receive a warning about the result."""
-        level, frame = 1, sys._getframe(1)
+        level, frame = 1, sys._getframe()
         while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
             level, frame = level + 1, frame.f_back
         warnings.warn(text, EcgfedWarning, stacklevel=level)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
 from ecgfed.domain.beats.intervals import unmarked_spans
@@ -92,19 +91,13 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
         pulses=predictions.cut.pulses,
         end_noise=predictions.cut.end_noise,
     )
-    labelled = _with_unclassified(labelled, predictions.override)
+    for mark in sorted(set(predictions.override.tolist()) - {""}):
+        if mark not in labelled.codes:
+            labelled = _with_class(labelled, mark)
+        label = np.where(predictions.override == mark, labelled.codes.index(mark), labelled.label)
+        labelled = replace(labelled, label=label)
     labelled = _with_paced(labelled, predictions.pacing) if predictions.pacing else labelled
     return _with_flutter(labelled, predictions.cut.flutter, predictions.fs_hz) if predictions.cut.flutter else labelled
-
-
-def _with_unclassified(labelled: Labelled, override: NDArray[np.str_]) -> Labelled:
-    """Give beats whose lead has no signal the class of their override symbol."""
-    for symbol in sorted(set(override.tolist()) - {""}):
-        if symbol not in labelled.codes:
-            labelled = _with_class(labelled, symbol)
-        label = np.where(override == symbol, labelled.codes.index(symbol), labelled.label)
-        labelled = replace(labelled, label=label)
-    return labelled
 
 
 def _with_class(labelled: Labelled, symbol: str) -> Labelled:

@@ -125,7 +125,19 @@ def train_seeds(
         True
     """
     out = Path(out)
-    _check_seeds(seeds, out, options)
+    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+    if not valid or not seeds or len(set(seeds)) < len(seeds):
+        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
+    for first, second in (("seed", "seeds"), ("resume", "overwrite")):
+        if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
+            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
+    if (out / FILE_NAME).is_file():
+        raise OptionError("out", f"{out} is a run itself", "a folder for runs", "choose another")
+    if not options.get("resume") and not options.get("overwrite"):
+        taken = [seed_out.name for seed in seeds if (seed_out := seed_folder(out, seed)).exists()]
+        if taken:
+            action = f"pass {param('resume=True')} or {param('overwrite=True')}"
+            raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     runs: list[Run] = []
     for seed in seeds:
@@ -137,23 +149,6 @@ def train_seeds(
         if should_stop():
             break
     return runs
-
-
-def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object]) -> None:
-    """Check the seeds and the folder for their runs before training; raises OptionError."""
-    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
-    if not valid or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
-    for first, second in (("seed", "seeds"), ("resume", "overwrite")):
-        if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
-            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
-    if (out / FILE_NAME).is_file():
-        raise OptionError("out", f"{out} is a run itself", "a folder for runs", "choose another")
-    if not options.get("resume") and not options.get("overwrite"):
-        taken = [folder.name for seed in seeds if (folder := seed_folder(out, seed)).exists()]
-        if taken:
-            action = f"pass {param('resume=True')} or {param('overwrite=True')}"
-            raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
 
 
 def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
@@ -217,8 +212,7 @@ def _resume(
     over = min(1.0, completed / min(*lengths, rounds))
     planned = method_settings.planned_by_length(over) if isinstance(method_settings, Settings) else ()
     if planned:
-        progress.warn(
-            f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}; {', '.join(planned)}"
-            f" went by {first_length} until now, so it ends elsewhere than a run begun for {rounds}"
-        )
+        begun = f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}"
+        went = f"{', '.join(planned)} went by {first_length} until now"
+        progress.warn(f"{begun}; {went}, so it ends elsewhere than a run begun for {rounds}")
     return extended, cohort

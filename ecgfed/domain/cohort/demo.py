@@ -163,21 +163,6 @@ def _process(rng: np.random.Generator, samples: int, fs_hz: float, power: Callab
     return np.asarray((value - value.mean()) / value.std())
 
 
-def _plan(rng: np.random.Generator, patient: Patient, seconds: float) -> dict[int, str]:
-    """Choose which beats, by number, are premature: each share met, never two in a row."""
-    expected = int(seconds / patient.rr_s)
-    free = list(rng.permutation(np.arange(3, expected - 2)))
-    plan: dict[int, str] = {}
-    for symbol, share in patient.premature.items():
-        count = max(1, round(share * expected))
-        while count and free:
-            at = int(free.pop())
-            if at - 1 not in plan and at + 1 not in plan:
-                plan[at] = symbol
-                count -= 1
-    return plan
-
-
 def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple[Array, list[str]]:
     """Return times of the R waves (s) and the symbols of one recording.
 
@@ -193,7 +178,16 @@ def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple
 
     waves = _process(rng, len(times), 4.0, power).clip(-2.5, 2.5)
     interval_s = patient.rr_s + patient.sdnn_s * waves
-    plan = _plan(rng, patient, seconds)
+    expected = int(seconds / patient.rr_s)
+    free = list(rng.permutation(np.arange(3, expected - 2)))
+    plan: dict[int, str] = {}
+    for early, share in patient.premature.items():
+        count = max(1, round(share * expected))
+        while count and free:
+            at = int(free.pop())
+            if at - 1 not in plan and at + 1 not in plan:
+                plan[at] = early
+                count -= 1
     r_s, symbols = [rng.uniform(0.4, 0.8)], [patient.basic]
     while True:
         last = r_s[-1]

@@ -131,8 +131,8 @@ class Option:
         """Raise OptionError unless a value is of this option's type, finite, and within its limits."""
         if (self.optional and value is None) or self.kind not in _BASIC:
             return
-        if not self._is_of_kind(value):
-            raise self.type_error(value)
+        if isinstance(value, bool) != (self.kind is bool) or not isinstance(value, _BASIC[self.kind]):
+            raise self.type_error(value)  # bool is a subclass of int
         if isinstance(self.limits, Range):
             if value not in self.limits:
                 raise OptionError(self.where, f"{value}", self.limits.expected(value))
@@ -142,11 +142,6 @@ class Option:
                 raise OptionError(self.where, f"{value!r:.100}", f"one of {self.limits}", meant, code="unknown-choice")
         elif isinstance(value, Real) and not math.isfinite(value):
             raise OptionError(self.where, f"{value}", "a finite number")
-
-    def _is_of_kind(self, value: object) -> bool:
-        if isinstance(value, bool):  # a subclass of int
-            return self.kind is bool
-        return isinstance(value, _BASIC[self.kind])
 
     def type_error(self, value: object) -> OptionError:
         """Return the error for a value of another type."""

@@ -84,18 +84,10 @@ def warnings_and_notes(
         warnings = [(code, text) for code, text in warnings if code != "unusable-seconds"]
     of_recording = [(finding.kind, finding.text) for finding in findings if finding.kind not in codes]
     every = dict.fromkeys([*warnings, *of_recording])
-    notes = tuple(warning for warning in every if _is_note(warning[0], reading))
+    of_beats = {"far-beats": reading.labelled.out_of_distribution, "uncertain-beats": reading.labelled.uncertain}
+    few = {code for code, beats in of_beats.items() if beats is None or not len(beats) or float(beats.mean()) <= _MOST}
+    notes = tuple(warning for warning in every if warning[0] in _NOTES | few)
     return tuple(warning for warning in every if warning not in notes), notes
-
-
-def _is_note(code: str, reading: Reading) -> bool:
-    """Return whether a warning changes no figure; one about beats does not where it concerns a minority of them."""
-    labelled = reading.labelled
-    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
-    if code in share:
-        of_beats = share[code]
-        return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
-    return code in _NOTES
 
 
 def _unusable_share(reading: Reading) -> list[tuple[str, str]]:

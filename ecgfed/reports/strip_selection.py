@@ -1,6 +1,6 @@
 """Selection of the 10 s strips that a report shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,17 +102,13 @@ def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
     return SelectedStrip(title, caption, start, (Span(series.start_s - 0.15, series.stop_s + 0.15, "event", text),))
 
 
-def _of_pauses(beats: Beats, events: Events) -> list[SelectedStrip]:
-    strips = [
-        _interval(beats, interval, "Interval that is not confirmed", f"{interval.value:.2f} s, not confirmed")
-        for interval in sorted(events.pauses.not_confirmed, key=lambda interval: -interval.value)[:1]
-    ]
-    longest = events.pauses.longest
-    if longest is None:
-        return strips
-    pause = longest.value >= events.rules.pause_s
-    what = f"Longest{'' if longest.confirmed else ' confirmed'} {'pause' if pause else 'interval between two beats'}"
-    return [_interval(beats, longest, what, f"{longest.value:.2f} s"), *strips]
+def _of_pauses(beats: Beats, events: Events) -> Iterator[SelectedStrip]:
+    if (longest := events.pauses.longest) is not None:
+        kind = "pause" if longest.value >= events.rules.pause_s else "interval between two beats"
+        what = f"Longest{'' if longest.confirmed else ' confirmed'} {kind}"
+        yield _interval(beats, longest, what, f"{longest.value:.2f} s")
+    if doubtful := max(events.pauses.not_confirmed, key=lambda interval: interval.value, default=None):
+        yield _interval(beats, doubtful, "Interval that is not confirmed", f"{doubtful.value:.2f} s, not confirmed")
 
 
 def _interval(beats: Beats, interval: At, what: str, text: str) -> SelectedStrip:

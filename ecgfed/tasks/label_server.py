@@ -80,13 +80,7 @@ class _RefusedError(Exception):
 
 
 class _LabelStore:
-    """The label file and the action file beside it, for one writer at a time.
-
-    Args:
-        data: the page's data.
-        file: the label file.
-        overwrite: replace labels of another page.
-    """
+    """The label file of a page's data, and the action file beside it, for one writer at a time."""
 
     def __init__(self, data: Mapping[str, Any], file: Path, *, overwrite: bool) -> None:
         self.data, self.file, self.actions_path = data, file, actions_file(file)
@@ -233,7 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page, or the labels so far."""
-        self._respond({"": self._page, "state": self._state, "alive": lambda: {}}, post=False)
+        page, store = self.server.page, self.server.store
+        self._respond({"": lambda: page, "state": lambda: {"kept": store.state}, "alive": lambda: {}}, post=False)
 
     def do_POST(self) -> None:
         """Save labels, or end the session."""
@@ -277,12 +272,6 @@ class _Handler(BaseHTTPRequestHandler):
             return parse_json(data)
         except ValueError as problem:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "no JSON") from problem
-
-    def _page(self) -> bytes:
-        return self.server.page
-
-    def _state(self) -> dict[str, Any]:
-        return {"kept": self.server.store.state}
 
     def _finish(self) -> dict[str, Any]:
         self._sent()

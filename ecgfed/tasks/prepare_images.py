@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
@@ -54,7 +55,7 @@ def prepare_cifar10(
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
     source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
-    passed = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance}
+    passed: dict[str, Any] = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance}
     _check_partition(partition, passed)
     options = CifarOptions(partition, clients, valid_share=valid_share, limit=limit, seed=seed)
     options = replace(options, **{name: value for name, value in passed.items() if value is not None})

@@ -225,11 +225,6 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         raise OptionError("holdout", "every client is held out", "at least one client left to train on")
 
 
-def _client_seed(seed: int, client_id: str) -> int:
-    """A client's split depends on the seed and its own id alone, not on who else is in the cohort."""
-    return int(np.random.SeedSequence([seed, *client_id.encode()]).generate_state(1)[0])
-
-
 def build_cohort(
     sources: Sequence[Source],
     out: Path,
@@ -308,7 +303,9 @@ class _Build:
                 deque(part.windows(), 0)
             return
         self.counts += np.bincount(label, minlength=len(self.counts))
-        split, start = split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)), 0
+        # a client's split depends on the seed and its own id alone, not on who else is in the cohort
+        seed = int(np.random.SeedSequence([self.options.seed, *source.id.encode()]).generate_state(1)[0])
+        split, start = split_beats(label, self.options.split, seed), 0
         for number, part in zip(numbers, read, strict=True):
             self._append(part, number, split[start : start + len(part.label)])
             start += len(part.label)
@@ -326,17 +323,10 @@ class _Build:
             self.writer.append(beats=window_mv, rr=part.rr_s[some], split=split[some], **stored, **numbers)
 
 
-def _detection(cut: BeatOptions) -> dict[str, str | float | None]:
-    """What ``cohort.json`` says of who found the R peaks, and of the mains where they were not the usual ones."""
-    if cut.peaks != "detected":
-        return {"detector": None}
-    unusual = cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
-    return {"detector": cut.qrs_detector.name, **({"mains_hz": cut.mains_hz} if unusual else {})}
-
-
 def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     options, cut = build.options, build.options.beats
+    detected, unusual_mains = cut.peaks == "detected", cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
     return {
         "kind": kind,
         "tool_version": __version__,
@@ -353,7 +343,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "normalised": False,
         "split": options.split,
         "peaks": cut.peaks,
-        **_detection(cut),
+        "detector": cut.qrs_detector.name if detected else None,
+        **({"mains_hz": cut.mains_hz} if detected and unusual_mains else {}),
         "seed": options.seed,
         "reading": {"fs_hz": cut.how.fs_hz, "units": cut.how.units, "columns": list(cut.how.columns)},
         "holdout": list(options.holdout),

@@ -218,7 +218,14 @@ def build_cifar_cohort(
         pool_label, nobody, test = data.label[pool], np.full(len(pool), NOBODY), np.full(len(pool), TEST)
         sample = pool - data.train
         writer.append(images=data.images[pool], label=pool_label, client=nobody, sample=sample, split=test)
-        clients = [_write_client(writer, data, images_of_client[i], i, options) for i in range(len(images_of_client))]
+        clients: list[dict[str, Any]] = []
+        for i, own in enumerate(images_of_client):
+            seed = int(_rng(options, _VALID, i).integers(2**63))
+            split = split_beats(data.label[own], "random", seed, test_share=0.0, valid_share=options.valid_share)
+            client = np.full(len(own), i)
+            writer.append(images=data.images[own], label=data.label[own], client=client, sample=own, split=split)
+            name = f"client-{i + 1:0{len(str(options.client_count))}d}"
+            clients.append({"id": name, "patient": name, "records": [], "holdout": False, "images": len(own)})
         stock = np.bincount(pool_label, minlength=len(CLASSES))
         for i, mix in enumerate(counts):
             drawn = _Dealer(np.arange(len(pool)), pool_label, _rng(options, _TEST, i)).deal(drawn_counts(mix, stock))
@@ -240,17 +247,6 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
         action = f"or take a smaller {param('rho')} or a larger {param('limit')}"
         raise OptionError("clients", problem, "fewer clients", action)
     return counts
-
-
-def _write_client(
-    writer: CohortWriter, data: CifarImages, rows: NDArray[np.int64], index: int, options: CifarOptions
-) -> dict[str, Any]:
-    label = data.label[rows]
-    seed = int(_rng(options, _VALID, index).integers(2**63))
-    split = split_beats(label, "random", seed, test_share=0.0, valid_share=options.valid_share)
-    writer.append(images=data.images[rows], label=label, client=np.full(len(rows), index), sample=rows, split=split)
-    name = f"client-{index + 1:0{len(str(options.client_count))}d}"
-    return {"id": name, "patient": name, "records": [], "holdout": False, "images": len(rows)}
 
 
 def _meta(

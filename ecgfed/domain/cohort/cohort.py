@@ -44,13 +44,8 @@ ARRAYS: Layout = {
     "flags": ("uint8", ()),
 }
 #: the same of a cohort of images
-IMAGE_ARRAYS: Layout = {
-    "images": ("uint8", (3, 32, 32)),
-    "label": ("int16", ()),
-    "client": ("int32", ()),
-    "sample": ("int64", ()),
-    "split": ("uint8", ()),
-}
+IMAGE_ARRAYS: Layout = {"images": ("uint8", (3, 32, 32))}
+IMAGE_ARRAYS |= {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
 #: modality -> arrays of one row a beat or image; the one place that names them (docs/decisions/0015)
 MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
 #: Which images of the common test pool stand for which client: arrays of a cohort of images, of a length of their own.
@@ -198,8 +193,7 @@ class Cohort:
     def _rows(self) -> tuple[tuple[NDArray[np.int64], ...], ...]:
         """Rows of each client (outer) and split (inner)."""
         numbers = np.arange(len(self.clients) + 1)
-        edges = np.searchsorted(self.client, numbers)
-        spans, parts = list(pairwise(edges)), range(3)
+        spans, parts = list(pairwise(np.searchsorted(self.client, numbers))), range(3)
         rows_of_split = [
             [start + np.flatnonzero(self.split[start:stop] == part) for part in parts] for start, stop in spans
         ]
@@ -222,8 +216,7 @@ class Cohort:
         """
         if split == TEST and self.modality == "image":
             return np.flatnonzero(self.client == NOBODY)
-        parts = [self.rows(client, split) for client in self.federation]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return np.concatenate([np.empty(0, np.int64), *(self.rows(client, split) for client in self.federation)])
 
     def usable(self, rows: NDArray[np.int64], leave_out: str = "nothing") -> NDArray[np.int64]:
         """Return the rows that are left without windows that hold nothing, and what ``LEAVE_OUT`` names.
@@ -246,9 +239,8 @@ class Cohort:
 
     def client_by_id(self, client_id: str) -> Client:
         """Return a client by its id; raises CohortError that lists the ids."""
-        for client in self.clients:
-            if client.id == client_id:
-                return client
+        if client := next((client for client in self.clients if client.id == client_id), None):
+            return client
         ids = listed([client.id for client in self.clients], 12)
         raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}", code="unknown-patient")
 
@@ -277,8 +269,7 @@ def layout_of(modality: str, rr_version: int = RR_LATEST) -> Layout:
 
 def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
     dtype, tail = layout[name]
-    file = path / f"{name}.npy"
-    expected_dtype = np.dtype(dtype), (beats, *tail)
+    file, expected_dtype = path / f"{name}.npy", (np.dtype(dtype), (beats, *tail))
     try:
         with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
             shape, fortran, stored_dtype = npy_header(stream)
@@ -358,9 +349,8 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
     if len({client.id.casefold() for client in clients}) < len(clients):
         raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", _AGAIN)
-    check_labels(leads, "lead", where, CohortError)
-    check_labels(names, "class", where, CohortError)
-    check_labels(records, "record", where, CohortError)
+    for kind, texts in (("lead", leads), ("class", names), ("record", records)):
+        check_labels(texts, kind, where, CohortError)
     for record in meta.get("records", ()):
         if not _counts(record.get("left_out", {})):
             problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"

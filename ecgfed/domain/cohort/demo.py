@@ -164,11 +164,7 @@ def _process(rng: np.random.Generator, samples: int, fs_hz: float, power: Callab
 
 
 def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple[Array, list[str]]:
-    """Return times of the R waves (s) and the symbols of one recording.
-
-    A ventricular beat leaves the sinus node alone (full compensatory pause: the next beat comes when it would have
-    come anyway); an atrial one resets it, and it takes a little longer to recover.
-    """
+    """Return times of the R waves (s) and the symbols of one recording."""
     times = np.arange(0, seconds + 10, 0.25)
 
     def power(hz: Array) -> Array:
@@ -195,9 +191,9 @@ def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple
         symbol = plan.get(len(r_s), patient.basic)
         if symbol != patient.basic:
             after = rr_s * (patient.coupling[symbol] + 0.02 * rng.standard_normal())
-        elif symbols[-1] == "V":
+        elif symbols[-1] == "V":  # left the sinus node alone: the next beat comes when it would have come anyway
             after = 2 * rr_s - (last - r_s[-2])
-        elif symbols[-1] == "A":
+        elif symbols[-1] == "A":  # reset the sinus node, which takes a little longer to recover
             after = rr_s * rng.uniform(1.08, 1.16)
         else:
             after = rr_s

@@ -112,6 +112,5 @@ def _typical(windows: Sequence[NDArray[np.float32]], beat: Sequence[NDArray[np.f
 
 def _intervals(interval_s: Floats) -> list[int] | None:
     known = interval_s[np.isfinite(interval_s)]
-    if not len(known):
-        return None
-    return [round(1000 * float(interval)) for interval in np.percentile(known, (_BAND[0], 50, _BAND[1]))]
+    percentiles = np.percentile(known, (_BAND[0], 50, _BAND[1])) if len(known) else ()
+    return [round(1000 * float(interval)) for interval in percentiles] or None

@@ -51,9 +51,8 @@ def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator
         LockedError: another process holds the lock; the message names it.
     """
     real = Path(os.path.realpath(path))
-    if (
-        path.is_symlink() and real.exists() and not real.is_dir()
-    ):  # writing replaces the link: its target is not touched, nor locked
+    # writing replaces a link to a file: its target is not touched, nor locked
+    if path.is_symlink() and real.exists() and not real.is_dir():
         real = Path(os.path.realpath(path.parent)) / path.name
     lock, created = _lock_of(path, real, shared=shared, until=time.monotonic() + wait_s)
     try:

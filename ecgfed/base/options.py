@@ -9,6 +9,7 @@ documentation and the checks are derived from the fields.
 """
 
 import dataclasses
+import functools
 import inspect
 import math
 import textwrap
@@ -131,8 +132,10 @@ class Option:
         """Raise OptionError unless a value is of this option's type, finite, and within its limits."""
         if (self.optional and value is None) or self.kind not in _BASIC:
             return
-        if isinstance(value, bool) != (self.kind is bool) or not isinstance(value, _BASIC[self.kind]):
-            raise self.type_error(value)  # bool is a subclass of int
+        is_bool = isinstance(value, bool)  # a subclass of int
+        is_of_kind = isinstance(value, _BASIC[self.kind]) and is_bool == (self.kind is bool)
+        if not is_of_kind:
+            raise self.type_error(value)
         if isinstance(self.limits, Range):
             if value not in self.limits:
                 raise OptionError(self.where, f"{value}", self.limits.expected(value))
@@ -313,12 +316,8 @@ def flat_options(*kinds: type, without: Iterable[str] = ()) -> Callable[[Functio
         """Set the function's signature, annotations and docstring, and return it."""
         signature = inspect.signature(function)
         own = [part for part in signature.parameters.values() if part.kind is not part.VAR_KEYWORD]
-        fields = [
-            inspect.Parameter(
-                part.name, inspect.Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name]
-            )
-            for part in described
-        ]
+        parameter = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        fields = [parameter(part.name, default=part.default, annotation=hints[part.name]) for part in described]
         function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
         annotations = {name: hint for name, hint in function.__annotations__.items() if name != "options"}
         function.__annotations__ = {**annotations, **{part.name: hints[part.name] for part in described}}
@@ -326,11 +325,9 @@ def flat_options(*kinds: type, without: Iterable[str] = ()) -> Callable[[Functio
         for line in (function.__doc__ or "").splitlines():
             if line.strip().startswith("options: "):
                 indent = line[: len(line) - len(line.lstrip())]
-                texts = (f"{part.name}: {_lowered(part.meaning)}" for part in described)
-                wrapped = (
-                    textwrap.fill(text, 116, initial_indent=indent, subsequent_indent=indent + "    ") for text in texts
-                )
-                lines += wrapped
+                for part in described:
+                    text, hanging = f"{part.name}: {_lowered(part.meaning)}", indent + "    "
+                    lines.append(textwrap.fill(text, 116, initial_indent=indent, subsequent_indent=hanging))
             else:
                 lines.append(line)
         function.__doc__ = "\n".join(lines)

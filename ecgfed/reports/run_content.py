@@ -17,7 +17,7 @@ from ecgfed.core.runs.summary import RunProgress, examples_of, progress_of
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.reports.charts import Curve, Panel
-from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredPatient
+from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredClass, ScoredPatient
 
 USE = "Research use only, not for diagnosis."
 #: Larger numbers are not plotted: their squares overflow.
@@ -211,6 +211,7 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
     more += [(f"{name} of the local models", f"{value:.3f}") for name, value in evaluation.local.items()]
     if evaluation.protocol:
         more.append(("Global model, for a method without one", evaluation.protocol))
+    classes = [ScoredClass(**vars(row)) for row in evaluation.classes if row.beats or row.predicted]
     return Scored(
         _title(evaluation),
         evaluation.split,
@@ -220,7 +221,7 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
         evaluation.scores,
         evaluation.scores_truth,
         tuple(more),
-        tuple(row for row in evaluation.classes if row.beats or row.predicted),
+        tuple(classes),
         tuple(patients),
         tuple(candidate.personal for candidate in alternatives),
         evaluation.confusion,

@@ -5,11 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.core.runs.stored_evaluations import ClassScores
 from ecgfed.reports.charts import Panel
 
-#: The global model's scores of one class; a share is None where its denominator is 0.
-ScoredClass = ClassScores
+
+@dataclass(frozen=True)
+class ScoredClass:
+    """The global model's scores of one class; a share is None where its denominator is 0."""
+
+    name: str
+    beats: int
+    predicted: int
+    sensitivity: float | None
+    positive_predictivity: float | None
+    f1: float | None
 
 
 @dataclass(frozen=True)

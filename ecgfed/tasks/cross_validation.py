@@ -255,17 +255,13 @@ def cross_validate(
         on_progress(number + 1, FOLDS)
     right = {name: predicted == truth for name, predicted in predictions.items()}
     classes = {name: truth == number for number, name in enumerate(learner.labels.classes) if (truth == number).any()}
-    by_class = {name: _class_result(right, rows) for name, rows in classes.items()}
+    by_class, models = {}, [name for name in right if name != "global"]
+    for name, rows in classes.items():
+        hits = {predictor: correct[rows] for predictor, correct in right.items()}
+        by_class[name] = ClassResult(
+            int(rows.sum()),
+            {predictor: int(correct.sum()) for predictor, correct in hits.items()},
+            {model: int((hits["global"] & ~hits[model]).sum()) for model in models},
+            {model: int((hits[model] & ~hits["global"]).sum()) for model in models},
+        )
     return CrossValidation(len(beats), FOLDS, {name: int(hits.sum()) for name, hits in right.items()}, by_class)
-
-
-def _class_result(right: Mapping[str, NDArray[np.bool_]], rows: NDArray[np.bool_]) -> ClassResult:
-    """Count the correct predictions for a class, and those in which a predictor and the global model differ."""
-    of_global = right["global"][rows]
-    not_global = {name: hits[rows] for name, hits in right.items() if name != "global"}
-    return ClassResult(
-        int(rows.sum()),
-        {name: int(hits[rows].sum()) for name, hits in right.items()},
-        {name: int((of_global & ~hits).sum()) for name, hits in not_global.items()},
-        {name: int((hits & ~of_global).sum()) for name, hits in not_global.items()},
-    )

@@ -132,9 +132,8 @@ def map_chart(
     """
     xs = [x for x, _ in [*layout.points, *layout.corners.values()]]
     ys = [y for _, y in [*layout.points, *layout.corners.values()]]
-    scale = min(
-        (_MAP_WIDE - 2 * _EDGE) / ((max(xs) - min(xs)) or 1.0), (_MAP_HIGH - 2 * _EDGE) / ((max(ys) - min(ys)) or 1.0)
-    )
+    room = ((_MAP_WIDE, xs), (_MAP_HIGH, ys))
+    scale = min((size - 2 * _EDGE) / ((max(of) - min(of)) or 1.0) for size, of in room)
 
     def pixel(point: tuple[float, float]) -> tuple[float, float]:
         return _EDGE + (point[0] - min(xs)) * scale, _EDGE + (max(ys) - point[1]) * scale

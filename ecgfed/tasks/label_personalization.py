@@ -39,9 +39,7 @@ EXPORT_REASONS = {
 }
 
 
-__getattr__ = renamed_imports(
-    __name__, "0.3", "0.5", OwnModel="ecgfed.tasks.label_personalization:LabelPersonalization"
-)
+__getattr__ = renamed_imports(__name__, "0.3", "0.5", OwnModel=f"{__name__}:LabelPersonalization")
 
 
 @renamed_fields("0.3", "0.5", answered="user_labels", kept="exported", about="metadata")
@@ -109,11 +107,10 @@ class LabelPersonalization:
 
     def _refused(self) -> bool:
         """Whether a model that is at least as good is not exported because it lowers the sensitivity for a class."""
-        checked = self.checked
-        return checked is not None and any(
-            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.exported]
-            for name in ("personal", "scratch")
-        )
+        if (checked := self.checked) is None:
+            return False
+        as_good = [name for name in ("personal", "scratch") if checked.right[name] >= checked.right[self.exported]]
+        return any(checked.lowered(name) for name in as_good)
 
     def _lowered(self) -> list[str]:
         """Describe the classes for which a model lowers the global model's sensitivity in cross-validation."""

@@ -142,6 +142,5 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
         where += f" whose signal {recording.lead} shows" if without_signal else ""
         reason = f"says of no beat what it is{where}"
         raise RecordError(path, reason, "labels of some beats", "label some more", code="no-beats")
-    return MatchedLabels(
-        dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
-    )
+    label, confirmed = dict(sorted(label.items())), confirmed & set(label)
+    return MatchedLabels(label, len(without_beat), past_minutes, frozenset(confirmed), without_signal)

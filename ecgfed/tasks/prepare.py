@@ -341,9 +341,8 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
 def _packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
     """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
-    large = {
-        str(entry["name"]): float(entry["too_large_mv"]) for entry in cohort.meta["records"] if "too_large_mv" in entry
-    }
+    records = cohort.meta["records"]
+    large = {str(record["name"]): float(record["too_large_mv"]) for record in records if "too_large_mv" in record}
     if large:
         first = max(large, key=lambda name: large[name])
         progress.warn(

@@ -126,6 +126,5 @@ def minutes_reporter(
             progress.note(f"{recording.name} is held in memory: {size_mb:,.0f} MB, and more during the analysis.")
         return None
     total = round(recording.duration_s / 60) if single else None
-    return lambda samples: progress.update(
-        what, round((offset_s + samples / recording.fs_hz) / 60), total, recording.name
-    )
+    name, fs_hz = recording.name, recording.fs_hz
+    return lambda samples: progress.update(what, round((offset_s + samples / fs_hz) / 60), total, name)

@@ -132,12 +132,10 @@ def dirichlet_counts(
         counts = np.diff(edges, axis=1, prepend=0).T
         if counts.sum(1).min() >= LEAST_IMAGES:
             return counts
-    raise OptionError(
-        "alpha",
-        f"{alpha:g} leaves a client fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images in each of {DRAWS} draws",
-        "a larger one",
-        f"or take fewer {param('clients')} or a larger {param('limit')}",
-    )
+    few = f"fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images"
+    problem = f"{alpha:g} leaves a client {few} in each of {DRAWS} draws"
+    action = f"or take fewer {param('clients')} or a larger {param('limit')}"
+    raise OptionError("alpha", problem, "a larger one", action)
 
 
 def imbalanced_stock(stock: NDArray[np.int64], imbalance: float) -> NDArray[np.int64]:

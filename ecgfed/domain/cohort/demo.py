@@ -302,9 +302,8 @@ def _write_patient(folder: Path, seed: int, number: int, seconds: float) -> str:
     samples = round(seconds * FS_HZ)
     r_s, symbols = _rhythm(rng, patient, samples / FS_HZ)
     signal_mv = _beats(rng, patient, r_s, symbols, samples) + _spikes(patient, r_s, symbols, samples)
-    digital = np.clip(
-        np.rint((signal_mv + _noise(rng, patient, samples)) * GAIN).astype(np.int64) + BASELINE, 0, ADC_MAX
-    )
+    steps = np.rint((signal_mv + _noise(rng, patient, samples)) * GAIN).astype(np.int64)
+    digital = np.clip(steps + BASELINE, 0, ADC_MAX)
     base = folder / patient.name
     first, second = digital[:, 0], digital[:, 1]
     packed = np.stack([first & 0xFF, (first >> 8) & 0xF | (second >> 8) << 4 & 0xF0, second & 0xFF], axis=1)

@@ -93,10 +93,8 @@ def differ_features(groups: Groups, group: int, around: int, beat: int, label: s
     same = float(prior[known]) if kind else NO_SHARE
     rival = max(float(prior[i]) for i in range(len(KINDS)) if i != known)
     offset = points.at[groups.beat[group]] - points.at[beat]
-    log_distance = {
-        name: float(np.log(np.linalg.norm(offset[points.parts[name]]) + NEAR))
-        for name in ("shape", "rhythm", "context")
-    }
+    parts = {name: offset[points.parts[name]] for name in ("shape", "rhythm", "context")}
+    log_distance = {name: float(np.log(np.linalg.norm(part) + NEAR)) for name, part in parts.items()}
     size, normal = float(groups.size[group]), float(kind == "N")
     of_kind = [float(kind == item) for item in ("N", "S", "V", "F")]
     logs = [np.log(same), np.log(rival), np.log(size), np.log(size / float(groups.size[around]))]

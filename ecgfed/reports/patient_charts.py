@@ -179,11 +179,9 @@ def _name_at(
         middle = x - wide / 2
         right, before, above, below = (x + away + 2, y + 4), (x - away - 2 - wide, y + 4), y - away - 3, y + away + 12
         for start, base in (right, before, (middle, above), (middle, below)):
-            box = left, top, right_end, low = start, base - 9, start + wide, base + 2
-            free = all(
-                left >= there[2] or there[0] >= right_end or top >= there[3] or there[1] >= low for there in taken
-            )
-            if start >= 0 and right_end <= edge and free:
+            box = x0, y0, x1, y1 = start, base - 9, start + wide, base + 2
+            free = all(x0 >= other[2] or other[0] >= x1 or y0 >= other[3] or other[1] >= y1 for other in taken)
+            if start >= 0 and x1 <= edge and free:
                 parts.append(element("text", text, x=start, y=base, class_=look))
                 taken.append(box)
                 return

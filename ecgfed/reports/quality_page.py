@@ -131,8 +131,8 @@ def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: i
     FigureCanvasAgg(figure)
 
     def axes_at(bottom_mm: float, height_mm: float) -> Any:
-        place = (MARGIN_MM / page_mm[0], bottom_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
-        return figure.add_axes(place)
+        rectangle = (MARGIN_MM / page_mm[0], bottom_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+        return figure.add_axes(rectangle)
 
     above_strip = FOOT_MM + strip_mm
     for i, lead in enumerate(page.leads):
@@ -183,8 +183,8 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
     axes.fill_between(at, low, high, color=INK, linewidth=0.3, alpha=0.75)
     if lead == page.chosen:
         axes.axvspan(start_s, min(start_s + STRIP_S, duration), fill=False, edgecolor=INK, linewidth=1.2)
-    place = {"transform": axes.transAxes, "va": "top", "parse_math": False}
-    axes.text(0.004, 0.94, safe_text(lead), bbox={**_BOX, "pad": 1}, **_BOLD, **place)
+    position = {"transform": axes.transAxes, "va": "top", "parse_math": False}
+    axes.text(0.004, 0.94, safe_text(lead), bbox={**_BOX, "pad": 1}, **_BOLD, **position)
     for side in ("top", "left", "right"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color("#bbbbbb")

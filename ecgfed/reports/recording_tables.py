@@ -29,7 +29,7 @@ def _unconfirmed(at: At) -> str:
     return "" if at.confirmed else ", not confirmed"
 
 
-def _places(intervals: Sequence[At]) -> Markup:
+def _positions(intervals: Sequence[At]) -> Markup:
     """Return where intervals begin, as links."""
     return joined(*(joined("; " if at else "", moment(gap.start_s)) for at, gap in enumerate(intervals)))
 
@@ -55,7 +55,12 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
         ("Highest heart rate", *_rate(rates.highest, rates.highest_possible), row),
         ("Slowest minute", *_rate(rates.slowest_minute, minute=True), minute),
         ("Fastest minute", *_rate(rates.fastest_minute, minute=True), minute),
-        ("Pauses", count, joined(_places(first), more), f"intervals between two beats of {long}, none of it unusable"),
+        (
+            "Pauses",
+            count,
+            joined(_positions(first), more),
+            f"intervals between two beats of {long}, none of it unusable",
+        ),
         ("Longest interval", *rr, "between two beats, a pause or not, none of it unusable"),
     ]
     if pauses.not_confirmed:
@@ -63,12 +68,12 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
         remaining = len(pauses.not_confirmed) - LISTED
         text += f" and {remaining:,} more" if remaining > 0 else ""
         rule = "a second analysis of the signal did not confirm that no beat lies between"
-        places = _places(pauses.not_confirmed[:LISTED])
-        rows.append(("Not confirmed", text, places, f"{rule}: in no rate and no pause above"))
+        positions = _positions(pauses.not_confirmed[:LISTED])
+        rows.append(("Not confirmed", text, positions, f"{rule}: in no rate and no pause above"))
     if pauses.ends:
         text = ", ".join(f"{gap.value:.1f} s" for gap in pauses.ends)
         rule = f"usable for {rules.pause_s:g} s or more, and no beat: in no rate"
-        rows.append(("No beat at an end", text, _places(pauses.ends), rule))
+        rows.append(("No beat at an end", text, _positions(pauses.ends), rule))
     return rows
 
 

@@ -98,8 +98,8 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
     page_mm = (width_mm + 2 * MARGIN_MM, height_mm + TITLE_MM + foot_mm)
     figure = Figure(figsize=(page_mm[0] / MM_PER_INCH, page_mm[1] / MM_PER_INCH), facecolor="white")
     FigureCanvasAgg(figure)
-    place = (MARGIN_MM / page_mm[0], foot_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
-    axes = figure.add_axes(place)
+    rectangle = (MARGIN_MM / page_mm[0], foot_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+    axes = figure.add_axes(rectangle)
     draw_paper(axes, low, high)
     axes.plot(np.arange(len(piece)) / strip.fs_hz, piece, color=INK, linewidth=0.8)
     for sample, name in zip(strip.r_samples, strip.label, strict=True):

@@ -212,8 +212,8 @@ def _check_training() -> tuple[bool | None, str]:
     difference = max(abs(loss / stored - 1) for loss, stored in zip(losses, LOSSES, strict=True))
     measured = ", ".join(f"{loss:.4f}" for loss in losses)
     expected = ", ".join(f"{loss:.4f}" for loss in LOSSES)
-    apart = f"{difference:.1%} apart, {TOLERANCE:.0%} is allowed"
-    return difference < TOLERANCE, f"losses {measured}; stored {expected}; {apart}"
+    deviation = f"{difference:.1%} apart, {TOLERANCE:.0%} is allowed"
+    return difference < TOLERANCE, f"losses {measured}; stored {expected}; {deviation}"
 
 
 def losses_of(folder: Path) -> list[float]:

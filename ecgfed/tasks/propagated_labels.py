@@ -67,8 +67,8 @@ class PropagatedLabels:
         writer.writerow(COLUMNS)
         columns = (self.sample, self.symbol, self.source, self.origin, self.model, self.uncertain)
         for sample, symbol, source, origin, model, uncertain in zip(*(part.tolist() for part in columns), strict=True):
-            time_s, stands_for = f"{sample / self.recording.fs_hz:.3f}", "" if origin < 0 else origin
-            writer.writerow((sample, time_s, symbol, source, stands_for, model, int(uncertain)))
+            time_s, labelled_at = f"{sample / self.recording.fs_hz:.3f}", "" if origin < 0 else origin
+            writer.writerow((sample, time_s, symbol, source, labelled_at, model, int(uncertain)))
         return text.getvalue().encode()
 
 

@@ -212,7 +212,7 @@ def _resume(
     over = min(1.0, completed / min(*lengths, rounds))
     planned = method_settings.planned_by_length(over) if isinstance(method_settings, Settings) else ()
     if planned:
-        begun = f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}"
-        went = f"{', '.join(planned)} went by {first_length} until now"
-        progress.warn(f"{begun}; {went}, so it ends elsewhere than a run begun for {rounds}")
+        extended_to = f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}"
+        schedule = f"{', '.join(planned)} went by {first_length} until now"
+        progress.warn(f"{extended_to}; {schedule}, so it ends elsewhere than a run begun for {rounds}")
     return extended, cohort

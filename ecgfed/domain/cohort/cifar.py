@@ -213,17 +213,19 @@ def build_cifar_cohort(
     counts = _counts(dealer.stock, options)
     images_of_client = [dealer.deal(mine) for mine in counts]
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, "image") as writer:
-        pool_label, nobody, test = data.label[pool], np.full(len(pool), NOBODY), np.full(len(pool), TEST)
+        pool_label, no_client, test = data.label[pool], np.full(len(pool), NOBODY), np.full(len(pool), TEST)
         sample = pool - data.train
-        writer.append(images=data.images[pool], label=pool_label, client=nobody, sample=sample, split=test)
+        writer.append(images=data.images[pool], label=pool_label, client=no_client, sample=sample, split=test)
         clients: list[dict[str, Any]] = []
-        for i, own in enumerate(images_of_client):
+        for i, images in enumerate(images_of_client):
             seed = int(_rng(options, _VALID, i).integers(2**63))
-            split = split_beats(data.label[own], "random", seed, test_share=0.0, valid_share=options.valid_share)
-            client = np.full(len(own), i)
-            writer.append(images=data.images[own], label=data.label[own], client=client, sample=own, split=split)
+            split = split_beats(data.label[images], "random", seed, test_share=0.0, valid_share=options.valid_share)
+            client = np.full(len(images), i)
+            writer.append(
+                images=data.images[images], label=data.label[images], client=client, sample=images, split=split
+            )
             name = f"client-{i + 1:0{len(str(options.client_count))}d}"
-            clients.append({"id": name, "patient": name, "records": [], "holdout": False, "images": len(own)})
+            clients.append({"id": name, "patient": name, "records": [], "holdout": False, "images": len(images)})
         stock = np.bincount(pool_label, minlength=len(CLASSES))
         for i, mix in enumerate(counts):
             drawn = _Dealer(np.arange(len(pool)), pool_label, _rng(options, _TEST, i)).deal(drawn_counts(mix, stock))

@@ -14,32 +14,11 @@ from types import CodeType, ModuleType
 REMOVED = "0.5"
 #: Old path below ``ecgfed`` -> new path.
 PLACE_OF = {
-    "deprecation": "base.deprecation",
-    "durable": "base.fsync",
-    "errors": "base.errors",
-    "extras": "base.extras",
-    "files": "base.files",
-    "gate": "base.safe_io",
-    "locks": "base.locks",
-    "plugins": "base.plugins",
-    "system": "base.platform",
-    "text": "base.text",
-    "beats": "domain.beats",
-    "cohort": "domain.cohort",
-    "events": "domain.events",
-    "labels": "domain.labels",
-    "record": "domain.record",
-    "signal": "domain.signal",
-    "evaluation": "core.evaluation",
-    "federation": "core.federation",
-    "methods": "core.methods",
-    "nets": "core.nets",
-    "personal": "core.personal",
-    "privacy": "core.privacy",
-    "runs": "core.runs",
-    "bundles": "exports.bundles",
-    "device": "exports.device",
-    "mcu": "exports.mcu",
+    **{name: f"base.{name}" for name in ("deprecation", "errors", "extras", "files", "locks", "plugins", "text")},
+    **{"durable": "base.fsync", "gate": "base.safe_io", "system": "base.platform"},
+    **{name: f"domain.{name}" for name in ("beats", "cohort", "events", "labels", "record", "signal")},
+    **{name: f"core.{name}" for name in ("evaluation", "federation", "methods", "nets", "personal", "privacy", "runs")},
+    **{name: f"exports.{name}" for name in ("bundles", "device", "mcu")},
 }
 PUBLIC = {"device"}
 

@@ -8,13 +8,9 @@ from ecgfed.base.errors import MissingExtraError
 
 #: Import name of a package -> the extra that installs it (described in pyproject.toml).
 EXTRA_OF = {
-    "wfdb": "records",
-    "edfio": "records",
+    **dict.fromkeys(("wfdb", "edfio"), "records"),
     "pydicom": "hospital",
-    "torch": "train",
-    "safetensors": "train",
-    "onnx": "train",
-    "onnxscript": "train",
+    **dict.fromkeys(("torch", "safetensors", "onnx", "onnxscript"), "train"),
     "matplotlib": "report",
     "neurokit2": "detectors",
     "sleepecg": "sleepecg",
@@ -26,9 +22,8 @@ EXTRA_OF = {
 
 
 def _missing(package: str, purpose: str) -> MissingExtraError:
-    return MissingExtraError(
-        package, f"is not installed, but {purpose} needs it", action=f"pip install 'ecgfed[{EXTRA_OF[package]}]'"
-    )
+    action = f"pip install 'ecgfed[{EXTRA_OF[package]}]'"
+    return MissingExtraError(package, f"is not installed, but {purpose} needs it", action=action)
 
 
 def is_installed(package: str) -> bool:

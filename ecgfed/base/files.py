@@ -12,11 +12,10 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import EcgfedError, OptionError, StorageError, param
+from ecgfed.base.errors import EcgfedError, StorageError, param
 from ecgfed.base.fsync import (
     atomic_swap,
     hidden_name,
@@ -27,16 +26,14 @@ from ecgfed.base.fsync import (
     sync_folder,
     sync_tree,
 )
-from ecgfed.base.locks import LOCK_NAME, locked
+from ecgfed.base.locks import locked
+from ecgfed.base.outputs import MARKERS as MARKERS
+from ecgfed.base.outputs import check_free as check_free
+from ecgfed.base.outputs import check_new_folder as check_new_folder
+from ecgfed.base.outputs import is_temporary as is_temporary
 from ecgfed.base.safe_io import MAX_JSON_BYTES, check_links, parse_json, read_bounded
-from ecgfed.base.text import shortened
 
 _PARTIAL = ".partial"
-_TEMPORARY = re.compile(r"\.\d+-[0-9a-f]{8}\..*\.partial", re.DOTALL)
-#: Files that mark a folder as ecgfed's output, which a command may replace: a bundle, a cohort, a run or runs of
-#: several seeds, scores, a federation. Commands whose folders are likely to hold a user's own files (recordings, C
-#: sources) pass their own markers.
-MARKERS = ("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "server/server.json")
 #: Seconds to wait for another process that writes the same file.
 _WAIT_S = 30.0
 #: Folders in progress: they are flushed to disk as a whole at the end, not file by file.
@@ -44,10 +41,8 @@ _in_progress: set[Path] = set()
 
 
 def _storage_error(path: Path, error: OSError) -> StorageError:
-    reason = error.strerror or str(error)
-    return StorageError(
-        path, f"could not be written ({reason})", action="free space or choose another place; nothing was changed"
-    )
+    action = "free space or choose another place; nothing was changed"
+    return StorageError(path, f"could not be written ({error.strerror or error})", action=action)
 
 
 def _temporary(path: Path) -> Path:
@@ -78,11 +73,6 @@ def remove(path: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
-
-
-def is_temporary(path: Path) -> bool:
-    """Return whether a path is a temporary file or a lock file of ecgfed."""
-    return path.name == LOCK_NAME or bool(_TEMPORARY.fullmatch(path.name))
 
 
 def _is_in_progress(path: Path) -> bool:
@@ -240,79 +230,9 @@ def read_folder_document(
     document = read_json(folder / name, error)
     schema_version = document.get("schema_version") if isinstance(document, dict) else None
     if schema_version != version:
-        raise error(
-            folder / name,
-            f"schema version {schema_version!s:.40}",
-            f"{version}",
-            f"run '{command}' again with this ecgfed",
-        )
+        action = f"run '{command}' again with this ecgfed"
+        raise error(folder / name, f"schema version {schema_version!s:.40}", f"{version}", action)
     return dict(document)
-
-
-def check_new_folder(
-    path: Path,
-    *,
-    overwrite: bool = False,
-    option: str = "out",
-    markers: Sequence[str] = MARKERS,
-    contents: Sequence[str] = ("*",),
-) -> None:
-    """Check before the work that ``replacing_folder`` may create a folder; raises OptionError.
-
-    Args:
-        path: the folder to create.
-        overwrite: an existing folder may be replaced if it contains one of ``markers``.
-        option: the option to name in the error.
-        markers: patterns of files that mark a folder as ecgfed's output.
-        contents: patterns of all files a replaced folder may contain; by default any.
-    """
-    if path.exists() and not path.is_dir():
-        raise OptionError(option, f"{path} is a file", "a folder to create")
-    if path.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise OptionError(option, f"{path} is the working directory", "a new folder", "name one inside it")
-    if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
-        raise OptionError(
-            option,
-            f"{path} is not empty",
-            "a new folder",
-            f"choose another, or pass {param('overwrite=True')}",
-            code="exists",
-        )
-    if overwrite and path.is_dir() and (foreign := _foreign_names(path, markers, contents)):
-        reason = f"{path} contains {shortened(', '.join(foreign), 60)}, which ecgfed did not write"
-        action = "choose another, or move your own files; nothing was removed"
-        raise OptionError(option, reason, "a new folder, or one to replace", action, code="exists")
-
-
-def _foreign_names(path: Path, markers: Sequence[str], contents: Sequence[str]) -> list[str]:
-    """Return the names in a folder that ecgfed did not write: all of them if the folder has no marker."""
-    names = sorted(entry.name for entry in path.iterdir() if not is_temporary(entry))
-    if not any(True for marker in markers for _ in path.glob(marker)):
-        return names
-    return [name for name in names if not any(fnmatchcase(name, pattern) for pattern in contents)]
-
-
-def check_free(
-    targets: Sequence[Path], inputs: Iterable[Path] = (), *, overwrite: bool = False, option: str = "out"
-) -> None:
-    """Refuse to overwrite existing files, and input files in any case; raises OptionError.
-
-    Args:
-        targets: the files to write, in one folder.
-        inputs: the files that were read.
-        overwrite: existing files may be replaced.
-        option: the option to name in the error.
-    """
-    sources = {os.path.realpath(file) for file in inputs}  # Path.resolve raises RuntimeError at a link to itself
-    overwritten = [target.name for target in targets if os.path.realpath(target) in sources]
-    if overwritten:
-        raise OptionError(option, f"{', '.join(overwritten)} is the recording itself", "another folder")
-    taken = [target.name for target in targets if target.exists()]
-    if taken and not overwrite:
-        reason = f"{targets[0].parent} already has {', '.join(taken[:3])}"
-        raise OptionError(
-            option, reason, "no such files", f"choose another folder, or pass {param('overwrite=True')}", code="exists"
-        )
 
 
 def backup_path(path: Path) -> Path:
@@ -421,18 +341,13 @@ def replacing_folder(
             yield partial
             if not _is_in_progress(partial):
                 sync_tree(partial)
-            _publish_folder(partial, real)
+            if real.is_dir():
+                swap_folders(partial, real)
+            else:
+                partial.rename(real)
+                sync_folder(real.parent)
         except OSError as error:
             raise _storage_error(path, error) from error
-
-
-def _publish_folder(new: Path, path: Path) -> None:
-    """Rename a finished folder to its final name; an existing folder gets the temporary name."""
-    if path.is_dir():
-        swap_folders(new, path)
-    else:
-        new.rename(path)
-        sync_folder(path.parent)
 
 
 def sha256(path: Path) -> str:

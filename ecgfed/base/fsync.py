@@ -114,13 +114,8 @@ def atomic_swap(first: Path, second: Path) -> bool:
 
 def _renameat2(first: bytes, second: bytes) -> int:
     """Swap two paths; return 0 or the errno."""
-    arguments = (
-        ctypes.c_int(_AT_FDCWD),
-        ctypes.c_char_p(first),
-        ctypes.c_int(_AT_FDCWD),
-        ctypes.c_char_p(second),
-        ctypes.c_uint(_EXCHANGE),
-    )
+    folder, flags = ctypes.c_int(_AT_FDCWD), ctypes.c_uint(_EXCHANGE)
+    arguments = (folder, ctypes.c_char_p(first), folder, ctypes.c_char_p(second), flags)
     library = _c_library()
     if library is None:
         return errno.ENOSYS

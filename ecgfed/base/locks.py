@@ -51,9 +51,8 @@ def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator
         LockedError: another process holds the lock; the message names it.
     """
     real = Path(os.path.realpath(path))
-    if (
-        path.is_symlink() and real.exists() and not real.is_dir()
-    ):  # writing replaces the link: its target is not touched, nor locked
+    # writing replaces a link to a file: its target is not touched, nor locked
+    if path.is_symlink() and real.exists() and not real.is_dir():
         real = Path(os.path.realpath(path.parent)) / path.name
     lock, created = _lock_of(path, real, shared=shared, until=time.monotonic() + wait_s)
     try:
@@ -96,9 +95,8 @@ def _lock_of(path: Path, real: Path, *, shared: bool, until: float) -> tuple[_Lo
             if problem.errno in (*_NOT_WRITABLE, errno.ENOENT):
                 continue
             remove_empty(created)
-            raise StorageError(
-                lock_path, f"cannot be locked ({problem.strerror})", action="choose another place"
-            ) from None
+            reason = f"cannot be locked ({problem.strerror})"
+            raise StorageError(lock_path, reason, action="choose another place") from None
         return _Lock(lock_path, handle), created
     return None, created  # not writable: the later write reports the error
 

@@ -9,6 +9,7 @@ documentation and the checks are derived from the fields.
 """
 
 import dataclasses
+import functools
 import inspect
 import math
 import textwrap
@@ -131,7 +132,9 @@ class Option:
         """Raise OptionError unless a value is of this option's type, finite, and within its limits."""
         if (self.optional and value is None) or self.kind not in _BASIC:
             return
-        if not self._is_of_kind(value):
+        is_bool = isinstance(value, bool)  # a subclass of int
+        is_of_kind = isinstance(value, _BASIC[self.kind]) and is_bool == (self.kind is bool)
+        if not is_of_kind:
             raise self.type_error(value)
         if isinstance(self.limits, Range):
             if value not in self.limits:
@@ -142,11 +145,6 @@ class Option:
                 raise OptionError(self.where, f"{value!r:.100}", f"one of {self.limits}", meant, code="unknown-choice")
         elif isinstance(value, Real) and not math.isfinite(value):
             raise OptionError(self.where, f"{value}", "a finite number")
-
-    def _is_of_kind(self, value: object) -> bool:
-        if isinstance(value, bool):  # a subclass of int
-            return self.kind is bool
-        return isinstance(value, _BASIC[self.kind])
 
     def type_error(self, value: object) -> OptionError:
         """Return the error for a value of another type."""
@@ -239,7 +237,19 @@ _KNOWN: dict[tuple[type, str], tuple[Option, ...]] = {}
 
 
 def _options_of(kind: type, owner: str) -> Iterator[Option]:
-    hints, meanings = typing.get_type_hints(kind), _meanings(kind)
+    meanings: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        _, _, attributes = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")
+        name = ""
+        for line in attributes.splitlines():
+            if line and not line.startswith("    "):
+                break
+            if line.startswith("     "):
+                meanings[name] += f" {line.strip()}"
+            elif line:
+                name, _, text = line.strip().partition(": ")
+                meanings[name] = text
+    hints, meanings = typing.get_type_hints(kind), meanings
     for field in dataclasses.fields(kind):
         hint, metadata = hints[field.name], _metadata(kind, field.name)
         union = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
@@ -258,23 +268,6 @@ def _metadata(kind: type, name: str) -> dict[str, Any]:
         if field is not None and LIMITS in field.metadata:
             return dict(field.metadata)
     return {}
-
-
-def _meanings(kind: type) -> dict[str, str]:
-    """Return the texts under ``Attributes:`` of a class and its bases; subclasses override."""
-    meanings: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        _, _, attributes = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")
-        name = ""
-        for line in attributes.splitlines():
-            if line and not line.startswith("    "):
-                break
-            if line.startswith("     "):
-                meanings[name] += f" {line.strip()}"
-            elif line:
-                name, _, text = line.strip().partition(": ")
-                meanings[name] = text
-    return meanings
 
 
 def merged(
@@ -323,12 +316,8 @@ def flat_options(*kinds: type, without: Iterable[str] = ()) -> Callable[[Functio
         """Set the function's signature, annotations and docstring, and return it."""
         signature = inspect.signature(function)
         own = [part for part in signature.parameters.values() if part.kind is not part.VAR_KEYWORD]
-        fields = [
-            inspect.Parameter(
-                part.name, inspect.Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name]
-            )
-            for part in described
-        ]
+        parameter = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+        fields = [parameter(part.name, default=part.default, annotation=hints[part.name]) for part in described]
         function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
         annotations = {name: hint for name, hint in function.__annotations__.items() if name != "options"}
         function.__annotations__ = {**annotations, **{part.name: hints[part.name] for part in described}}
@@ -336,11 +325,9 @@ def flat_options(*kinds: type, without: Iterable[str] = ()) -> Callable[[Functio
         for line in (function.__doc__ or "").splitlines():
             if line.strip().startswith("options: "):
                 indent = line[: len(line) - len(line.lstrip())]
-                texts = (f"{part.name}: {_lowered(part.meaning)}" for part in described)
-                wrapped = (
-                    textwrap.fill(text, 116, initial_indent=indent, subsequent_indent=indent + "    ") for text in texts
-                )
-                lines += wrapped
+                for part in described:
+                    text, hanging = f"{part.name}: {_lowered(part.meaning)}", indent + "    "
+                    lines.append(textwrap.fill(text, 116, initial_indent=indent, subsequent_indent=hanging))
             else:
                 lines.append(line)
         function.__doc__ = "\n".join(lines)

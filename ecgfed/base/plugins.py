@@ -61,12 +61,8 @@ def load_code(name: str, option: str, pinned: str | None = None) -> Loaded:
     if not attribute or not hasattr(module, attribute):
         raise OptionError(option, f"{name!r}", f"a name in {where}", f"it has no {attribute!r}")
     path = Path(where).resolve()
-    return Loaded(
-        getattr(module, attribute),
-        f"{path.name}:{attribute}" if is_file else name,
-        f"{path}:{attribute}" if is_file else name,
-        _digest_of(module),
-    )
+    short = f"{path.name}:{attribute}" if is_file else name
+    return Loaded(getattr(module, attribute), short, f"{path}:{attribute}" if is_file else name, _digest_of(module))
 
 
 def digest_of(kind: type) -> str:
@@ -78,13 +74,9 @@ def digest_of(kind: type) -> str:
 def check_pin(where: object, sha256: str, pinned: str | None) -> None:
     """Refuse a file that is not the pinned one, before it is executed; raises OptionError."""
     if pinned is not None and sha256 != pinned:
-        raise OptionError(
-            where,
-            f"has SHA-256 {sha256 or 'none, no file'}",
-            f"{pinned}, the file used before",
-            "restore that file, or start again with this one",
-            code="code-not-loaded",
-        )
+        problem = f"has SHA-256 {sha256 or 'none, no file'}"
+        action = "restore that file, or start again with this one"
+        raise OptionError(where, problem, f"{pinned}, the file used before", action, code="code-not-loaded")
 
 
 def origin_of(kind: type) -> str:
@@ -105,12 +97,8 @@ def entries(group: str) -> dict[str, EntryPoint]:
     for entry in entry_points(group=group):
         if entry.name in by_name and by_name[entry.name].value != entry.value:
             previous = by_name[entry.name]
-            raise OptionError(
-                f"entry points of {group}",
-                f"{entry.name!r} is defined by {_package(previous)} and {_package(entry)}",
-                "different names",
-                "uninstall one of them",
-            )
+            problem = f"{entry.name!r} is defined by {_package(previous)} and {_package(entry)}"
+            raise OptionError(f"entry points of {group}", problem, "different names", "uninstall one of them")
         by_name[entry.name] = entry
     return by_name
 
@@ -120,12 +108,9 @@ def load_entry(entry: EntryPoint) -> object:
     try:
         return entry.load()
     except (Exception, SystemExit) as problem:
-        raise OptionError(
-            f"entry point {entry.value}",
-            f"fails with {type(problem).__name__}: {problem}",
-            action=f"repair or uninstall {_package(entry)}",
-            code="code-not-loaded",
-        ) from problem
+        reason = f"fails with {type(problem).__name__}: {problem}"
+        action = f"repair or uninstall {_package(entry)}"
+        raise OptionError(f"entry point {entry.value}", reason, action=action, code="code-not-loaded") from problem
 
 
 def _package(entry: EntryPoint) -> str:
@@ -185,7 +170,6 @@ def _file(path: Path, name: str, option: str, pinned: str | None) -> ModuleType:
         exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as problem:
         del sys.modules[module_name]
-        raise OptionError(
-            option, f"{path} fails with {type(problem).__name__}: {problem}", "a file that runs", code="code-not-loaded"
-        ) from problem
+        reason = f"{path} fails with {type(problem).__name__}: {problem}"
+        raise OptionError(option, reason, "a file that runs", code="code-not-loaded") from problem
     return module

@@ -211,9 +211,8 @@ def check_columns(names: Iterable[str], used: Iterable[str], where: object, erro
     """
     count = Counter(name.strip().casefold() for name in names)
     if repeated := next((name for name in used if count[name] > 1), None):
-        raise error(
-            where, f"has {count[repeated]} columns {repeated!r}", "one of them", "delete the others, or rename them"
-        )
+        problem = f"has {count[repeated]} columns {repeated!r}"
+        raise error(where, problem, "one of them", "delete the others, or rename them")
 
 
 def path_problem(name: str) -> str:
@@ -243,18 +242,13 @@ def check_links(folder: Path, names: Iterable[str], error: type[EcgfedError]) ->
             root = root or Path(os.path.realpath(folder))
             target = Path(os.path.realpath(part))
             if not target.is_relative_to(root):
-                raise error(
-                    part, f"is a link out of its folder, to {target}", "the file itself", "put a copy in its place"
-                )
+                problem = f"is a link out of its folder, to {target}"
+                raise error(part, problem, "the file itself", "put a copy in its place")
 
 
 def check_expansion(numbers: int, stored_bytes: int, where: object, error: type[EcgfedError]) -> None:
     """Refuse a compressed file that claims more numbers than a signal of its size can hold; raises ``error``."""
     limit = FREE_NUMBERS + NUMBERS_A_BYTE * stored_bytes
     if numbers > limit:
-        raise error(
-            where,
-            f"claims {numbers:,} numbers in {stored_bytes:,} bytes",
-            f"at most {limit:,}",
-            "cut it into parts, or write it without compression",
-        )
+        problem = f"claims {numbers:,} numbers in {stored_bytes:,} bytes"
+        raise error(where, problem, f"at most {limit:,}", "cut it into parts, or write it without compression")

@@ -109,7 +109,14 @@ def line_chart(panel: Panel) -> Markup:
     curves = [(name, points) for name, points in curves if points]
     if not curves:
         return Markup("")
-    low, high = _span(panel, [y for _, points in curves for _, y in points])
+    values = [y for _, points in curves for _, y in points]
+    low, high = min(values), max(values)
+    if panel.log:
+        low, high = low / 1.15, high * 1.15
+    else:
+        room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+        low, high = (0.0 if 0 <= low < 0.5 * high else low - room), high + room
+    low, high = panel.span or (low, high)
     xs = [x for _, points in curves for x, _ in points]
     first, last = min(xs), max(xs)
     alone = len(curves) == 1 and curves[0][0] == panel.title  # the heading above says its name
@@ -142,13 +149,3 @@ def line_chart(panel: Panel) -> Markup:
         parts.append(element("path", d=path if len(points) > 1 else f"{path}h0.1", class_=look))
     names = " and ".join(name for name, _ in curves)
     return svg(_WIDE, height, f"{panel.title}: {names}, over {panel.across}", parts)
-
-
-def _span(panel: Panel, values: list[float]) -> tuple[float, float]:
-    if panel.span is not None:
-        return panel.span
-    low, high = min(values), max(values)
-    if panel.log:
-        return low / 1.15, high * 1.15
-    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-    return (0.0 if 0 <= low < 0.5 * high else low - room), high + room

@@ -1,5 +1,6 @@
 """The content of a report from labelled beats: counts, strips, averages, the timeline."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,18 +125,13 @@ def class_rows(reading: Reading) -> tuple[ClassSummary, ...]:
 
 def lead_rows(reading: Reading) -> tuple[LeadRow, ...]:
     """Return the quality of each lead."""
-    return tuple(
-        LeadRow(
-            name,
-            quality.usable_s,
-            100 * quality.usable_s * quality.fs_hz / quality.samples,
-            quality.seconds(),
-            tuple(
-                (part.start / quality.fs_hz, part.stop / quality.fs_hz, str(part.reason)) for part in quality.stretches
-            ),
-        )
-        for name, quality in reading.quality.items()
-    )
+    rows = []
+    for name, quality in reading.quality.items():
+        fs_hz = quality.fs_hz
+        stretches = tuple((part.start / fs_hz, part.stop / fs_hz, str(part.reason)) for part in quality.stretches)
+        percent = 100 * quality.usable_s * fs_hz / quality.samples
+        rows.append(LeadRow(name, quality.usable_s, percent, quality.seconds(), stretches))
+    return tuple(rows)
 
 
 class Drawing:
@@ -149,6 +145,8 @@ class Drawing:
         self.reading = reading
         self.leads = DrawnLeads.of(reading.recording, reading.quality)
         self.strips: list[dict[str, Any]] = []
+        second = set[str]() if reading.second is None else set(reading.second.names.tolist())
+        self._codes = [*reading.labelled.codes, *sorted(second - set(reading.labelled.codes))]
 
     def gallery(self) -> tuple[Drawn, ...]:
         """Draw the strips of the gallery."""
@@ -186,14 +184,8 @@ class Drawing:
             return None
         names = reading.labelled.names
         differ = np.flatnonzero((names != second.names) & reading.beats.assessed)
-        pairs: dict[tuple[str, str], int] = {}
-        for at in differ.tolist():
-            pair = (str(names[at]), str(second.names[at]))
-            pairs[pair] = pairs.get(pair, 0) + 1
-        rows = tuple(
-            (first_code, second_code, count)
-            for (first_code, second_code), count in sorted(pairs.items(), key=lambda item: -item[1])
-        )
+        pairs = Counter(zip(names[differ].tolist(), second.names[differ].tolist(), strict=True))
+        rows = tuple((*pair, count) for pair, count in pairs.most_common())
         strips = []
         for first_code, second_code, count in rows[:_APART]:
             of_pair = differ[(names[differ] == first_code) & (second.names[differ] == second_code)]
@@ -201,13 +193,11 @@ class Drawing:
             middle = float(reading.beats.time_s[at])
             title = f"{first_code} or {second_code}: {count_of(count, 'beat')}"
             probability = f"p {second.confidence[at]:.2f}"
-            caption = (
-                f"{second.by} gives {second_code} its highest confidence here, {probability}; its labels are below"
-            )
+            reader = f"{second.by} gives {second_code} its highest confidence here"
+            caption = f"{reader}, {probability}; its labels are below"
             span = Span(middle - 0.25, middle + 0.25, "event", f"{first_code} or {second_code}")
-            strips.append(
-                self._drawn(SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,)), both=True)
-            )
+            strip = SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,))
+            strips.append(self._drawn(strip, both=True))
         return ReaderComparison(reading.labelled.by, second.by, int(reading.beats.assessed.sum()), rows, tuple(strips))
 
     def timeline(self) -> tuple[dict[str, Any], float]:
@@ -234,20 +224,15 @@ class Drawing:
         labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
         ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
         calm = [0 if is_ectopic else count for count, is_ectopic in zip(counts, ectopic, strict=True)]
-        codes = [*labelled.codes, *sorted(self._second_codes() - set(labelled.codes))]
         return {
             "fs": self.leads.fs_hz,
             "leads": list(self.leads.names),
-            "codes": codes,
+            "codes": self._codes,
             "ectopic": ectopic,
             "usual": int(np.argmax(calm)) if any(calm) else -1,  # the most frequent class not ectopic, drawn lightly
             "strips": self.strips,
             "timeline": timeline,
         }
-
-    def _second_codes(self) -> set[str]:
-        second = self.reading.second
-        return set() if second is None else {str(name) for name in np.unique(second.names)}
 
     def _drawn(self, strip_choice: SelectedStrip, *, both: bool = False) -> Drawn:
         rate = rate_in(self.reading.beats, strip_choice.start_s)
@@ -266,10 +251,7 @@ class Drawing:
         return len(self.strips) - 1
 
     def _strip(self, start_s: float, spans: tuple[Span, ...], *, both: bool = False) -> dict[str, Any]:
-        """Return 10 s in compact form: beats as [sample, class, flags, second reader's class].
-
-        Flags: 1 uncertain, 2 in an unusable stretch and not counted.
-        """
+        """Return 10 s; beats are [sample, class, flags, second's class], flags 1 uncertain, 2 not counted."""
         fs_hz, first = self.leads.fs_hz, round(start_s * self.reading.recording.fs_hz)
         pointed = [
             {"start": _short((span.start_s - start_s) * fs_hz), "stop": _short((span.stop_s - start_s) * fs_hz)}
@@ -287,26 +269,20 @@ class Drawing:
         labelled, second, step = self.reading.labelled, self.reading.second, self.leads.step
         last = first + round(STRIP_S * self.reading.recording.fs_hz)
         low, high = np.searchsorted(labelled.sample, [first, last])
-        codes = [*labelled.codes, *sorted(self._second_codes() - set(labelled.codes))] if both else []
         rows = []
         for at in range(int(low), int(high)):
             uncertain = labelled.uncertain is not None and bool(labelled.uncertain[at])
             flags = int(uncertain) | 2 * (not self.reading.beats.assessed[at])
-            position = _short((int(labelled.sample[at]) - first) / step)
-            beat: list[Any] = [position, int(labelled.label[at]), flags]
-            if both and second is not None:
-                beat.append(codes.index(str(second.names[at])))
-            rows.append(beat)
+            beat = [_short((int(labelled.sample[at]) - first) / step), int(labelled.label[at]), flags]
+            second_class = [] if not both or second is None else [self._codes.index(str(second.names[at]))]
+            rows.append([*beat, *second_class])
         return rows
 
     def _unusable(self, first: int) -> list[dict[str, Any]]:
-        recording, step = self.reading.recording, self.leads.step
+        recording, labelled, step = self.reading.recording, self.reading.labelled, self.leads.step
         last = first + round(STRIP_S * recording.fs_hz)
-        parts = [
-            (stretch.start, stretch.stop, str(stretch.reason))
-            for stretch in self.reading.quality[recording.lead].stretches
-        ]
-        labelled = self.reading.labelled
+        stretches = self.reading.quality[recording.lead].stretches
+        parts = [(stretch.start, stretch.stop, str(stretch.reason)) for stretch in stretches]
         parts += [(start, stop, "no beats marked") for start, stop in labelled.unmarked]
         parts += [(start, stop, "possible flutter") for start, stop in labelled.flutter]
         return [

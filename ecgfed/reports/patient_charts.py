@@ -132,9 +132,8 @@ def map_chart(
     """
     xs = [x for x, _ in [*layout.points, *layout.corners.values()]]
     ys = [y for _, y in [*layout.points, *layout.corners.values()]]
-    scale = min(
-        (_MAP_WIDE - 2 * _EDGE) / ((max(xs) - min(xs)) or 1.0), (_MAP_HIGH - 2 * _EDGE) / ((max(ys) - min(ys)) or 1.0)
-    )
+    room = ((_MAP_WIDE, xs), (_MAP_HIGH, ys))
+    scale = min((size - 2 * _EDGE) / ((max(of) - min(of)) or 1.0) for size, of in room)
 
     def pixel(point: tuple[float, float]) -> tuple[float, float]:
         return _EDGE + (point[0] - min(xs)) * scale, _EDGE + (max(ys) - point[1]) * scale
@@ -180,12 +179,9 @@ def _name_at(
         middle = x - wide / 2
         right, before, above, below = (x + away + 2, y + 4), (x - away - 2 - wide, y + 4), y - away - 3, y + away + 12
         for start, base in (right, before, (middle, above), (middle, below)):
-            box = start, base - 9, start + wide, base + 2
-            if start >= 0 and box[2] <= edge and not any(_meet(box, box_taken) for box_taken in taken):
+            box = x0, y0, x1, y1 = start, base - 9, start + wide, base + 2
+            free = all(x0 >= other[2] or other[0] >= x1 or y0 >= other[3] or other[1] >= y1 for other in taken)
+            if start >= 0 and x1 <= edge and free:
                 parts.append(element("text", text, x=start, y=base, class_=look))
                 taken.append(box)
                 return
-
-
-def _meet(first: _Box, second: _Box) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

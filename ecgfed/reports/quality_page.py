@@ -47,6 +47,9 @@ _AT_ONCE = 1 << 20
 _LEAST_SHARE = 1 / 900
 #: Share of an overview row's values that may lie outside its height.
 _OUTSIDE_PERCENT = 0.5
+#: Look of a word on the paper, and of the box behind it.
+_BOLD = {"fontsize": 7.5, "fontweight": "bold"}
+_BOX = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none"}
 
 
 class BadStretches(Protocol):
@@ -128,9 +131,8 @@ def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: i
     FigureCanvasAgg(figure)
 
     def axes_at(bottom_mm: float, height_mm: float) -> Any:
-        return figure.add_axes(
-            (MARGIN_MM / page_mm[0], bottom_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
-        )
+        rectangle = (MARGIN_MM / page_mm[0], bottom_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+        return figure.add_axes(rectangle)
 
     above_strip = FOOT_MM + strip_mm
     for i, lead in enumerate(page.leads):
@@ -181,17 +183,8 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
     axes.fill_between(at, low, high, color=INK, linewidth=0.3, alpha=0.75)
     if lead == page.chosen:
         axes.axvspan(start_s, min(start_s + STRIP_S, duration), fill=False, edgecolor=INK, linewidth=1.2)
-    axes.text(
-        0.004,
-        0.94,
-        safe_text(lead),
-        parse_math=False,
-        transform=axes.transAxes,
-        fontsize=7.5,
-        fontweight="bold",
-        va="top",
-        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1},
-    )
+    position = {"transform": axes.transAxes, "va": "top", "parse_math": False}
+    axes.text(0.004, 0.94, safe_text(lead), bbox={**_BOX, "pad": 1}, **_BOLD, **position)
     for side in ("top", "left", "right"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color("#bbbbbb")
@@ -237,16 +230,8 @@ def _shade_strip(axes: Any, page: QualityPage, start_s: float, low: float) -> No
         until = max(end, begin + 0.085 * len(reason) + 0.1)
         written[line : line + 1] = [until]
         x, side = (begin + 0.04, "left") if until <= STRIP_S else (STRIP_S - 0.04, "right")
-        axes.text(
-            x,
-            low + 0.08 + 0.28 * line,
-            reason,
-            fontsize=7.5,
-            color=COLOURS[reason],
-            fontweight="bold",
-            ha=side,
-            bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.6},
-        )
+        box = {**_BOX, "pad": 0.6}
+        axes.text(x, low + 0.08 + 0.28 * line, reason, color=COLOURS[reason], ha=side, bbox=box, **_BOLD)
 
 
 def _legend(figure: Any, page: QualityPage, y: float, right: float) -> None:
@@ -256,14 +241,5 @@ def _legend(figure: Any, page: QualityPage, y: float, right: float) -> None:
     reasons = {reason for stretches in page.stretches.values() for _, _, reason in stretches}
     patches = [Patch(color=colour, alpha=0.6, label=name) for name, colour in COLOURS.items() if name in reasons]
     if patches:
-        figure.legend(
-            handles=patches,
-            loc="center right",
-            bbox_to_anchor=(right, y),
-            ncols=len(patches),
-            fontsize=7.5,
-            frameon=False,
-            handlelength=1.2,
-            columnspacing=1.2,
-            borderaxespad=0,
-        )
+        look = {"fontsize": 7.5, "frameon": False, "handlelength": 1.2, "columnspacing": 1.2, "borderaxespad": 0}
+        figure.legend(handles=patches, loc="center right", bbox_to_anchor=(right, y), ncols=len(patches), **look)

@@ -1,6 +1,5 @@
 """A recording's report as one self-contained page, in the order a Holter report is read."""
 
-from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
@@ -51,27 +50,20 @@ def recording_page(parts: RecordingParts) -> str:
 
 def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
     """Return the findings in a few lines."""
-    events = parts.events
-    longest = events.pauses.longest
-    pauses: Cell = (
-        None
-        if longest is None
-        else joined(f"{pauses_text(events.pauses)}; {longest_text(events.pauses)} at ", moment(longest.start_s))
-    )
+    events, counted = parts.events, f"{parts.events.counted:,}"
+    pauses: Cell = None
+    if (longest := events.pauses.longest) is not None:
+        text = f"{pauses_text(events.pauses)}; {longest_text(events.pauses)} at "
+        pauses = joined(text, moment(longest.start_s))
     for rate_at in events.pauses.not_confirmed:
         pauses = joined(pauses, f"; {rate_at.value:.2f} s at ", moment(rate_at.start_s), " not confirmed")
     for rate_at in events.pauses.ends:
         pauses = joined(pauses, f"; no beat for {rate_at.value:.1f} s from ", moment(rate_at.start_s))
     return [
-        ("Beats", _beats(events)),
+        ("Beats", counted if events.counted == events.total else f"{counted} counted of {events.total:,} found"),
         ("Heart rate", rates_text(events.rates)),
         ("Pauses", pauses),
         ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
         ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),
         ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
     ]
-
-
-def _beats(events: Events) -> str:
-    every = f"{events.total:,}"
-    return every if events.counted == events.total else f"{events.counted:,} counted of {every} found"

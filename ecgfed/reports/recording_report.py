@@ -10,7 +10,6 @@ from typing import Any
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.events.ectopy import Ectopy
-from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.record.recording import Annotation, Recording
@@ -54,6 +53,8 @@ class RecordingReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts, their rules and the warnings, JSON-ready; None where not assessed."""
         parts, events = self.parts, self.parts.events
+        of_hour = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supra"}
+        withheld = dict.fromkeys(of_hour[kind] for kind in events.withheld)
         values: dict[str, Any] = {
             "record": parts.record,
             "lead": parts.lead,
@@ -78,7 +79,7 @@ class RecordingReport:
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
             "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
             "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
-            "hours": [{**asdict(hour), **dict.fromkeys(_withheld_hours(events))} for hour in events.hours],
+            "hours": [{**asdict(hour), **withheld} for hour in events.hours],
             "rules": events.rules.to_dict(),
             "files": [str(file) for file in self.files],
         }
@@ -113,12 +114,6 @@ def _pauses_dict(pauses: Pauses) -> dict[str, Any]:
         "ends": [asdict(end) for end in pauses.ends],
         "not_confirmed": rows(pauses.not_confirmed, review=True),
     }
-
-
-def _withheld_hours(events: Events) -> list[str]:
-    """Return the names of the withheld counts of an hour."""
-    names = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supra"}
-    return [names[kind] for kind in events.withheld]
 
 
 def parts_of(

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import At
@@ -27,6 +29,11 @@ def _unconfirmed(at: At) -> str:
     return "" if at.confirmed else ", not confirmed"
 
 
+def _positions(intervals: Sequence[At]) -> Markup:
+    """Return where intervals begin, as links."""
+    return joined(*(joined("; " if at else "", moment(gap.start_s)) for at, gap in enumerate(intervals)))
+
+
 def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
     """Return the rows of heart rates and pauses: figure, value, place, rule."""
     events, rules = parts.events, parts.events.rules
@@ -39,16 +46,11 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
     if longest is not None:
         rr = f"{longest.value:.2f} s{_unconfirmed(longest)}", moment(longest.start_s)
     count = None if longest is None else pauses_text(pauses)
-    first = pauses.intervals[:LISTED]
-    positions = [joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(first)]
+    first, long = pauses.intervals[:LISTED], f"{rules.pause_s:g} s or more"
+    intervals = count_of(rates.intervals, "gap")
     more = f" and {len(pauses.intervals) - len(first):,} more" if len(pauses.intervals) > len(first) else ""
     rows: list[Sequence[Cell]] = [
-        (
-            "Mean heart rate",
-            mean,
-            "",
-            f"{count_of(rates.intervals, 'gap')} that touch no unusable stretch, over their time",
-        ),
+        ("Mean heart rate", mean, "", f"{intervals} that touch no unusable stretch, over their time"),
         ("Lowest heart rate", *_rate(rates.lowest, rates.lowest_possible), row),
         ("Highest heart rate", *_rate(rates.highest, rates.highest_possible), row),
         ("Slowest minute", *_rate(rates.slowest_minute, minute=True), minute),
@@ -56,8 +58,8 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
         (
             "Pauses",
             count,
-            joined(*positions, more),
-            f"intervals between two beats of {rules.pause_s:g} s or more, none of it unusable",
+            joined(_positions(first), more),
+            f"intervals between two beats of {long}, none of it unusable",
         ),
         ("Longest interval", *rr, "between two beats, a pause or not, none of it unusable"),
     ]
@@ -65,19 +67,13 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
         text = ", ".join(f"{gap.value:.2f} s" for gap in pauses.not_confirmed[:LISTED])
         remaining = len(pauses.not_confirmed) - LISTED
         text += f" and {remaining:,} more" if remaining > 0 else ""
-        where = joined(
-            *[joined("; " if at else "", moment(gap.start_s)) for at, gap in enumerate(pauses.not_confirmed[:LISTED])]
-        )
-        rule = (
-            "a second analysis of the signal did not confirm that no beat lies between: in no rate and no pause above"
-        )
-        rows.append(("Not confirmed", text, where, rule))
+        rule = "a second analysis of the signal did not confirm that no beat lies between"
+        positions = _positions(pauses.not_confirmed[:LISTED])
+        rows.append(("Not confirmed", text, positions, f"{rule}: in no rate and no pause above"))
     if pauses.ends:
         text = ", ".join(f"{gap.value:.1f} s" for gap in pauses.ends)
-        where = joined(*[joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(pauses.ends)])
-        rows.append(
-            ("No beat at an end", text, where, f"usable for {rules.pause_s:g} s or more, and no beat: in no rate")
-        )
+        rule = f"usable for {rules.pause_s:g} s or more, and no beat: in no rate"
+        rows.append(("No beat at an end", text, _positions(pauses.ends), rule))
     return rows
 
 
@@ -94,14 +90,11 @@ def hours_table(parts: RecordingParts) -> tuple[list[str], list[Sequence[Cell]]]
     rows: list[Sequence[Cell]] = []
     for hour in parts.events.hours:
         counts = {Kind.VENTRICULAR: hour.ventricular, Kind.SUPRA: hour.supra}
-        shares = [
-            f"{counts[kind]:,} ({per_cent(100 * counts[kind] / hour.beats)})" if hour.beats else "-"
-            for _, kind in known
-        ]
+        beats = hour.beats
+        share = {kind: per_cent(100 * count / beats) for kind, count in counts.items()} if beats else {}
+        shares = [f"{counts[kind]:,} ({share[kind]})" if beats else "-" for _, kind in known]
         rate = "-" if hour.rate is None else f"{hour.rate:.0f}/min"
         first = joined(moment(hour.start_s, digits=0), " to ", clock(hour.stop_s, 0))
-        rows.append(
-            (first, clock(hour.usable_s, 0), hour.beats, rate, *shares, *(hour.by_class[row] for row in columns))
-        )
+        rows.append((first, clock(hour.usable_s, 0), beats, rate, *shares, *(hour.by_class[row] for row in columns)))
     head += [parts.classes[number].code for number in columns]
     return head, rows

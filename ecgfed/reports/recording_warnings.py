@@ -24,16 +24,8 @@ _MUCH = 0.01
 #: beside the counts concerned.
 _MOST = 0.5
 #: Codes of warnings that change no figure of the headline: listed as notes.
-_NOTES = {
-    "biphasic",
-    "inverted",
-    "lead-by-place",
-    "modified-lead",
-    "resampled",
-    "took-part",
-    "unknown-training",
-    "unusable-seconds",
-}
+_NOTES = {"biphasic", "inverted", "lead-by-place", "modified-lead", "resampled", "took-part"}
+_NOTES |= {"unknown-training", "unusable-seconds"}
 _UNCONFIRMED = "intervals-not-confirmed"
 #: Codes of predictions that already name the lead read in place of the requested one.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
@@ -69,23 +61,6 @@ def warnings_and_notes(
     reading: Reading, marks: Annotation | None
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Return the warnings of a report, and the notes, which change no figure of its headline."""
-    warnings = _all_warnings(reading, marks)
-    notes = tuple(warning for warning in warnings if _is_note(warning[0], reading))
-    return tuple(warning for warning in warnings if warning not in notes), notes
-
-
-def _is_note(code: str, reading: Reading) -> bool:
-    """Return whether a warning changes no figure; one about beats does not where it concerns a minority of them."""
-    labelled = reading.labelled
-    share = {"far-beats": labelled.out_of_distribution, "uncertain-beats": labelled.uncertain}
-    if code in share:
-        of_beats = share[code]
-        return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
-    return code in _NOTES
-
-
-def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
-    """Return the warnings about the counts and labels, then those about the recording."""
     recording = reading.recording
     warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
     unconfirmed, known = int((reading.beats.known & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
@@ -108,7 +83,11 @@ def _all_warnings(reading: Reading, marks: Annotation | None) -> tuple[tuple[str
     if "left-out" in codes:  # covers the same seconds
         warnings = [(code, text) for code, text in warnings if code != "unusable-seconds"]
     of_recording = [(finding.kind, finding.text) for finding in findings if finding.kind not in codes]
-    return tuple(dict.fromkeys([*warnings, *of_recording]))
+    every = dict.fromkeys([*warnings, *of_recording])
+    of_beats = {"far-beats": reading.labelled.out_of_distribution, "uncertain-beats": reading.labelled.uncertain}
+    few = {code for code, beats in of_beats.items() if beats is None or not len(beats) or float(beats.mean()) <= _MOST}
+    notes = tuple(warning for warning in every if warning[0] in _NOTES | few)
+    return tuple(warning for warning in every if warning not in notes), notes
 
 
 def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
@@ -123,9 +102,8 @@ def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
         reasons = ", ".join(lead.seconds()) or "no beat can be told"
         text = f"Nothing of {reading.recording.lead} can be used ({reasons}): no heartbeat can be told from it."
         return [("left-out", text)]
-    beats = (
-        f"{lost:,} of {reading.events.total:,} beats lie there and are in no count" if lost else "no beat lies there"
-    )
+    all_beats = f"{reading.events.total:,} beats lie there and are in no count"
+    beats = f"{lost:,} of {all_beats}" if lost else "no beat lies there"
     text = f"{lost_s:.1f} s ({share:.1%}) of {reading.recording.lead} cannot be used: {beats}."
     if share > UNUSABLE_SHARE:
         text += f" Of more than {UNUSABLE_SHARE:.0%}, lowest and highest rate and longest interval are not confirmed."

@@ -62,10 +62,9 @@ def run_parts(
     lines, timing = (read_lines(path / name, progress.finished_rounds) for name in (HISTORY, TIMING))
     evaluations = read_evaluations(document)
     opened = _cohort(document, cohort)
-    images = any(evaluation.images for evaluation in evaluations) or (
-        isinstance(opened, Cohort) and opened.modality == "image"
-    )
-    what = "images" if images else "beats"
+    of_images = isinstance(opened, Cohort) and opened.modality == "image"
+    what = "images" if of_images or any(evaluation.images for evaluation in evaluations) else "beats"
+    parts = (("The method", document.settings), ("The plan", document.plan), ("The net", document.net))
     return RunParts(
         name_of_run(path),
         document.method,
@@ -79,7 +78,10 @@ def run_parts(
         _mixes(opened) if isinstance(opened, Cohort) else opened,
         sent(document, lines),
         _seconds(timing, path / TIMING, progress.finished_rounds),
-        _settings(document),
+        tuple(
+            (title, tuple((name, "-" if value is None else str(value)) for name, value in values.items()))
+            for title, values in parts
+        ),
     )
 
 
@@ -114,13 +116,10 @@ def _header(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, st
     epochs = plan.get("local_epochs") or 0
     work = count_of(epochs, "epoch") if local is None else count_of(local, "step")
     some = plan.get("clients_per_round")
-    cohort = Path(os.path.normpath(document.cohort_path)).name
+    cohort, clients = Path(os.path.normpath(document.cohort_path)).name, count_of(len(document.clients), "client")
     rows = [
         ("Method", document.method),
-        (
-            "Cohort",
-            f"{cohort}: {count_of(len(document.clients), 'client')}, {count_of(len(document.classes), 'class')}",
-        ),
+        ("Cohort", f"{cohort}: {clients}, {count_of(len(document.classes), 'class')}"),
         ("Cohort's fingerprint", document.fingerprint[:12]),
         ("Seed", str(plan.get("seed", "-"))),
         ("Rounds", f"{progress.finished_rounds:,} of {progress.rounds:,}"),
@@ -152,8 +151,7 @@ def _notes(
         if evaluation.round != progress.finished_rounds:
             again = f"run 'ecgfed evaluate {name} {evaluation.command}' again"
             rounds = f"is of round {evaluation.round:,}, and the run has {progress.finished_rounds:,}"
-            text = f"{evaluation.folder} {rounds}: {again}"
-            notes.append(("old-evaluation", text))
+            notes.append(("old-evaluation", f"{evaluation.folder} {rounds}: {again}"))
     if progress.finished_rounds < progress.rounds:
         text = f"The run is not finished: {progress.finished_rounds:,} of {count_of(progress.rounds, 'round')}."
         notes.append(("not-finished", text))
@@ -211,11 +209,7 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
     more += [(f"{name} of the local models", f"{value:.3f}") for name, value in evaluation.local.items()]
     if evaluation.protocol:
         more.append(("Global model, for a method without one", evaluation.protocol))
-    classes = [
-        ScoredClass(row.name, row.beats, row.predicted, row.sensitivity, row.positive_predictivity, row.f1)
-        for row in evaluation.classes
-        if row.beats or row.predicted
-    ]
+    classes = [ScoredClass(**vars(row)) for row in evaluation.classes if row.beats or row.predicted]
     return Scored(
         _title(evaluation),
         evaluation.split,
@@ -304,11 +298,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
-
-
-def _settings(document: RunDocument) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    parts = (("The method", document.settings), ("The plan", document.plan), ("The net", document.net))
-    return tuple(
-        (title, tuple((name, "-" if value is None else str(value)) for name, value in values.items()))
-        for title, values in parts
-    )

@@ -76,10 +76,8 @@ def _patient_dict(patient: ScoredPatient, alternatives: Sequence[str]) -> dict[s
 
 
 def _mixes_dict(mixes: Mixes) -> list[dict[str, Any]]:
-    counts, valid, test = mixes.counts.tolist(), mixes.valid.tolist(), mixes.test.tolist()
-    return [
-        {"client": name, "train": counts[i], "valid": valid[i], "test": test[i]} for i, name in enumerate(mixes.clients)
-    ]
+    rows = zip(mixes.clients, mixes.counts.tolist(), mixes.valid.tolist(), mixes.test.tolist(), strict=True)
+    return [dict(zip(("client", "train", "valid", "test"), row, strict=True)) for row in rows]
 
 
 def _sent_dict(sent: CommunicationCost) -> dict[str, Any]:

@@ -99,10 +99,8 @@ def average_beats(leads: DrawnLeads, beats: Beats) -> dict[int, tuple[list[dict[
         if not len(of_class):
             continue
         spread = of_class[np.unique(np.linspace(0, len(of_class) - 1, min(len(of_class), AVERAGED)).astype(np.int64))]
-        averages[number] = (
-            [_averaged(leads, name, beats.sample[spread], before, after) for name in leads.names],
-            len(spread),
-        )
+        samples = beats.sample[spread]
+        averages[number] = [_averaged(leads, name, samples, before, after) for name in leads.names], len(spread)
     return averages
 
 

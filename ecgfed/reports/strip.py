@@ -93,31 +93,22 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
     piece = piece - np.median(piece)
     low, high = paper_range(piece)
     width_mm, height_mm = (STRIP_S + PULSE_S) * MM_PER_S, (high - low) * MM_PER_MV
-    remarks = _lines(strip.remarks)
+    remarks = [line for remark in strip.remarks for line in textwrap.wrap(safe_text(remark), REMARK_CHARACTERS)]
     foot_mm = FOOT_MM + REMARK_MM * len(remarks)
     page_mm = (width_mm + 2 * MARGIN_MM, height_mm + TITLE_MM + foot_mm)
     figure = Figure(figsize=(page_mm[0] / MM_PER_INCH, page_mm[1] / MM_PER_INCH), facecolor="white")
     FigureCanvasAgg(figure)
-    axes = figure.add_axes(
-        (MARGIN_MM / page_mm[0], foot_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
-    )
+    rectangle = (MARGIN_MM / page_mm[0], foot_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+    axes = figure.add_axes(rectangle)
     draw_paper(axes, low, high)
     axes.plot(np.arange(len(piece)) / strip.fs_hz, piece, color=INK, linewidth=0.8)
     for sample, name in zip(strip.r_samples, strip.label, strict=True):
         at = sample / strip.fs_hz - start_s
         if 0 <= at <= STRIP_S:
             quiet = name == strip.usual
-            axes.text(
-                at,
-                high - 0.12,
-                safe_text(name),
-                parse_math=False,
-                ha="center",
-                va="top",
-                fontsize=8 if quiet else 11,
-                color="#8a8a8a" if quiet else _MARK,
-                fontweight="normal" if quiet else "bold",
-            )
+            look = (8, "#8a8a8a", "normal") if quiet else (11, _MARK, "bold")
+            style: dict[str, Any] = dict(zip(("fontsize", "color", "fontweight"), look, strict=True))
+            axes.text(at, high - 0.12, safe_text(name), parse_math=False, ha="center", va="top", **style)
             if not quiet:
                 axes.axvline(at, ymin=0.02, ymax=1 - 0.5 / (high - low), color=_MARK, linewidth=0.6, alpha=0.5)
     side = MARGIN_MM / page_mm[0]
@@ -132,11 +123,6 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
     png = io.BytesIO()
     figure.savefig(png, dpi=dpi, format="png")
     return png.getvalue()
-
-
-def _lines(remarks: tuple[str, ...]) -> list[str]:
-    """Return remarks wrapped to the width of the paper."""
-    return [line for remark in remarks for line in textwrap.wrap(safe_text(remark), REMARK_CHARACTERS)]
 
 
 def paper_range(piece_mv: NDArray[np.float64], max_mv: float = np.inf) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Selection of the 10 s strips that a report shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import Beats
-from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import At
@@ -56,7 +55,23 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
     ectopic = {kind: counts or events.to_review.get(kind) for kind, counts in events.ectopic.items()}
     for kind, ectopy in ectopic.items():
         if ectopy is not None:
-            strips += _of_series(beats, ectopy, KIND_WORDS[kind])
+            word = KIND_WORDS[kind]
+            certain = [run for run in ectopy.runs if not run.review]
+            review = [run for run in ectopy.runs if run.review]
+            first = min(ectopy.couplets, key=lambda series: (series.review, series.start_s), default=None)
+            candidates: list[tuple[str, Series | None]] = [
+                (f"Longest {word} run", max(certain, key=lambda series: series.beats, default=None)),
+                (f"Fastest {word} run", max(certain, key=lambda series: series.per_min, default=None)),
+                (f"Longest {word} run to review", max(review, key=lambda series: series.beats, default=None)),
+                (f"Fastest {word} run to review", max(review, key=lambda series: series.per_min, default=None)),
+                (f"Longest {word} bigeminy", max(ectopy.bigeminy, key=lambda series: series.beats, default=None)),
+                (f"First {word} couplet{' to review' if first is not None and first.review else ''}", first),
+            ]
+            selected: dict[int, tuple[str, Series]] = {}
+            for title, series in candidates:
+                if series is not None:
+                    selected.setdefault(series.first, (title, series))
+            strips += [_series(beats, title, series) for title, series in selected.values()]
     strips += _of_pauses(beats, events)
     strips += _of_rates(beats, events)
     for kind, ectopy in ectopic.items():
@@ -65,26 +80,6 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
     if not strips and len(beats):
         strips.append(SelectedStrip("The first beats", "", max(0.0, float(beats.time_s[0]) - 1.0)))
     return _joined(strips)
-
-
-def _of_series(beats: Beats, ectopy: Ectopy, word: str) -> list[SelectedStrip]:
-    """Return runs, certain ones first, and an example of bigeminy and of a couplet."""
-    certain = [run for run in ectopy.runs if not run.review]
-    review = [run for run in ectopy.runs if run.review]
-    first = min(ectopy.couplets, key=lambda series: (series.review, series.start_s), default=None)
-    candidates: list[tuple[str, Series | None]] = [
-        (f"Longest {word} run", max(certain, key=lambda series: series.beats, default=None)),
-        (f"Fastest {word} run", max(certain, key=lambda series: series.per_min, default=None)),
-        (f"Longest {word} run to review", max(review, key=lambda series: series.beats, default=None)),
-        (f"Fastest {word} run to review", max(review, key=lambda series: series.per_min, default=None)),
-        (f"Longest {word} bigeminy", max(ectopy.bigeminy, key=lambda series: series.beats, default=None)),
-        (f"First {word} couplet{' to review' if first is not None and first.review else ''}", first),
-    ]
-    selected: dict[int, tuple[str, Series]] = {}
-    for title, series in candidates:
-        if series is not None:
-            selected.setdefault(series.first, (title, series))
-    return [_series(beats, title, series) for title, series in selected.values()]
 
 
 def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
@@ -107,17 +102,13 @@ def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
     return SelectedStrip(title, caption, start, (Span(series.start_s - 0.15, series.stop_s + 0.15, "event", text),))
 
 
-def _of_pauses(beats: Beats, events: Events) -> list[SelectedStrip]:
-    strips = [
-        _interval(beats, interval, "Interval that is not confirmed", f"{interval.value:.2f} s, not confirmed")
-        for interval in sorted(events.pauses.not_confirmed, key=lambda interval: -interval.value)[:1]
-    ]
-    longest = events.pauses.longest
-    if longest is None:
-        return strips
-    pause = longest.value >= events.rules.pause_s
-    what = f"Longest{'' if longest.confirmed else ' confirmed'} {'pause' if pause else 'interval between two beats'}"
-    return [_interval(beats, longest, what, f"{longest.value:.2f} s"), *strips]
+def _of_pauses(beats: Beats, events: Events) -> Iterator[SelectedStrip]:
+    if (longest := events.pauses.longest) is not None:
+        kind = "pause" if longest.value >= events.rules.pause_s else "interval between two beats"
+        what = f"Longest{'' if longest.confirmed else ' confirmed'} {kind}"
+        yield _interval(beats, longest, what, f"{longest.value:.2f} s")
+    if doubtful := max(events.pauses.not_confirmed, key=lambda interval: interval.value, default=None):
+        yield _interval(beats, doubtful, "Interval that is not confirmed", f"{doubtful.value:.2f} s, not confirmed")
 
 
 def _interval(beats: Beats, interval: At, what: str, text: str) -> SelectedStrip:
@@ -133,28 +124,22 @@ def _of_rates(beats: Beats, events: Events) -> list[SelectedStrip]:
     ):
         if minute is None:
             continue
-        start = _extreme_start(beats, minute, sign)
+        time, ends = beats.time_s, beats.time_s[1:]
+        first, stop = np.searchsorted(time, [minute.start_s, minute.stop_s])
+        best, start = -np.inf, minute.start_s
+        for at in time[first:stop].tolist():
+            begin = min(max(0.0, at - 0.25), max(0.0, beats.duration_s - STRIP_S))
+            low, high = np.searchsorted(ends, [at + 1e-6, begin + STRIP_S])
+            known = beats.measured[low:high]
+            seconds = float(beats.rr_s[low:high][known].sum())
+            if seconds < STRIP_S / 2:
+                continue
+            rate = sign * 60 * int(known.sum()) / seconds
+            if rate > best:
+                best, start = rate, begin
         what = "fastest" if sign > 0 else "slowest"
         strips.append(SelectedStrip(name, f"{minute.value:.0f}/min over the minute; its {what} 10 s", start))
     return strips
-
-
-def _extreme_start(beats: Beats, minute: At, sign: int) -> float:
-    """Return where the fastest (slowest) 10 s of a minute begin: a quarter of a second before one of its beats."""
-    time, ends = beats.time_s, beats.time_s[1:]
-    first, stop = np.searchsorted(time, [minute.start_s, minute.stop_s])
-    best, start = -np.inf, minute.start_s
-    for at in time[first:stop].tolist():
-        begin = min(max(0.0, at - 0.25), max(0.0, beats.duration_s - STRIP_S))
-        low, high = np.searchsorted(ends, [at + 1e-6, begin + STRIP_S])
-        known = beats.measured[low:high]
-        seconds = float(beats.rr_s[low:high][known].sum())
-        if seconds < STRIP_S / 2:
-            continue
-        rate = sign * 60 * int(known.sum()) / seconds
-        if rate > best:
-            best, start = rate, begin
-    return start
 
 
 def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) -> list[SelectedStrip]:
@@ -166,13 +151,10 @@ def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) ->
     pairs = [("Most", highest)] + ([("Least", lowest)] if lowest != highest else [])
     strips = []
     for name, at in pairs:
-        middle = float(beats.time_s[at])
-        text = f"p {confidence[at]:.2f}"
+        middle, text = float(beats.time_s[at]), f"p {confidence[at]:.2f}"
         span = Span(middle - 0.25, middle + 0.25, "event", text)
-        caption = f"the model's probability {confidence[at]:.3f}"
-        strips.append(
-            SelectedStrip(f"{name} certain {KIND_WORDS[kind]} beat", caption, around(middle, beats.duration_s), (span,))
-        )
+        title, caption = f"{name} certain {KIND_WORDS[kind]} beat", f"the model's probability {confidence[at]:.3f}"
+        strips.append(SelectedStrip(title, caption, around(middle, beats.duration_s), (span,)))
     return strips
 
 

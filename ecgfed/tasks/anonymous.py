@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,13 +52,8 @@ def named(
             raise OptionError("key", f"given without {param('anonymize')}", "new ids to write into it", code="missing")
         check_key(key, out)
         if key.exists() and not overwrite:
-            raise OptionError(
-                "key",
-                f"{key} exists",
-                "a new file",
-                f"choose another, or pass {param('overwrite=True')}",
-                code="exists",
-            )
+            action = f"choose another, or pass {param('overwrite=True')}"
+            raise OptionError("key", f"{key} exists", "a new file", action, code="exists")
         if key.exists():
             read_key(key)  # --overwrite replaces only key files
     if not (anonymize or ids_from_headers):
@@ -79,19 +74,10 @@ def reserved_id(out: Path, key: Path | None, source: Path) -> Iterator[tuple[str
         key: the key to extend, or None.
         source: the recording.
     """
-    with _key_lock(key):
+    turn = None if key is None else key.resolve().with_name(f"{key.resolve().name}.turn")
+    # so that no row is lost to another process that extends the key, whose own lock is for writing
+    with nullcontext() if turn is None else locked(turn, wait_s=math.inf):
         yield from _reserved(out, [] if key is None else read_key(key), str(source.resolve()))
-
-
-@contextmanager
-def _key_lock(key: Path | None) -> Iterator[None]:
-    """Lock a key against other processes that extend it, so that no row is lost."""
-    if key is None:
-        yield
-        return
-    real = key.resolve()
-    with locked(real.with_name(f"{real.name}.turn"), wait_s=math.inf):  # the key's own lock is for writing
-        yield
 
 
 def _reserved(out: Path, known: list[KeyRow], path: str) -> Iterator[tuple[str, list[KeyRow]]]:
@@ -122,9 +108,8 @@ def _reserve(folder: Path, name: str) -> bool:
     except FileExistsError:
         return False
     except OSError as problem:
-        raise StorageError(
-            folder, f"cannot be written ({problem.strerror})", action=f"choose another {param('out')}"
-        ) from None
+        reason = f"cannot be written ({problem.strerror})"
+        raise StorageError(folder, reason, action=f"choose another {param('out')}") from None
     if any(folder.glob(f"{name}.*")):
         mark.unlink(missing_ok=True)
         return False

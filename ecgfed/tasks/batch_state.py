@@ -96,12 +96,8 @@ class BatchState:
         """Raise OptionError if the folder holds an unfinished batch."""
         if self.path.exists():
             problem = f"{self.out} holds an unfinished batch ({STATE})"
-            raise OptionError(
-                "out",
-                problem,
-                action=f"pass {param('resume=True')} to continue it, or {param('overwrite=True')} to start again",
-                code="exists",
-            )
+            action = f"pass {param('resume=True')} to continue it, or {param('overwrite=True')} to start again"
+            raise OptionError("out", problem, action=action, code="exists")
 
     def begin(self) -> None:
         """Write the call and the completed recordings; raises OptionError, StorageError."""
@@ -125,9 +121,8 @@ class BatchState:
             raise OptionError("resume", f"{self.path} is damaged", "the call of the batch", _BEGIN_AGAIN)
         for name in [*self.call, *stored]:
             if stored.get(name) != self.call.get(name):
-                raise OptionError(
-                    "resume", self._difference(name, stored), "the same call", _BEGIN_AGAIN, code="contradiction"
-                )
+                reason = self._difference(name, stored)
+                raise OptionError("resume", reason, "the same call", _BEGIN_AGAIN, code="contradiction")
         self.finished = {str(entry["file"]): entry for entry in entries if self._is_valid(entry)}
 
     def _lines(self) -> list[dict[str, Any]]:
@@ -221,11 +216,8 @@ def _has_warnings(result: Mapping[str, Any]) -> bool:
 
 
 def _input_digests(path: Path, annotator: str, files: Iterable[Path]) -> dict[str, str | None]:
-    """Return the SHA-256 of each file that determines a recording's predictions, None for a missing file.
-
-    The annotation is always included: it may say that the rhythm is paced.
-    """
-    inputs = list(files)
+    """Return the SHA-256 of each file that determines a recording's predictions, None for a missing file."""
+    inputs = list(files)  # and the annotation always: it may say that the rhythm is paced
     for suffix in dict.fromkeys((annotator, "atr")):
         with suppress(RecordError):
             inputs.append(annotation_file(path, suffix))

@@ -95,10 +95,8 @@ def _notes(
         notes.append(("different-cohorts", text))
     for path, name, folder, run in zip(runs, names, folders, comparison.runs, strict=True):
         notes += [("run", f"{name} {line.replace(str(path), folder)}") for line in run.notes]
-        missed = {
-            f"{name}: {text}" for seed_folder in run_folders(path) if (text := never_predicted(_lines(seed_folder)))
-        }
-        notes += [("never-predicted", text) for text in sorted(missed)]
+        missed = {never_predicted(_lines(seed_folder)) for seed_folder in run_folders(path)} - {""}
+        notes += [("never-predicted", f"{name}: {text}") for text in sorted(missed)]
     return notes
 
 
@@ -128,9 +126,5 @@ def _mean(histories: Sequence[Lines], key: str, across: str) -> tuple[tuple[floa
         {line["round"]: point for line in lines if (point := numbers_of(line, (across, key))) is not None}
         for lines in histories
     ]
-    rounds = [number for number in tables[0] if all(number in table for table in tables)]
-    seeds = len(tables)
-    return tuple(
-        (sum(table[number][0] for table in tables) / seeds, sum(table[number][1] for table in tables) / seeds)
-        for number in rounds
-    )
+    points = [[table[number] for table in tables] for number in tables[0] if all(number in table for table in tables)]
+    return tuple((sum(x for x, _ in of) / len(of), sum(y for _, y in of) / len(of)) for of in points)

@@ -140,7 +140,11 @@ def convert(
         Conversion('demo01': MLII, V1; 60.0 s; 71 annotations)
     """
     keep, key = check_keep(keep), None if key is None else Path(key)
-    _check_privacy(anonymize, keep, key, Path(out))
+    for option, used in (("keep", bool(keep)), ("key", key is not None)):
+        if used and not anonymize:
+            raise OptionError(option, f"given without {param('anonymize')}", "both, or neither", code="missing")
+    if key is not None:
+        check_key(key, Path(out))
     source = recording.path if isinstance(recording, Recording) else Path(recording)
     if isinstance(recording, Recording):
         with named_errors(source):
@@ -158,15 +162,6 @@ def convert(
         clean = anonymised(recording, annotation, name, keep=keep, leads=lead_list(leads))
         conversion = _write_record(clean.recording, clean.annotation, name, source, Path(out), overwrite, progress)
     return replace(conversion, removed=clean.removed)
-
-
-def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: Path) -> None:
-    """Raise OptionError for options without ``--anonymize``, and for a key inside the output folder."""
-    for option, used in (("keep", bool(keep)), ("key", key is not None)):
-        if used and not anonymize:
-            raise OptionError(option, f"given without {param('anonymize')}", "both, or neither", code="missing")
-    if key is not None:
-        check_key(key, out)
 
 
 def _write_record(

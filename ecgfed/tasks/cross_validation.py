@@ -58,7 +58,13 @@ def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingB
         grouped: the recording's beats.
         label: labelled beat -> its label.
     """
-    labelled = _of_every_symbol(label, MAX_LEARNED)
+    beats, symbols = np.array(sorted(label), dtype=np.int64), sorted(set(label.values()))
+    by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == symbol]) for symbol in symbols]
+    chosen = [np.empty(0, np.int64)]
+    for served, of_symbol in enumerate(sorted(by_symbol, key=len)):
+        room = (MAX_LEARNED - sum(map(len, chosen))) // (len(by_symbol) - served)
+        chosen.append(_evenly(of_symbol, room))
+    labelled = np.sort(np.concatenate(chosen))
     unlabelled = np.setdiff1d(np.arange(grouped.grouped), np.array(list(label), dtype=np.int64))
     unlabelled = _evenly(unlabelled, MAX_LEARNED - len(labelled))
     row = np.union1d(labelled, unlabelled)
@@ -71,17 +77,6 @@ def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingB
 def _evenly(numbers: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
     """Return at most ``limit`` evenly spaced numbers."""
     return numbers[np.linspace(0, len(numbers) - 1, min(limit, len(numbers))).astype(np.int64)]
-
-
-def _of_every_symbol(label: Mapping[int, str], limit: int) -> NDArray[np.int64]:
-    """Return at most ``limit`` labelled beats: all of rare symbols, evenly spaced ones of the others."""
-    beats, symbols = np.array(sorted(label), dtype=np.int64), sorted(set(label.values()))
-    by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == symbol]) for symbol in symbols]
-    chosen = [np.empty(0, np.int64)]
-    for served, of_symbol in enumerate(sorted(by_symbol, key=len)):
-        room = (limit - sum(map(len, chosen))) // (len(by_symbol) - served)
-        chosen.append(_evenly(of_symbol, room))
-    return np.sort(np.concatenate(chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,17 +255,13 @@ def cross_validate(
         on_progress(number + 1, FOLDS)
     right = {name: predicted == truth for name, predicted in predictions.items()}
     classes = {name: truth == number for number, name in enumerate(learner.labels.classes) if (truth == number).any()}
-    by_class = {name: _class_result(right, rows) for name, rows in classes.items()}
+    by_class, models = {}, [name for name in right if name != "global"]
+    for name, rows in classes.items():
+        hits = {predictor: correct[rows] for predictor, correct in right.items()}
+        by_class[name] = ClassResult(
+            int(rows.sum()),
+            {predictor: int(correct.sum()) for predictor, correct in hits.items()},
+            {model: int((hits["global"] & ~hits[model]).sum()) for model in models},
+            {model: int((hits[model] & ~hits["global"]).sum()) for model in models},
+        )
     return CrossValidation(len(beats), FOLDS, {name: int(hits.sum()) for name, hits in right.items()}, by_class)
-
-
-def _class_result(right: Mapping[str, NDArray[np.bool_]], rows: NDArray[np.bool_]) -> ClassResult:
-    """Count the correct predictions for a class, and those in which a predictor and the global model differ."""
-    of_global = right["global"][rows]
-    not_global = {name: hits[rows] for name, hits in right.items() if name != "global"}
-    return ClassResult(
-        int(rows.sum()),
-        {name: int(hits[rows].sum()) for name, hits in right.items()},
-        {name: int((of_global & ~hits).sum()) for name, hits in not_global.items()},
-        {name: int((hits & ~of_global).sum()) for name, hits in not_global.items()},
-    )

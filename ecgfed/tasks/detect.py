@@ -184,9 +184,8 @@ def detect(
             recording = _opened(source, selection, read_options(how))
             files += recording.files
             before_s = sum(result.duration_s for result in results)
-            on_samples = minutes_reporter(
-                progress, "minutes read", recording, offset_s=before_s, single=len(requested) == 1
-            )
+            single = len(requested) == 1
+            on_samples = minutes_reporter(progress, "minutes read", recording, offset_s=before_s, single=single)
             peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, on_samples, progress)
         except EcgfedError as problem:
             if len(requested) == 1:
@@ -199,12 +198,8 @@ def detect(
         progress.update("records", number + 1, len(requested), _name(source))
     if targets is not None:
         check_free(targets, files, overwrite=overwrite)
-        written = {
-            result.file: annotation_bytes(result.annotation(), result.fs_hz)
-            for result in results
-            if result.file is not None
-        }
-        write_together(written)
+        located = [(result.file, result) for result in results if result.file is not None]
+        write_together({file: annotation_bytes(result.annotation(), result.fs_hz) for file, result in located})
     beats, channels = zip(*counted, strict=True) if counted else ((), ())
     excluded = [Exclusions.summed(beats, "beat"), Exclusions.summed(channels, "channel")]
     report_exclusions(excluded, progress)
@@ -255,10 +250,10 @@ def _name(source: Recording | Path) -> str:
 
 def _opened(source: Recording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> Recording:
     """Return a recording with all leads and the lead in use chosen."""
-    if isinstance(source, Recording):
-        if leads is None:
-            return ecg_alone(source)
-        return ecg_alone(with_beat_leads(with_lead(source, leads), leads))
     if leads is None:
-        return ecg_alone(open_every_lead(source, DEFAULT_LEADS, how=how))
-    return ecg_alone(with_beat_leads(open_recording(source, leads, every_lead=True, how=how), leads))
+        opened = source if isinstance(source, Recording) else open_every_lead(source, DEFAULT_LEADS, how=how)
+    elif isinstance(source, Recording):
+        opened = with_lead(source, leads)
+    else:
+        opened = open_recording(source, leads, every_lead=True, how=how)
+    return ecg_alone(with_beat_leads(opened, leads))

@@ -107,10 +107,8 @@ class Examination:
 
     def to_dict(self) -> dict[str, object]:
         """Return the output of ``ecgfed doctor --json``."""
-        checks = [
-            {"name": check.name, "ok": check.ok, "says": check.message, "seconds": check.seconds}
-            for check in self.checks
-        ]
+        names = {"name": "name", "ok": "ok", "says": "message", "seconds": "seconds"}
+        checks = [{key: getattr(check, name) for key, name in names.items()} for check in self.checks]
         return {**asdict(self), "folder": str(self.folder), "checks": checks, "healthy": self.healthy}
 
 
@@ -123,17 +121,23 @@ def examine(*, self_test: bool = True) -> Examination:
     extras: dict[str, list[str]] = {}
     for package, extra in EXTRA_OF.items():
         extras.setdefault(extra, []).append(package)
-    checks = (
-        (_run_check("detection and prediction", _check_prediction), _run_check("training", _check_training))
-        if self_test
-        else ()
-    )
+    parts = (("detection and prediction", _check_prediction), ("training", _check_training))
+    checks = tuple(_run_check(name, part) for name, part in parts) if self_test else ()
+    terminal = getattr(sys.stdout, "encoding", None) or "unknown"
     return Examination(
         __version__,
         Path(__file__).parents[1],
         {name: _version(name) or "missing" for name in BASE},
         tuple(_extra(name, packages) for name, packages in extras.items()),
-        _machine(),
+        Machine(
+            f"{platform.platform()}, {platform.machine()}",
+            f"{platform.python_version()}, {sys.executable}",
+            cores(),
+            _free_memory(),
+            shutil.disk_usage(Path.cwd()).free,
+            _gpu(),
+            f"files {sys.getfilesystemencoding()}, terminal {terminal}",
+        ),
         checks,
     )
 
@@ -151,19 +155,6 @@ def _extra(name: str, packages: list[str]) -> Extra:
     versions = {package: _version(package) for package in packages}
     installed = {package: text for package, text in versions.items() if text is not None}
     return Extra(name, installed, tuple(package for package in packages if package not in installed))
-
-
-def _machine() -> Machine:
-    terminal = getattr(sys.stdout, "encoding", None) or "unknown"
-    return Machine(
-        f"{platform.platform()}, {platform.machine()}",
-        f"{platform.python_version()}, {sys.executable}",
-        cores(),
-        _free_memory(),
-        shutil.disk_usage(Path.cwd()).free,
-        _gpu(),
-        f"files {sys.getfilesystemencoding()}, terminal {terminal}",
-    )
 
 
 def _free_memory() -> int | None:
@@ -221,10 +212,8 @@ def _check_training() -> tuple[bool | None, str]:
     difference = max(abs(loss / stored - 1) for loss, stored in zip(losses, LOSSES, strict=True))
     measured = ", ".join(f"{loss:.4f}" for loss in losses)
     expected = ", ".join(f"{loss:.4f}" for loss in LOSSES)
-    return (
-        difference < TOLERANCE,
-        f"losses {measured}; stored {expected}; {difference:.1%} apart, {TOLERANCE:.0%} is allowed",
-    )
+    deviation = f"{difference:.1%} apart, {TOLERANCE:.0%} is allowed"
+    return difference < TOLERANCE, f"losses {measured}; stored {expected}; {deviation}"
 
 
 def losses_of(folder: Path) -> list[float]:

@@ -206,12 +206,8 @@ def score_ec57(
         compared.append(_compare(path, file, reference, start_s, mapping, progress, read))
     if not compared:
         where = folder or paths[0]
-        raise RecordError(
-            where,
-            f"no record has annotations .{test}",
-            "RECORD.SUFFIX",
-            f"check {param('test')}, {param('test_folder')}",
-        )
+        action = f"check {param('test')}, {param('test_folder')}"
+        raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", action)
     if without:
         progress.warn(f"not scored, without .{test}: {', '.join(without)}")
     scored = Exclusions("record", len(compared) + len(without), {"not_annotated": len(without)})
@@ -243,18 +239,13 @@ def _compare(
     header = read_header(path)
     samples = header.sig_len or None
     if samples is not None and start_s * header.fs >= samples:
-        raise RecordError(
-            path,
-            f"lasts {samples / header.fs:.0f} s",
-            f"more than the {start_s:g} s of the learning period",
-            f"pass {param('start')}",
-        )
+        expected = f"more than the {start_s:g} s of the learning period"
+        raise RecordError(path, f"lasts {samples / header.fs:.0f} s", expected, f"pass {param('start')}")
     fs_hz = float(header.fs)
     reference_annotation = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by=param("reference"))
     if excludes_nothing(reference_annotation):
-        progress.warn(
-            f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra"
-        )
+        text = f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra"
+        progress.warn(text)
     named_by = f"{param('test')}, their folder with {param('test_folder')}"
     test_annotation = read_annotation(
         file.with_suffix(""), file.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by

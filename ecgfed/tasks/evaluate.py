@@ -99,11 +99,8 @@ def evaluate(
     results = []
     for single_run in runs:
         with _run_locked(single_run) if out is None else nullcontext():
-            opened, state, personal_model = (
-                cohort_of(single_run, cohort),
-                single_run.state(),
-                personal_name(single_run, personal),
-            )
+            opened, state = cohort_of(single_run, cohort), single_run.state()
+            personal_model = personal_name(single_run, personal)
             scores = score(
                 single_run,
                 opened,
@@ -149,12 +146,7 @@ def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
 
 @contextmanager
 def _run_locked(run: Run) -> Iterator[None]:
-    """Hold the run's lock while it is scored and the scores are written.
-
-    Raises:
-        LockedError: another process trains it.
-        RunError: another run has replaced it since it was opened.
-    """
+    """Hold the run's lock while it is scored; raises LockedError, and RunError if another run has replaced it."""
     with locked(run.path, shared=True):
         if read_document(run.path).identity != run.identity:
             raise RunError(run.path, "was replaced by another run meanwhile", action="evaluate it again")

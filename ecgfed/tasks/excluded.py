@@ -9,13 +9,12 @@ from ecgfed.tasks.records import NOT_ECG
 
 def channels_excluded(recordings: Iterable[Recording]) -> Exclusions:
     """Count channels that are not ECG, and those that could not be read together with the chosen lead."""
-    read = [
-        (len(recording.leads), [entry.rpartition(": ")[2] for entry in recording.skipped]) for recording in recordings
-    ]
-    skipped = sum(len(reasons) for _, reasons in read)
-    no_ecg = sum(reason in NOT_ECG for _, reasons in read for reason in reasons)
-    excluded = {"no_ecg": no_ecg, "not_read": skipped - no_ecg}
-    return Exclusions("channel", sum(count for count, _ in read) + skipped, excluded)
+    leads, reasons = 0, list[str]()
+    for recording in recordings:
+        leads += len(recording.leads)
+        reasons += [entry.rpartition(": ")[2] for entry in recording.skipped]
+    no_ecg = sum(reason in NOT_ECG for reason in reasons)
+    return Exclusions("channel", leads + len(reasons), {"no_ecg": no_ecg, "not_read": len(reasons) - no_ecg})
 
 
 def annotations_excluded(annotations: Iterable[Annotation | None]) -> Exclusions:

@@ -83,13 +83,8 @@ def export(
         raise OptionError("batch", f"{batch}", f"1 to {BATCH}", "leave it out for graphs that take any number")
     if int8_loss is not None:
         if not int8:
-            raise OptionError(
-                "int8_loss",
-                f"{int8_loss:g} without {param('int8')}",
-                "both",
-                f"add {param('int8')}, or leave it out",
-                code="missing",
-            )
+            problem = f"{int8_loss:g} without {param('int8')}"
+            raise OptionError("int8_loss", problem, "both", f"add {param('int8')}, or leave it out", code="missing")
         if not 0 <= int8_loss <= 1:
             raise OptionError("int8_loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
@@ -140,9 +135,8 @@ def int8_line(bundle: Bundle) -> str:
 def tflite_line(bundle: Bundle) -> str:
     """Describe the TensorFlow Lite files of a bundle that was exported with them."""
     variants = _variants(bundle, TFLITE)
-    arenas = [
-        variant["arena_bytes"] for variant in variants.values() if variant["accepted"] and "arena_bytes" in variant
-    ]
+    accepted = [variant for variant in variants.values() if variant["accepted"]]
+    arenas = [variant["arena_bytes"] for variant in accepted if "arena_bytes" in variant]
     arena = f" They run in {max(arenas) / 1e3:.1f} kB of arena." if arenas else ""
     return _line("TensorFlow Lite", variants) + arena
 

@@ -119,13 +119,8 @@ def _check_options(personal: str | None, patient: str | None, accuracy: float, i
     if personal is not None:
         personal_by_name(personal)
         if patient is None:
-            raise OptionError(
-                "personal",
-                f"{personal} for the global model",
-                f"{param('patient=ID')}",
-                "leave it out",
-                code="conflict",
-            )
+            problem = f"{personal} for the global model"
+            raise OptionError("personal", problem, f"{param('patient=ID')}", "leave it out", code="conflict")
     if not 0 < accuracy <= 1:
         raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
     if int8_loss is not None and not 0 <= int8_loss <= 1:
@@ -158,13 +153,10 @@ def _bundle(
     variant = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
     if variant["chain"] is None:
         owner = "the global model" if patient is None else f"patient {patient!r}"
-        raise BundleError(
-            f"{param('target')} mcu",
-            f"the int8 form of {owner} was refused: it {variant['reason']:.200}",
-            "a variant as accurate as the float model",
-            f"train longer, allow more by {param('int8_loss')}"
-            + ("" if patient is None else f", or leave {param('patient')} out"),
-        )
+        problem = f"the int8 form of {owner} was refused: it {variant['reason']:.200}"
+        action = f"train longer, allow more by {param('int8_loss')}"
+        action += "" if patient is None else f", or leave {param('patient')} out"
+        raise BundleError(f"{param('target')} mcu", problem, "a variant as accurate as the float model", action)
     return bundle
 
 
@@ -182,19 +174,13 @@ def _requested_model(run: Run, cohort: Cohort, patient: str | None, personal: st
 
 def _params(model: Model) -> dict[str, NDArray[np.float32]]:
     if isinstance(model, Ensemble):
-        raise BundleError(
-            f"{param('target')} mcu",
-            f"a global model that is an ensemble of {len(model.members)} nets",
-            "one net",
-            f"pass {param('patient=ID')} for a patient's own, or train a method that has a global model",
-        )
+        problem = f"a global model that is an ensemble of {len(model.members)} nets"
+        action = f"pass {param('patient=ID')} for a patient's own, or train a method that has a global model"
+        raise BundleError(f"{param('target')} mcu", problem, "one net", action)
     if odd := [part.role for part in model.stages if part.role not in RUN_IN_C]:
-        raise BundleError(
-            f"{param('target')} mcu",
-            f"a model of other parts than a net's ({', '.join(odd)})",
-            "one extractor and one head",
-            f"choose another {param('personal')}, or leave {param('patient')} out for the global model",
-        )
+        problem = f"a model of other parts than a net's ({', '.join(odd)})"
+        action = f"choose another {param('personal')}, or leave {param('patient')} out for the global model"
+        raise BundleError(f"{param('target')} mcu", problem, "one extractor and one head", action)
     return {name: value.detach().numpy() for part in model.stages for name, value in part.params.items()}
 
 

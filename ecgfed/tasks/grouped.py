@@ -16,7 +16,6 @@ from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
-from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
@@ -130,12 +129,14 @@ def grouped_beats(
     keep = np.flatnonzero(all_predictions.classified)
     beats, predictions = all_beats.chosen(keep), all_predictions.chosen(keep)
     first = _first(beats, minutes, without=len(all_predictions) - len(keep))
-    points = points_of(
-        [windows_on(beats, lead, first) for lead in displayed_leads(recording)],
-        beats.intervals_s[:first],
-        _context(beats)[:first],
-        _prior(opened.labels, opened.classes, predictions.probability)[:first],
-    )
+    symbols: Mapping[str, list[str]] = {name: [] for name in opened.classes}
+    for symbol, name in opened.labels.symbols.items():
+        symbols[name].append(symbol)
+    prior = np.zeros((len(predictions.probability), len(KINDS)))
+    for number, name in enumerate(opened.classes):
+        prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += predictions.probability[:, number]
+    windows = [windows_on(beats, lead, first) for lead in displayed_leads(recording)]
+    points = points_of(windows, beats.intervals_s[:first], _context(beats)[:first], prior[:first])
     groups = group_beats(points, leaves, seed=seed)
     return GroupedBeats(beats, opened, predictions, groups, all_beats, all_predictions)
 
@@ -151,13 +152,8 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
     if not count:
         where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
         shows = f" whose signal {recording.lead} shows ({count_of(without, 'beat')} without)" if without else ""
-        raise RecordError(
-            recording.path,
-            f"no beat{shows} was found {where}",
-            "some to label",
-            f"choose another lead with {param('leads')}",
-            code="no-beats",
-        )
+        action = f"choose another lead with {param('leads')}"
+        raise RecordError(recording.path, f"no beat{shows} was found {where}", "some to label", action, code="no-beats")
     return count
 
 
@@ -187,14 +183,3 @@ def _context(beats: RecordingBeats) -> Floats:
     """Return the context features of all beats, (beats, features)."""
     with_context = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
     return np.concatenate([block.rr_s.astype(np.float64) for block in with_context.blocks()])
-
-
-def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.float32]) -> Floats:
-    """Return the probability of each of ``KINDS``, (beats, 5), from class probabilities (beats, classes)."""
-    symbols: Mapping[str, list[str]] = {name: [] for name in classes}
-    for symbol, name in labels.symbols.items():
-        symbols[name].append(symbol)
-    prior = np.zeros((len(probability), len(KINDS)))
-    for number, name in enumerate(classes):
-        prior[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
-    return prior

@@ -111,9 +111,8 @@ class Labelling:
             if sample not in number:
                 raise OptionError("labels", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
             if label not in SYMBOLS:
-                raise OptionError(
-                    "labels", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}", code="unknown-choice"
-                )
+                expected = f"one of {' '.join(sorted(SYMBOLS))}"
+                raise OptionError("labels", f"{label!r:.40} at {sample}", expected, code="unknown-choice")
         return {number[sample]: label for sample, label in labels.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:

@@ -143,16 +143,12 @@ class Connections:
             self._drop(connection)
         elif _END in waiting.head:
             self._unregister(connection)
-            self._hand_over(connection, waiting.head)
-
-    def _hand_over(self, connection: socket.socket, head: bytes) -> None:
-        """Respond to an unauthorized request without blocking, to an authorized one in its own thread."""
-        if not self._is_authorized(head):
-            self._respond_and_close(connection, head, 0.0)
-        elif self._free_threads.acquire(blocking=False):
-            threading.Thread(target=self._respond_in_thread, args=(connection, head), daemon=True).start()
-        else:
-            _close(connection)
+            if not self._is_authorized(waiting.head):
+                self._respond_and_close(connection, waiting.head, 0.0)
+            elif self._free_threads.acquire(blocking=False):
+                threading.Thread(target=self._respond_in_thread, args=(connection, waiting.head), daemon=True).start()
+            else:
+                _close(connection)
 
     def _respond_in_thread(self, connection: socket.socket, head: bytes) -> None:
         try:

@@ -39,9 +39,7 @@ EXPORT_REASONS = {
 }
 
 
-__getattr__ = renamed_imports(
-    __name__, "0.3", "0.5", OwnModel="ecgfed.tasks.label_personalization:LabelPersonalization"
-)
+__getattr__ = renamed_imports(__name__, "0.3", "0.5", OwnModel=f"{__name__}:LabelPersonalization")
 
 
 @renamed_fields("0.3", "0.5", answered="user_labels", kept="exported", about="metadata")
@@ -109,11 +107,10 @@ class LabelPersonalization:
 
     def _refused(self) -> bool:
         """Whether a model that is at least as good is not exported because it lowers the sensitivity for a class."""
-        checked = self.checked
-        return checked is not None and any(
-            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.exported]
-            for name in ("personal", "scratch")
-        )
+        if (checked := self.checked) is None:
+            return False
+        as_good = [name for name in ("personal", "scratch") if checked.right[name] >= checked.right[self.exported]]
+        return any(checked.lowered(name) for name in as_good)
 
     def _lowered(self) -> list[str]:
         """Describe the classes for which a model lowers the global model's sensitivity in cross-validation."""
@@ -123,21 +120,17 @@ class LabelPersonalization:
         for name in ("personal", "scratch"):
             for class_name in self.checked.lowered(name):
                 result = self.checked.by_class[class_name]
-                of_model, of_global = result.right[name], result.right["global"]
-                sentences.append(
-                    f"Of {count_of(result.labels, 'label')} {class_name} held back, {MODEL_NAMES[name]} had {of_model} "
-                    f"right and the global model {of_global}: it lowers the sensitivity for {class_name} and is not "
-                    "used."
-                )
+                held_back = f"Of {count_of(result.labels, 'label')} {class_name} held back"
+                right = f"{result.right[name]} right and the global model {result.right['global']}"
+                why = f"it lowers the sensitivity for {class_name} and is not used"
+                sentences.append(f"{held_back}, {MODEL_NAMES[name]} had {right}: {why}.")
         return sentences
 
     def _expected(self) -> str:
         """Describe the expected number of wrong labels and whether it is low enough."""
         enough, expected = self.enough, self.enough.expected
-        part = (
-            f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%}; 90% interval "
-            f"{expected.low:,} to {expected.high:,})"
-        )
+        interval = f"{enough.share:.1%}; 90% interval {expected.low:,} to {expected.high:,}"
+        part = f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({interval})"
         if not self.metadata["groups_trusted"]:  # the estimate is for propagated labels, which are not used
             return f"{part} would be expected to have a wrong label if each took its group's: more labels would help"
         if not enough.enough:
@@ -181,7 +174,14 @@ class LabelPersonalization:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready summary without the beats."""
-        enough, checked = self.enough, self.checked
+        enough, checked, wrong = self.enough, self.checked, self.enough.expected
+        expected = {
+            "beats": round(wrong.beats, 1),
+            "low": wrong.low,
+            "high": wrong.high,
+            "level": LEVEL,
+            "of": enough.beats,
+        }
         return {
             **self.metadata,
             "patient": self.patient,
@@ -197,15 +197,7 @@ class LabelPersonalization:
             "beats_by_source": self.labels.by_source(),
             "beats_by_symbol": self.labels.by_symbol(),
             "uncertain_beats": int(self.labels.uncertain.sum()),
-            "expected_wrong": {
-                "beats": round(enough.expected.beats, 1),
-                "low": enough.expected.low,
-                "high": enough.expected.high,
-                "level": LEVEL,
-                "of": enough.beats,
-                "without_a_label": enough.unsaid,
-                "enough": enough.enough,
-            },
+            "expected_wrong": {**expected, "without_a_label": enough.unsaid, "enough": enough.enough},
             "label_next": self.next_labels(),
             "confirm": self.to_confirm(),
             "files": [str(file) for file in self.files],

@@ -80,13 +80,7 @@ class _RefusedError(Exception):
 
 
 class _LabelStore:
-    """The label file and the action file beside it, for one writer at a time.
-
-    Args:
-        data: the page's data.
-        file: the label file.
-        overwrite: replace labels of another page.
-    """
+    """The label file of a page's data, and the action file beside it, for one writer at a time."""
 
     def __init__(self, data: Mapping[str, Any], file: Path, *, overwrite: bool) -> None:
         self.data, self.file, self.actions_path = data, file, actions_file(file)
@@ -114,20 +108,17 @@ class _LabelStore:
         if self._is_valid(stored):
             if not overwrite and self.file.exists() and not self._file_matches(stored["given"]):
                 expected = f"the labels of its {self.actions_path.name}, which the next answer would write there"
-                raise OptionError(
-                    "out", f"{self.file} has been changed since it was written", expected, action, code="exists"
-                )
+                reason = f"{self.file} has been changed since it was written"
+                raise OptionError("out", reason, expected, action, code="exists")
             self.state, self.labels = stored, len(stored["given"])
         elif not overwrite and stored is not None:
             expected = "answers about this recording and its present groups"
-            raise OptionError(
-                "out", f"{self.actions_path} holds answers of another page", expected, action, code="exists"
-            )
+            reason = f"{self.actions_path} holds answers of another page"
+            raise OptionError("out", reason, expected, action, code="exists")
         elif not overwrite:
             problem = f"{self.file} is there, without its {self.actions_path.name}"
-            raise OptionError(
-                "out", problem, f"a new file, or labels made with {param('serve')}", action, code="exists"
-            )
+            allowed = f"a new file, or labels made with {param('serve')}"
+            raise OptionError("out", problem, allowed, action, code="exists")
 
     def _is_valid(self, state: object) -> TypeGuard[dict[str, Any]]:
         return (
@@ -236,7 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the page, or the labels so far."""
-        self._respond({"": self._page, "state": self._state, "alive": lambda: {}}, post=False)
+        page, store = self.server.page, self.server.store
+        self._respond({"": lambda: page, "state": lambda: {"kept": store.state}, "alive": lambda: {}}, post=False)
 
     def do_POST(self) -> None:
         """Save labels, or end the session."""
@@ -245,7 +237,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _respond(self, handlers: Mapping[str, Callable[[], bytes | dict[str, Any]]], *, post: bool) -> None:
         self.close_connection = True
         try:
-            resource = self._allowed(post=post)
+            allowed_hosts = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
+            hosts = self.headers.get_all("Host") or []
+            if len(hosts) != 1 or hosts[0] not in allowed_hosts:
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
+            token, slash, resource = self.path.removeprefix("/").partition("/")
+            if not self.server.holds(token.encode()) or not slash:
+                raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+            origins = self.headers.get_all("Origin") or []
+            if any(origin != f"http://{hosts[0]}" for origin in origins) or (post and len(origins) != 1):
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
+            if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+                raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
+            if post and self.headers.get_content_type() != "application/json":
+                raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
             if resource not in handlers:
                 raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
@@ -254,24 +259,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.end("done")
         except _RefusedError as refused:
             self._send(refused.status, refused.response)
-
-    def _allowed(self, *, post: bool) -> str:
-        """Return the requested resource if the request is authorized; raises _RefusedError."""
-        allowed_hosts = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
-        hosts = self.headers.get_all("Host") or []
-        if len(hosts) != 1 or hosts[0] not in allowed_hosts:
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
-        token, slash, resource = self.path.removeprefix("/").partition("/")
-        if not self.server.holds(token.encode()) or not slash:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
-        origins = self.headers.get_all("Origin") or []
-        if any(origin != f"http://{hosts[0]}" for origin in origins) or (post and len(origins) != 1):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
-        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
-        if post and self.headers.get_content_type() != "application/json":
-            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
-        return resource
 
     def _sent(self) -> object:
         """Return the JSON body of a request with a bounded Content-Length; raises _RefusedError."""
@@ -285,12 +272,6 @@ class _Handler(BaseHTTPRequestHandler):
             return parse_json(data)
         except ValueError as problem:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "no JSON") from problem
-
-    def _page(self) -> bytes:
-        return self.server.page
-
-    def _state(self) -> dict[str, Any]:
-        return {"kept": self.server.store.state}
 
     def _finish(self) -> dict[str, Any]:
         self._sent()

@@ -65,11 +65,8 @@ def model_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | Non
     check_columns(rows.fieldnames or (), (*COLUMNS, "probability"), path, RecordError)
     table = list(rows)
     low_confidence = {row["sample"] for row in table if row["uncertain"] in ("1", "true")}
-    warnings = (
-        _propagation_warning(path, Counter(row["source"] for row in table))
-        if set(COLUMNS) <= names
-        else _model_warnings(path)
-    )
+    sources = Counter(row["source"] for row in table) if set(COLUMNS) <= names else None
+    warnings = _model_warnings(path) if sources is None else _propagation_warning(path, sources)
     return np.array([str(at) in low_confidence for at in beats.sample.tolist()], np.bool_), warnings
 
 
@@ -89,10 +86,9 @@ def _model_warnings(path: Path) -> Warned:
     warnings = [("model-labels", f"The labels of {path.name} are a model's, which nobody has reviewed.")]
     try:
         stored = read_json(json_file, RecordError)["warnings"] if json_file.is_file() else []
-        warnings += [
-            (shortened(str(entry["code"]), _MAX_LETTERS), shortened(str(entry["text"]), _MAX_LETTERS))
-            for entry in stored[:_MAX_WARNINGS]
-        ]
+        for entry in stored[:_MAX_WARNINGS]:
+            code, text = (shortened(str(entry[key]), _MAX_LETTERS) for key in ("code", "text"))
+            warnings.append((code, text))
     except (RecordError, TypeError, KeyError):
         warnings.append(("unknown-training", f"{json_file.name}, with its warnings, cannot be read."))
     return tuple(warnings)

@@ -81,7 +81,19 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
     if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS):
         names = column_names(path)
         if "label" in names:
-            return _from_label_table(path, recording)
+            labels = read_user_labels(path, recording.fs_hz)
+            this_id = recording_id(recording)
+            if id_of_labels := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
+                problem = f"holds labels of another recording ({shortened(id_of_labels, 20)})"
+                allowed = f"those of {recording.name} ({this_id})"
+                raise RecordError(path, problem, allowed, "name the recording they were given for")
+            if labels[-1].sample >= recording.samples:
+                problem = f"has a label at sample {labels[-1].sample}"
+                expected = f"0 to {recording.samples - 1}, the recording's length"
+                raise RecordError(path, problem, expected, "check that the labels belong to this recording")
+            sample = np.array([label.sample for label in labels], dtype=np.int64)
+            confirmed = frozenset(label.sample for label in labels if label.source == "confirmed")
+            return FileLabels(sample, np.array([label.label for label in labels], dtype=np.str_), confirmed)
         if names and not set(names) & set(SYMBOL_COLUMNS):
             expected = "sample and label, as 'ecgfed label' saves them, or sample and symbol"
             raise RecordError(path, f"has the columns {', '.join(names)[:100]}", expected)
@@ -93,23 +105,6 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
     keep = np.isin(annotation.symbol, sorted(SYMBOLS))
     sample, first = np.unique(annotation.sample[keep], return_index=True)
     return FileLabels(sample, annotation.symbol[keep][first])
-
-
-def _from_label_table(path: Path, recording: Recording) -> FileLabels:
-    labels = read_user_labels(path, recording.fs_hz)
-    this_id = recording_id(recording)
-    if id_of_labels := next((label.recording for label in labels if label.recording not in ("", this_id)), ""):
-        problem = f"holds labels of another recording ({shortened(id_of_labels, 20)})"
-        raise RecordError(
-            path, problem, f"those of {recording.name} ({this_id})", "name the recording they were given for"
-        )
-    if labels[-1].sample >= recording.samples:
-        problem = f"has a label at sample {labels[-1].sample}"
-        expected = f"0 to {recording.samples - 1}, the recording's length"
-        raise RecordError(path, problem, expected, "check that the labels belong to this recording")
-    sample = np.array([label.sample for label in labels], dtype=np.int64)
-    confirmed = frozenset(label.sample for label in labels if label.source == "confirmed")
-    return FileLabels(sample, np.array([label.label for label in labels], dtype=np.str_), confirmed)
 
 
 def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:
@@ -128,18 +123,16 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     beat_index, label_index = match_peaks(peaks, file_labels.sample, round(MATCH_S * recording.fs_hz))
     end = np.inf if minutes is None else minutes * 60 * recording.fs_hz
     without_beat = np.setdiff1d(np.arange(len(file_labels.sample)), label_index)
-    without_beat = without_beat[
-        (file_labels.sample[without_beat] < end) & (file_labels.symbol[without_beat] != NO_BEAT)
-    ]  # labelled as no beat, as the detector has it
+    is_beat = file_labels.symbol[without_beat] != NO_BEAT  # else the detector agrees
+    without_beat = without_beat[(file_labels.sample[without_beat] < end) & is_beat]
     past_minutes = len(file_labels.sample) - int((file_labels.sample < end).sum())
     signal = grouped.all_predictions.classified[beat_index]
     silent = zip(beat_index[~signal].tolist(), label_index[~signal].tolist(), strict=True)
     without_signal = {beat: str(file_labels.symbol[j]) for beat, j in silent if file_labels.sample[j] < end}
     beats, label_index = np.searchsorted(grouped.rows, beat_index[signal]), label_index[signal]
     label = {int(i): str(file_labels.symbol[j]) for i, j in zip(beats, label_index, strict=True) if i < grouped.grouped}
-    confirmed = {
-        int(i) for i, j in zip(beats, label_index, strict=True) if int(file_labels.sample[j]) in file_labels.confirmed
-    }
+    pairs = zip(beats.tolist(), file_labels.sample[label_index].tolist(), strict=True)
+    confirmed = {beat for beat, sample in pairs if sample in file_labels.confirmed}
     count = len(label) + len(without_beat) + len(without_signal)
     if len(without_beat) > MAX_UNMATCHED * count:
         problem = f"{len(without_beat):,} of {count:,} labels lie at no beat of {recording.name}"
@@ -147,9 +140,7 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         where += f" whose signal {recording.lead} shows" if without_signal else ""
-        raise RecordError(
-            path, f"says of no beat what it is{where}", "labels of some beats", "label some more", code="no-beats"
-        )
-    return MatchedLabels(
-        dict(sorted(label.items())), len(without_beat), past_minutes, frozenset(confirmed & set(label)), without_signal
-    )
+        reason = f"says of no beat what it is{where}"
+        raise RecordError(path, reason, "labels of some beats", "label some more", code="no-beats")
+    label, confirmed = dict(sorted(label.items())), confirmed & set(label)
+    return MatchedLabels(label, len(without_beat), past_minutes, frozenset(confirmed), without_signal)

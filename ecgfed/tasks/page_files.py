@@ -14,9 +14,8 @@ def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool =
     """Return the files to write; raises OptionError for unusable ones before the work begins."""
     if out is None:
         if pdf:
-            raise OptionError(
-                "pdf", f"without {param('out')}", "a page to print", f"name one with {param('out')}", code="missing"
-            )
+            action = f"name one with {param('out')}"
+            raise OptionError("pdf", f"without {param('out')}", "a page to print", action, code="missing")
         return []
     page = Path(out)
     if page.suffix.casefold() not in _SUFFIXES:

@@ -156,29 +156,22 @@ def personalize(
     if personal is not None:
         personal_by_name(personal)
         if class_mix is not None:
-            raise OptionError(
-                f"{param('personal')} and {param('class_mix')}", "both given", "one of them", code="conflict"
-            )
+            where = f"{param('personal')} and {param('class_mix')}"
+            raise OptionError(where, "both given", "one of them", code="conflict")
     check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
     opened = single_run(run, method, progress)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
-        raise OptionError(
-            "record", "a run on images", "a run on ECG beats", "name one with the patient's leads", code="conflict"
-        )
-    state, personal_name_used = (
-        opened.state(),
-        FROM_METHOD if class_mix is not None else personal_name(opened, personal),
-    )
+        action = "name one with the patient's leads"
+        raise OptionError("record", "a run on images", "a run on ECG beats", action, code="conflict")
+    state = opened.state()
+    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, personal)
     personal_method = personal_by_name(personal_name_used)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
-    first, excluded, known = (
-        None,
-        list[Exclusions](),
-        name if name in {client.id for client in federation.federation} else None,
-    )
+    first, excluded = None, list[Exclusions]()
+    known = name if name in {client.id for client in federation.federation} else None
     if record is not None:
         options = _as_the_cohort(federation, leads, detector, annotator, how)
         first, same, excluded = _first_beats(record, options, length, federation, opened, name, progress)
@@ -223,9 +216,8 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
     if epochs < 1:
         raise OptionError("epochs", f"{epochs}", "1 or more")
     if record is None and not mix:
-        raise OptionError(
-            "record", "is missing", "the new patient's recording", f"or pass {param('class_mix=FILE')}", code="missing"
-        )
+        action = f"or pass {param('class_mix=FILE')}"
+        raise OptionError("record", "is missing", "the new patient's recording", action, code="missing")
     name = patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
         problem = f"{name!r:.100} {fault}"
@@ -283,13 +275,9 @@ def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
 def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Pipeline:
     chain = model_from_class_distribution(run, state, mix)
     if chain is None:
-        raise OptionError(
-            "class_mix",
-            f"a run of {run.method.name}",
-            "a method that makes models from class mixes",
-            f"train with {param('method')} fed-rod-hyper, or pass {param('minutes')}",
-            code="conflict",
-        )
+        expected = "a method that makes models from class mixes"
+        action = f"train with {param('method')} fed-rod-hyper, or pass {param('minutes')}"
+        raise OptionError("class_mix", f"a run of {run.method.name}", expected, action, code="conflict")
     return chain
 
 

@@ -5,11 +5,11 @@ No run is needed: training starts from the model in the package or from the mode
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError, param
@@ -113,9 +113,8 @@ def personalize_labels(
         LabelPersonalization('new': ... labels -> ... beats; ...)
     """
     personal_method = _check(personal, seed)
-    options = BeatOptions(
-        () if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
-    )
+    names = () if leads is None else lead_list(leads)
+    options = BeatOptions(names, peaks, detector, annotator, read_options(how), mains_hz)
     request = _opened_request(
         recording, Path(out), Path(labels), opened_bundle(bundle, trusted), options, patient, beats, overwrite
     )
@@ -198,7 +197,12 @@ def _opened_request(
         problem = f"{name!r:.100} {fault}"
         raise OptionError("patient", problem, "a name that can be a file's", "name the personal model with it")
     check_extension(bundle, out, name, overwrite=overwrite)
-    targets = propagated_label_files(_beats_folder(out, beats), opened)
+    folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
+    if out.resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise OptionError("beats", f"{folder} is inside the bundle {out}", "another folder")
+    if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
+        raise OptionError("beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
+    targets = propagated_label_files(folder, opened)
     check_free(targets, [*opened.files, labels], overwrite=overwrite, option="beats")
     return PersonalizeRequest(opened, out, labels, bundle, start, name, targets, overwrite)
 
@@ -207,43 +211,22 @@ def _check(personal: str, seed: int) -> Personal:
     """Check the arguments that need no file; return the personalization method."""
     method = personal_by_name(personal)
     if method is None:
-        raise OptionError(
-            f"{param('personal')} {FROM_METHOD}",
-            "needs a run",
-            "a method that needs labels only",
-            "leave it out",
-            code="conflict",
-        )
+        where = f"{param('personal')} {FROM_METHOD}"
+        raise OptionError(where, "needs a run", "a method that needs labels only", "leave it out", code="conflict")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return method
 
 
-def _beats_folder(out: Path, beats: Path | str | None) -> Path:
-    """Return the folder for the propagated labels; it may not be inside the bundle, whose files the manifest lists."""
-    folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
-    if out.resolve() in (folder.resolve(), *folder.resolve().parents):
-        raise OptionError("beats", f"{folder} is inside the bundle {out}", "another folder")
-    if file := next((parent for parent in (folder, *folder.parents) if parent.exists() and not parent.is_dir()), None):
-        raise OptionError("beats", f"{file} is a file", "a folder for the propagated labels", "choose another")
-    return folder
-
-
 def _learner(
     grouped: GroupedBeats, start: GlobalModel, user_labels: MatchedLabels, how: Personal, seed: int
 ) -> Learner:
-    """Cut the beats for training, and check that the weights and the graphs of the bundle agree on them.
-
-    Raises:
-        BundleError: they disagree.
-        RecordError: no label has a class of the bundle.
-    """
+    """Cut the beats for training; raises BundleError if weights and graphs disagree, RecordError without a class."""
     bundle = grouped.bundle
     if not (set(user_labels.label.values()) & set(bundle.labels.symbols)):
         symbols = ", ".join(user_labels.counts)
-        raise RecordError(
-            param("labels"), f"are {symbols} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}"
-        )
+        expected = f"some of the bundle's {' '.join(bundle.labels.symbols)}"
+        raise RecordError(param("labels"), f"are {symbols} alone", expected)
     beats = training_beats(grouped, user_labels.label)
     counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
@@ -266,13 +249,9 @@ def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: 
     if silent := len(user_labels.without_signal):
         lead = grouped.beats.recording.lead
         warnings.append(f"labels at beats without a signal in {lead} are not propagated: {silent:,}")
-    of_no_class = {
-        symbol: count
-        for symbol, count in user_labels.counts.items()
-        if symbol not in learner.labels.symbols and symbol not in (NO_BEAT, CANNOT_TELL)
-    }
-    if of_no_class:
-        counts = ", ".join(f"{count:,} {symbol}" for symbol, count in of_no_class.items())
+    known = {*learner.labels.symbols, NO_BEAT, CANNOT_TELL}
+    counts = ", ".join(f"{count:,} {symbol}" for symbol, count in user_labels.counts.items() if symbol not in known)
+    if counts:
         warnings.append(f"the bundle has no class for {counts}: the beats keep these labels, no model learns them")
     if took_part(grouped.bundle, grouped.beats.recording):
         warnings.append("the global model was trained on this very recording: on a new patient it would do less well")
@@ -291,9 +270,7 @@ class _ExportChoice:
 
     @property
     def groups_trusted(self) -> bool:
-        """Whether labels are propagated in groups: only after a cross-validation in which the groups are not clearly
-        worse than the global model. Otherwise a label is used for its own beat only.
-        """
+        """Whether labels are propagated in groups: if cross-validation shows these not clearly worse than the model."""
         if self.checked is None or self.single_class:
             return False
         right = self.checked.right
@@ -327,10 +304,8 @@ def _label_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, choice: _
 
 
 def _unlabelled_classes(grouped: GroupedBeats, labelled: str) -> str:
-    """Return why labels of a single class are not propagated; "" if the global model predicts hardly any other class.
-
-    Cross-validation holds back beats of that class alone: it cannot show that the other classes would disappear.
-    """
+    """Return why labels of a single class are not propagated; "" if the model predicts hardly any other class."""
+    # cross-validation holds back beats of that class alone: it cannot show that the other classes would disappear
     predicted = grouped.predictions.label
     other = int((predicted != grouped.bundle.classes.index(labelled)).sum())
     if other < max(_MIN_OTHER, _MIN_OTHER_SHARE * len(predicted)):
@@ -346,19 +321,13 @@ def _choose_model(
     learner: Learner, grouped: GroupedBeats, user_labels: MatchedLabels, progress: ProgressReporter
 ) -> _ExportChoice:
     """Train the best model by cross-validation; the global model if there are too few labels for it."""
-
-    def on_progress(completed: int, total: int) -> None:
-        progress.update("checks", completed, total)
-
+    on_progress = partial(progress.update, "checks")
     checked = cross_validate(learner, user_labels.label, grouped.predictions.label, on_progress)
-    classes = {
-        learner.labels.symbols[symbol] for symbol in user_labels.label.values() if symbol in learner.labels.symbols
-    }
+    symbols = learner.labels.symbols
+    classes = {symbols[symbol] for symbol in user_labels.label.values() if symbol in symbols}
     if checked is None:
-        reason = (
-            f"with fewer than {FOLDS} labels nothing shows that a personal model is better: the global model stands in"
-        )
-        return _ExportChoice("global", learner.start.chain, None, reason)
+        nothing = f"with fewer than {FOLDS} labels nothing shows that a personal model is better"
+        return _ExportChoice("global", learner.start.chain, None, f"{nothing}: the global model stands in")
     unchecked = ""
     if len(classes) == 1:
         (labelled,) = classes
@@ -404,10 +373,7 @@ def _write(
 def _propagate(
     grouped: GroupedBeats, user_labels: MatchedLabels, bundle: Bundle, patient: str, *, groups: bool
 ) -> PropagatedLabels:
-    """Return a label for each beat: that of the labelled beat in its group, otherwise that of the personal model.
-
-    Without ``groups``, a label is used for its own beat only.
-    """
+    """Return a label for each beat: that of the labelled beat (in its group with ``groups``), else the model's."""
     beats, count = grouped.all_beats, len(grouped.all_beats.r_samples)
     predictions = bundle.classifier(patient).classify_blocks(beats.blocks())
     classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
@@ -426,25 +392,7 @@ def _propagate(
             symbol[beat], origin[beat] = label, beats.r_samples[beat]
             by_person.append(beat)
     source[by_person] = "clinician"
-    return PropagatedLabels(
-        beats.recording,
-        beats.r_samples,
-        symbol,
-        source,
-        origin,
-        model,
-        _uncertain(bundle, predictions.label, predictions.low_confidence, symbol, source),
-    )
-
-
-def _uncertain(
-    bundle: Bundle,
-    label: NDArray[np.integer],
-    uncertain: NDArray[np.bool_],
-    symbol: NDArray[np.str_],
-    source: NDArray[np.str_],
-) -> NDArray[np.bool_]:
-    """Return uncertain labels: propagated ones that the model contradicts, and the model's at low confidence."""
     of_group = bundle.labels.encode(symbol)
-    disagrees = (of_group >= 0) & (of_group != label)
-    return np.asarray(((source == "group") & disagrees) | ((source == "model") & uncertain))
+    disagrees = (of_group >= 0) & (of_group != predictions.label)
+    uncertain = np.asarray(((source == "group") & disagrees) | ((source == "model") & predictions.low_confidence))
+    return PropagatedLabels(beats.recording, beats.r_samples, symbol, source, origin, model, uncertain)

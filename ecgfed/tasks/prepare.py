@@ -187,9 +187,8 @@ def prepare_folder(
     config = PrepareConfig.merged(how, options, "prepare_folder", leads=("MLII", "II"))
     prepare, anonymize = config.prepare_options(), config.anonymize
     if patients and patient_comment:
-        raise OptionError(
-            f"{param('patients')} and {param('patient_comment')}", "both given", "one of them", code="conflict"
-        )
+        where = f"{param('patients')} and {param('patient_comment')}"
+        raise OptionError(where, "both given", "one of them", code="conflict")
     check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
         Path(directory),
@@ -240,9 +239,8 @@ def _without_unusable(
         problems.refuse(total)
     if problems and not usable_sources:
         first = next(iter(problems))[1]
-        raise CohortError(
-            problems.folder, f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
-        )
+        reason = f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
+        raise CohortError(problems.folder, reason)
     for name, problem in problems:
         progress.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
     return usable_sources
@@ -302,9 +300,8 @@ def prepare_demo(
     options = PrepareConfig(leads=("MLII",), split=split, holdout=holdout, seed=seed).prepare_options()
     # Both folders or neither: the records get their final name once the cohort is complete.
     with replacing_folder(folder, overwrite=overwrite, option="records", markers=OWN_RECORDS) as partial:
-        sources = write_demo_records(
-            partial, seed=seed, patients=patients, minutes=minutes, on_progress=count_reporter(progress, "patients")
-        )
+        on_progress = count_reporter(progress, "patients")
+        sources = write_demo_records(partial, seed=seed, patients=patients, minutes=minutes, on_progress=on_progress)
         build_cohort(
             sources,
             out,
@@ -344,9 +341,8 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
 def _packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
     """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
-    large = {
-        str(entry["name"]): float(entry["too_large_mv"]) for entry in cohort.meta["records"] if "too_large_mv" in entry
-    }
+    records = cohort.meta["records"]
+    large = {str(record["name"]): float(record["too_large_mv"]) for record in records if "too_large_mv" in record}
     if large:
         first = max(large, key=lambda name: large[name])
         progress.warn(

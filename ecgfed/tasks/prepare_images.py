@@ -1,6 +1,8 @@
 """``prepare cifar10``: a cohort from images."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
@@ -53,22 +55,13 @@ def prepare_cifar10(
     from ecgfed.domain.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
     source, out, on_progress = Path(source), Path(out), count_reporter(progress, "images")
-    _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
-    options = CifarOptions(
-        partition,
-        clients,
-        0.7 if rho is None else rho,
-        0.5 if tau is None else tau,
-        0.3 if alpha is None else alpha,
-        1.0 if imbalance is None else imbalance,
-        valid_share,
-        limit,
-        seed,
-    )
+    passed: dict[str, Any] = {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance}
+    _check_partition(partition, passed)
+    options = CifarOptions(partition, clients, valid_share=valid_share, limit=limit, seed=seed)
+    options = replace(options, **{name: value for name, value in passed.items() if value is not None})
     if download and source.is_file():
-        raise OptionError(
-            "source", f"{source} is a file", "a folder to download into", f"or leave {param('download')} out"
-        )
+        action = f"or leave {param('download')} out"
+        raise OptionError("source", f"{source} is a file", "a folder to download into", action)
     if download:
         source = download_cifar10(source, base_url=url or HOME_PAGE, on_progress=on_progress)
     data = read_cifar10(source, on_progress)
@@ -84,10 +77,5 @@ def _check_partition(partition: str, values: dict[str, float | None]) -> None:
     for name in inapplicable.get(partition, ()):
         if values[name] is not None:
             expected = next(kind for kind in inapplicable if kind != partition)
-            raise OptionError(
-                name,
-                f"given for {partition}",
-                f"{param('partition')} {expected}",
-                f"leave {param(name)} out",
-                code="conflict",
-            )
+            allowed = f"{param('partition')} {expected}"
+            raise OptionError(name, f"given for {partition}", allowed, f"leave {param(name)} out", code="conflict")

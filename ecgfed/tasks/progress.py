@@ -49,7 +49,10 @@ class ProgressReporter:
 
     def warn(self, text: str) -> None:
         """Receive a warning about the result."""
-        warnings.warn(text, EcgfedWarning, stacklevel=_caller_stacklevel())
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+            level, frame = level + 1, frame.f_back
+        warnings.warn(text, EcgfedWarning, stacklevel=level)
 
 
 _WATCH = Deprecated("ecgfed.Watch", "0.3", "0.5", "ecgfed.ProgressReporter and its method update")
@@ -83,14 +86,6 @@ class Watch(ProgressReporter):
     ) -> None:
         """Call ``progress``, which subclasses override."""
         self.progress(what, completed, total, item, rate=rate, left_s=remaining_s)
-
-
-def _caller_stacklevel() -> int:
-    """Return the ``stacklevel`` of the first frame outside the package: the line that called the public function."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 #: Reports warnings only.
@@ -131,6 +126,5 @@ def minutes_reporter(
             progress.note(f"{recording.name} is held in memory: {size_mb:,.0f} MB, and more during the analysis.")
         return None
     total = round(recording.duration_s / 60) if single else None
-    return lambda samples: progress.update(
-        what, round((offset_s + samples / recording.fs_hz) / 60), total, recording.name
-    )
+    name, fs_hz = recording.name, recording.fs_hz
+    return lambda samples: progress.update(what, round((offset_s + samples / fs_hz) / 60), total, name)

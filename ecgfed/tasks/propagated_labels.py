@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +56,8 @@ class PropagatedLabels:
     def annotation(self) -> bytes:
         """Return a WFDB annotation without ``|``: the source is the beat's note, uncertain beats have a subtype."""
         beats = self.symbol != NO_BEAT
-        marks = Annotation(
-            self.sample[beats],
-            self.symbol[beats],
-            tuple(self.source[beats].tolist()),
-            self.uncertain[beats] * UNCERTAIN,
-        )
+        note = tuple(self.source[beats].tolist())
+        marks = Annotation(self.sample[beats], self.symbol[beats], note, self.uncertain[beats] * UNCERTAIN)
         return annotation_bytes(marks, self.recording.fs_hz)
 
     def table(self) -> bytes:
@@ -70,16 +65,11 @@ class PropagatedLabels:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(self._rows())
-        return text.getvalue().encode()
-
-    def _rows(self) -> Iterable[tuple[object, ...]]:
-        fs_hz = self.recording.fs_hz
         columns = (self.sample, self.symbol, self.source, self.origin, self.model, self.uncertain)
-        for sample, symbol, source, origin, model, uncertain in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
-            yield sample, f"{sample / fs_hz:.3f}", symbol, source, "" if origin < 0 else origin, model, int(uncertain)
+        for sample, symbol, source, origin, model, uncertain in zip(*(part.tolist() for part in columns), strict=True):
+            time_s, labelled_at = f"{sample / self.recording.fs_hz:.3f}", "" if origin < 0 else origin
+            writer.writerow((sample, time_s, symbol, source, labelled_at, model, int(uncertain)))
+        return text.getvalue().encode()
 
 
 def propagated_label_files(folder: Path, recording: Recording) -> list[Path]:

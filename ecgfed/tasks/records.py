@@ -101,13 +101,8 @@ def _check_channel(recording: Recording, name: str) -> None:
     reason = channels[channel]
     what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
     problem = f"channel {channel} {what}"
-    raise RecordError(
-        recording.path,
-        problem,
-        f"leads among {', '.join(recording.leads)}",
-        f"leave it out of {param('leads')}",
-        code="unknown-lead",
-    )
+    expected = f"leads among {', '.join(recording.leads)}"
+    raise RecordError(recording.path, problem, expected, f"leave it out of {param('leads')}", code="unknown-lead")
 
 
 def open_for_model(

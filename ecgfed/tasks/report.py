@@ -123,9 +123,8 @@ def _opened(
 ) -> Bundle | None:
     """Return the bundle; None for a report on a file's labels alone."""
     if bundle is None and patient is not None:
-        raise OptionError(
-            "patient", f"without {param('bundle')}", "the bundle that holds this patient's model", code="missing"
-        )
+        expected = "the bundle that holds this patient's model"
+        raise OptionError("patient", f"without {param('bundle')}", expected, code="missing")
     if bundle is None and labels is not None:
         return None
     opened = opened_bundle(bundle, trusted)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
 from ecgfed.domain.beats.intervals import unmarked_spans
@@ -92,29 +91,19 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
         pulses=predictions.cut.pulses,
         end_noise=predictions.cut.end_noise,
     )
-    labelled = _with_unclassified(labelled, predictions.override)
+    for mark in sorted(set(predictions.override.tolist()) - {""}):
+        if mark not in labelled.codes:
+            labelled = _with_class(labelled, mark)
+        label = np.where(predictions.override == mark, labelled.codes.index(mark), labelled.label)
+        labelled = replace(labelled, label=label)
     labelled = _with_paced(labelled, predictions.pacing) if predictions.pacing else labelled
     return _with_flutter(labelled, predictions.cut.flutter, predictions.fs_hz) if predictions.cut.flutter else labelled
 
 
-def _with_unclassified(labelled: Labelled, override: NDArray[np.str_]) -> Labelled:
-    """Give beats whose lead has no signal the class of their override symbol."""
-    for symbol in sorted(set(override.tolist()) - {""}):
-        if symbol not in labelled.codes:
-            labelled = _with_class(labelled, symbol)
-        label = np.where(override == symbol, labelled.codes.index(symbol), labelled.label)
-        labelled = replace(labelled, label=label)
-    return labelled
-
-
 def _with_class(labelled: Labelled, symbol: str) -> Labelled:
-    return replace(
-        labelled,
-        classes=(*labelled.classes, symbol),
-        codes=(*labelled.codes, symbol),
-        meanings=(*labelled.meanings, meaning_of(symbol)),
-        kinds=(*labelled.kinds, kind_of([symbol])),
-    )
+    classes, meanings = (*labelled.classes, symbol), (*labelled.meanings, meaning_of(symbol))
+    kinds = (*labelled.kinds, kind_of([symbol]))
+    return replace(labelled, classes=classes, codes=(*labelled.codes, symbol), meanings=meanings, kinds=kinds)
 
 
 def _with_paced(labelled: Labelled, pacing: Pacing) -> Labelled:
@@ -169,27 +158,21 @@ def read_labels(path: Path, recording: Recording, *, complete: bool = True) -> A
         raise RecordError(path, problem, "a file of labels", f"name one with {param('labels')}")
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
-            _refuse_partial_labels(path)
+            names = column_names(path)
+            if "label" in names and "symbol" not in names:
+                expected = "a label for every beat, in a column symbol"
+                action = "'ecgfed personalize RECORD --labels' takes these, and writes every beat's"
+                raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
             annotation = read_csv_annotation(path, recording.fs_hz, samples=recording.samples)
         else:
             annotation = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = annotation.beats()
     if not len(beats.sample):
-        raise RecordError(
-            path, "marks no beat", "labels of beats", f"leave {param('labels')} out for a model's", code="no-beats"
-        )
+        advice = f"leave {param('labels')} out for a model's"
+        raise RecordError(path, "marks no beat", "labels of beats", advice, code="no-beats")
     if complete:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return annotation
-
-
-def _refuse_partial_labels(path: Path) -> None:
-    """Refuse the table of the labelling page, which labels only some of the beats."""
-    names = column_names(path)
-    if "label" in names and "symbol" not in names:
-        expected = "a label for every beat, in a column symbol"
-        action = "'ecgfed personalize RECORD --labels' takes these, and writes every beat's"
-        raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
 
 
 def by_file(path: Path, marks: Annotation, recording: Recording) -> Labelled:

@@ -15,13 +15,11 @@ def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ..
     cohort = manifest.get("cohort")
     trained = str(cohort.get("kind", "")) if isinstance(cohort, dict) else ""
     split = f", {cohort['split']} split" if isinstance(cohort, dict) and cohort.get("split") else ""
+    rounds = f", {manifest['rounds']} rounds" if "rounds" in manifest else ""
     window = f"{manifest['window_samples']} samples at {manifest['fs_hz']:g} Hz"
     rows = [
         ("Model", f"{describe_model(patient)}, in the bundle {name_of(bundle.path)}"),
-        (
-            "Method",
-            f"{manifest['method']}, {manifest['rounds']} rounds" if "rounds" in manifest else manifest["method"],
-        ),
+        ("Method", f"{manifest['method']}{rounds}"),
         ("Trained on", f"{trained or 'not recorded'}{split}; lead {' or '.join(bundle.leads)}"),
         ("Personal models in the bundle", f"{len(bundle.patients):,}"),
         ("Classes", " ".join(bundle.classes)),

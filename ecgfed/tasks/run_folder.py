@@ -48,9 +48,8 @@ class RunFolder:
         if not self.overwrite or self.was_empty or not self.out.is_dir():
             return make(self.out)
         if not (self.out / FILE_NAME).is_file():
-            raise OptionError(
-                "overwrite", f"{self.out} is not a run", "a folder with a run.json", f"choose another {param('out')}"
-            )
+            action = f"choose another {param('out')}"
+            raise OptionError("overwrite", f"{self.out} is not a run", "a folder with a run.json", action)
         new = backup_path(self.out)
         remove(new)
         try:

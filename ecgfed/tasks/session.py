@@ -57,19 +57,16 @@ def run_session(
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
-    if (
-        isinstance(state.client_states, ClientStates) and state.client_states.small()
-    ):  # otherwise each is read when its client participates
-        state.client_states.read_all()
+    client_states = state.client_states  # read when their clients participate, unless they are small
+    if isinstance(client_states, ClientStates) and client_states.small():
+        client_states.read_all()
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
-        raise RunError(
-            run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
-        )
+        problem = "lacks rounds that the checkpoint has"
+        raise RunError(run.path / HISTORY, problem, count_of(state.round, "line"), "restore it")
     secret = noise_key(run.path, run.plan)
-    _report_cost(
-        run, data, state.round, progress, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out)
-    )
+    who_trains = _who_trains(cohort, data)
+    _report_cost(run, data, state.round, progress, who_trains, excluded_beats(cohort, run.plan.leave_out))
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
         data,
@@ -103,10 +100,9 @@ def _who_trains(cohort: Cohort, data: TrainingData) -> str:
         return count_of(len(data.clients), "client")
     excluded_clients = sum(client.holdout for client in cohort.clients)
     without = len(cohort.clients) - excluded_clients - len(data.clients)
-    why = [f"{excluded_clients} held out"] * bool(excluded_clients) + [f"{without} without a training beat"] * bool(
-        without
-    )
-    return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({', '.join(why)})"
+    reasons = ((excluded_clients, "held out"), (without, "without a training beat"))
+    why = ", ".join(f"{count} {reason}" for count, reason in reasons if count)
+    return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({why})"
 
 
 def _report_cost(
@@ -119,9 +115,8 @@ def _report_cost(
     if completed:
         progress.note(f"Going on after round {completed} of {plan.rounds}.")
     if getattr(run.method.settings, "risk", "") == "meta-bsm":
-        progress.warn(
-            "risk=meta-bsm pools validation beats of the patients at the server and sends them to every client"
-        )
+        pooled = "risk=meta-bsm pools validation beats of the patients at the server"
+        progress.warn(f"{pooled} and sends them to every client")
     for line in describe_aggregation(plan):
         progress.note(line)
     report_exclusions([excluded], progress)
@@ -147,27 +142,16 @@ class _RoundReporter:
     def __call__(self, progress: TrainingProgress) -> None:
         speed, record = progress.rounds_per_s, progress.record
         completed = progress.round - self.first_round
-        remaining_s = remaining_seconds(
-            self.arithmetic,
-            progress.rounds,
-            progress.round,
-            1 / speed,
-            max(self.first_round, progress.round - progress.timed),
-        )
+        since = max(self.first_round, progress.round - progress.timed)
+        remaining_s = remaining_seconds(self.arithmetic, progress.rounds, progress.round, 1 / speed, since)
         if not self.time_reported and completed >= TIMED_ROUNDS and completed / speed >= TIMED_S:
             self.time_reported = True
-            self.reporter.note(
-                f"About {_minutes(remaining_s)} from here, at {1 / speed:.2g} s a round now. Ctrl-C saves and stops."
-            )
-        self.reporter.update(
-            self.run.method.name,
-            progress.round,
-            progress.rounds,
-            f"{progress.samples_per_s:,.0f} samples/s, "
-            f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
-            rate=f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round",
-            remaining_s=remaining_s,
-        )
+            remaining = f"About {_minutes(remaining_s)} from here, at {1 / speed:.2g} s a round now."
+            self.reporter.note(f"{remaining} Ctrl-C saves and stops.")
+        what, losses = self.run.method.name, f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
+        item = f"{progress.samples_per_s:,.0f} samples/s, {losses}"
+        rate = f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round"
+        self.reporter.update(what, progress.round, progress.rounds, item, rate=rate, remaining_s=remaining_s)
 
 
 def _minutes(value: float) -> str:
@@ -193,21 +177,15 @@ def lessons(run: Run) -> list[str]:
     if isinstance(never, Sequence) and never:
         summary.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
     summary += describe_privacy_spent(run.plan, last.get("epsilon"))
-    return summary + _to_try(run, float(last["passes"]), bool(never))
-
-
-def _to_try(run: Run, passes: float, missing: bool) -> list[str]:
     from ecgfed.tasks.train_options import RECIPES
 
     tries, recipe = [], RECIPES[run.net.spec.modality]
-    if passes < recipe["passes"] / 2:
+    if float(last["passes"]) < recipe["passes"] / 2:
         tries.append(f"this was short, a smoke test; the recipe takes {param('passes')} {recipe['passes']:g}")
     if run.plan.local_steps is None and len(run.meta.get("clients", ())) > 1:
-        tries.append(
-            f"few local steps keep clients from drifting apart: {param('local_steps')} {recipe['local_steps']}"
-        )
-    if missing and not tries:
-        tries.append(
-            f"a balanced risk ({param('settings')} risk=bsm) or more {param('passes')}, for the classes never predicted"
-        )
-    return [spelled(f"To try: {'; '.join(tries)}.")] if tries else []
+        steps = f"{param('local_steps')} {recipe['local_steps']}"
+        tries.append(f"few local steps keep clients from drifting apart: {steps}")
+    if bool(never) and not tries:
+        risk = f"a balanced risk ({param('settings')} risk=bsm)"
+        tries.append(f"{risk} or more {param('passes')}, for the classes never predicted")
+    return summary + ([spelled(f"To try: {'; '.join(tries)}.")] if tries else [])

@@ -125,7 +125,19 @@ def train_seeds(
         True
     """
     out = Path(out)
-    _check_seeds(seeds, out, options)
+    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+    if not valid or not seeds or len(set(seeds)) < len(seeds):
+        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
+    for first, second in (("seed", "seeds"), ("resume", "overwrite")):
+        if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
+            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
+    if (out / FILE_NAME).is_file():
+        raise OptionError("out", f"{out} is a run itself", "a folder for runs", "choose another")
+    if not options.get("resume") and not options.get("overwrite"):
+        taken = [seed_out.name for seed in seeds if (seed_out := seed_folder(out, seed)).exists()]
+        if taken:
+            action = f"pass {param('resume=True')} or {param('overwrite=True')}"
+            raise OptionError("out", f"{out} holds {', '.join(taken)}", "none of these", action, code="exists")
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     runs: list[Run] = []
     for seed in seeds:
@@ -139,34 +151,11 @@ def train_seeds(
     return runs
 
 
-def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object]) -> None:
-    """Check the seeds and the folder for their runs before training; raises OptionError."""
-    valid = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
-    if not valid or not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("seeds", f"{seeds!r}", "distinct whole numbers, 0 or more")
-    for first, second in (("seed", "seeds"), ("resume", "overwrite")):
-        if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
-            raise OptionError(f"{param(first)} and {param(second)}", "both given", "one of them", code="conflict")
-    if (out / FILE_NAME).is_file():
-        raise OptionError("out", f"{out} is a run itself", "a folder for runs", "choose another")
-    if not options.get("resume") and not options.get("overwrite"):
-        taken = [folder.name for seed in seeds if (folder := seed_folder(out, seed)).exists()]
-        if taken:
-            raise OptionError(
-                "out",
-                f"{out} holds {', '.join(taken)}",
-                "none of these",
-                f"pass {param('resume=True')} or {param('overwrite=True')}",
-                code="exists",
-            )
-
-
 def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Mapping[str, SettingValue]) -> Run:
     """Check the options, then create the run's folder."""
     if config.dp_at == SITE:
-        raise OptionError(
-            "dp_at", "site, of which a simulation has none", "server or patient", "ecgfed federate", code="conflict"
-        )
+        problem = "site, of which a simulation has none"
+        raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
     method, plan = build_method_and_plan(
         config, settings, shape, lambda rr: training_data(cohort, rr=rr, leave_out=config.leave_out)
@@ -199,23 +188,14 @@ def _resume(
     for name, value in options.items():
         if name in stored and name != "rounds" and value != stored[name]:
             action = f"leave {param(name)} out"
-            raise RunError(
-                out,
-                f"was begun with {name} {stored[name]}, not {value}",
-                action=action,
-                parameter=name,
-                code="contradiction",
-            )
+            problem = f"was begun with {name} {stored[name]}, not {value}"
+            raise RunError(out, problem, action=action, parameter=name, code="contradiction")
     stored_settings = asdict(run.method.settings)
     requested_settings = asdict(make_settings(run.method.settings_type, {**stored_settings, **settings}))
     for name, value in requested_settings.items():
         if value != stored_settings[name]:
-            raise RunError(
-                out,
-                f"was begun with {name}={stored_settings[name]}, not {value}",
-                action=f"leave {param('settings')} {name} out",
-                code="contradiction",
-            )
+            problem = f"was begun with {name}={stored_settings[name]}, not {value}"
+            raise RunError(out, problem, action=f"leave {param('settings')} {name} out", code="contradiction")
     cohort = run.cohort(cohort.path)
     plan = run.plan
     passes, rounds = options.get("passes"), options.get("rounds")
@@ -232,8 +212,7 @@ def _resume(
     over = min(1.0, completed / min(*lengths, rounds))
     planned = method_settings.planned_by_length(over) if isinstance(method_settings, Settings) else ()
     if planned:
-        progress.warn(
-            f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}; {', '.join(planned)}"
-            f" went by {first_length} until now, so it ends elsewhere than a run begun for {rounds}"
-        )
+        extended_to = f"{out} was begun for {count_of(first_length, 'round')} and goes on to {rounds}"
+        schedule = f"{', '.join(planned)} went by {first_length} until now"
+        progress.warn(f"{extended_to}; {schedule}, so it ends elsewhere than a run begun for {rounds}")
     return extended, cohort

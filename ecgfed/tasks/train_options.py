@@ -56,13 +56,10 @@ def resolve_options(
         values, method_settings = _read_config(Path(config))
         named = values.get("method")
         if isinstance(named, str) and names_code(named) and "method" not in arguments:
-            raise OptionError(
-                f"{param('config')} {config}",
-                f"its method {named!r:.200} is somebody's own code, which is not run from a file",
-                "a registered name",
-                f"read it, then pass it with {param('method=FILE.py:CLASS')}",
-                code="code-not-loaded",
-            )
+            where = f"{param('config')} {config}"
+            problem = f"its method {named!r:.200} is somebody's own code, which is not run from a file"
+            action = f"read it, then pass it with {param('method=FILE.py:CLASS')}"
+            raise OptionError(where, problem, "a registered name", action, code="code-not-loaded")
     for pair in EITHER_OR:
         if any(name in arguments for name in pair):
             values = {name: value for name, value in values.items() if name not in pair}
@@ -70,29 +67,24 @@ def resolve_options(
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, SettingValue]]:
+    where = f"{param('config')} {path}"
     try:
-        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"{param('config')} {path}"))
+        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, where))
     except ValueError as problem:
         raise OptionError("config", f"{path} cannot be read ({problem})", "a TOML file") from problem
     settings = values.pop("set", {})
     if not isinstance(settings, dict):
-        raise OptionError(f"{param('config')} {path}", "set is no table", "[set] with the method's settings")
+        raise OptionError(where, "set is no table", "[set] with the method's settings")
     known, checked = {option.name: option for option in options_of(TrainConfig)}, {}
     for written, value in values.items():
         name = written.replace("-", "_")
         if name not in known:
-            raise OptionError(
-                f"{param('config')} {path}",
-                f"unknown name {name!r:.100}",
-                f"one of {', '.join(known)}, [set]",
-                code="unknown-choice",
-            )
+            expected = f"one of {', '.join(known)}, [set]"
+            raise OptionError(where, f"unknown name {name!r:.100}", expected, code="unknown-choice")
         try:
             known[name].check(value)
         except OptionError as problem:
-            raise OptionError(
-                f"{param('config')} {path}", f"{name} = {value!r:.100}", problem.expected, code=problem.code
-            ) from problem
+            raise OptionError(where, f"{name} = {value!r:.100}", problem.expected, code=problem.code) from problem
         checked[name] = known[name].kind(value)
     return checked, settings
 
@@ -130,11 +122,8 @@ def build_method_and_plan(
     local_steps = config.local_steps
     if config.local_epochs is None and local_steps is None:
         local_steps = 1 if method.requirements.single_step else recipe["local_steps"]
-    resolved = {
-        "rounds": config.rounds or 1,
-        "local_steps": local_steps,
-        "batch_size": config.batch_size or recipe["batch_size"],
-    }
+    resolved = {"rounds": config.rounds or 1, "local_steps": local_steps}
+    resolved["batch_size"] = config.batch_size or recipe["batch_size"]
     plan = TrainPlan(**{**config.shared_with(TrainPlan), **resolved})
     data = data_of(spec.rr)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are

@@ -15,6 +15,7 @@ from ecgfed.base.errors import CohortError
 
 #: The field of ``cohort.json`` that holds a digest of all its others.
 DIGEST = "digest"
+_CHANGED, _RESTORE = "has changed since the cohort was prepared", "put it back, or prepare the cohort again"
 #: (path, device, inode, size, mtime, ctime) of files hashed in this process -> SHA-256 of their arrays. In memory only:
 #: a file on the disk, in a folder from a stranger least of all, could be forged.
 _HASHED: dict[tuple[str, int, int, int, int, int], str] = {}
@@ -43,17 +44,13 @@ def _digest(file: Path, array: NDArray[Any]) -> str:
     if key not in _HASHED:
         if len(_HASHED) > 1000:
             _HASHED.clear()
-        _HASHED[key] = _hashed(file, array)
+        if isinstance(array, np.memmap) and array.flags.c_contiguous:  # without keeping the file's pages in memory
+            with file.open("rb") as stream:
+                stream.seek(array.offset)
+                _HASHED[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+        else:
+            _HASHED[key] = hashlib.sha256(array.data if array.size else b"").hexdigest()
     return _HASHED[key]
-
-
-def _hashed(file: Path, array: NDArray[Any]) -> str:
-    """Return SHA-256 of an array's bytes, without keeping a mapped file's pages in memory."""
-    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
-        return hashlib.sha256(array.data if array.size else b"").hexdigest()
-    with file.open("rb") as stream:
-        stream.seek(array.offset)
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def fingerprint_of(hashes: Mapping[str, str]) -> str:
@@ -75,12 +72,7 @@ def check_document(document: Path, meta: Mapping[str, Any]) -> None:
         CohortError: leads, filter, rate, classes, clients or whatever it says is no longer what was prepared.
     """
     if DIGEST in meta and meta[DIGEST] != document_digest(meta):
-        raise CohortError(
-            document,
-            "has changed since the cohort was prepared (its digest differs)",
-            "the document as it was written",
-            "put it back, or prepare the cohort again",
-        )
+        raise CohortError(document, f"{_CHANGED} (its digest differs)", "the document as it was written", _RESTORE)
 
 
 def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -96,16 +88,8 @@ def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mappi
     digests = {name: _digest(path / f"{name}.npy", array) for name, array in arrays.items()}
     for name, digest in digests.items():
         if isinstance(stated, dict) and stated.get(name, digest) != digest:
-            raise CohortError(
-                path / f"{name}.npy",
-                "has changed since the cohort was prepared (SHA-256 differs)",
-                "the array as it was prepared",
-                "put it back, or prepare the cohort again",
-            )
+            file = path / f"{name}.npy"
+            raise CohortError(file, f"{_CHANGED} (SHA-256 differs)", "the array as it was prepared", _RESTORE)
     if fingerprint_of(digests) != meta["fingerprint"]:
-        raise CohortError(
-            document,
-            "its fingerprint is not that of its arrays",
-            "the arrays as they were prepared",
-            "put them back, or prepare the cohort again",
-        )
+        problem, action = "its fingerprint is not that of its arrays", "put them back, or prepare the cohort again"
+        raise CohortError(document, problem, "the arrays as they were prepared", action)

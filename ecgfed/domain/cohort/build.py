@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,23 +91,13 @@ class Source:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a worker sends home for one recording, and which fields of its files did not come into the cohort.
+    """What a worker sends home for one recording, and which fields of its files did not come into the cohort."""
 
-    Attributes:
-        label: (beats,) class numbers of the labelled beats.
-        sample: (beats,) where they are.
-        rr_s: (beats, features) their RR features.
-        flags: (beats,) their flags.
-        window_mv: (beats, 1, 256) their windows, or the file that holds these, for a recording read by blocks.
-        metadata: what ``cohort.json`` says of the recording.
-        removed: fields.
-    """
-
-    label: NDArray[np.int16]
+    label: NDArray[np.int16]  # (beats,) class numbers of the labelled beats
     sample: NDArray[np.int64]
-    rr_s: NDArray[np.float32]
+    rr_s: NDArray[np.float32]  # (beats, features)
     flags: NDArray[np.uint8]
-    window_mv: NDArray[np.float32] | Path
+    window_mv: NDArray[np.float32] | Path  # (beats, 1, 256), or their file for a recording read by blocks
     metadata: dict[str, Any]
     removed: tuple[str, ...] = ()
 
@@ -128,8 +118,8 @@ def _read_record(
 ) -> _Read:
     cut = read_beats(path, options.beats, annotated=True, on_samples_for=on_samples_for)
     recording, quality, labelled = cut.recording, cut.quality, cut.labels(options.labels)
-    windows, used = _with_signal(cut, labelled.keep, folder)
-    at, flags = cut.r_samples[labelled.keep][used], windows.flags
+    window_mv, rr_s, flags, used = _with_signal(cut, labelled.keep, folder)
+    at = cut.r_samples[labelled.keep][used]
     counted = cut.exclusions(labelled, int((~used).sum()))
     files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
     metadata = {
@@ -160,23 +150,16 @@ def _read_record(
     if cut.detected:
         metadata["peaks_without_annotation"], metadata["annotations_without_peak"] = labelled.unmatched
     removed = _removed(cut) if options.anonymous else ()
-    return _Read(labelled.label[used], at, windows.rr_s, flags, windows.window_mv, metadata, removed)
+    return _Read(labelled.label[used], at, rr_s, flags, window_mv, metadata, removed)
 
 
-class _Spooled(NamedTuple):
-    """Windows of one recording; those of a long one lie in a file."""
-
-    window_mv: NDArray[np.float32] | Path
-    rr_s: NDArray[np.float32]
-    flags: NDArray[np.uint8]
+_Spooled = tuple[NDArray[np.float32] | Path, NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]
 
 
-def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> tuple[_Spooled, NDArray[np.bool_]]:
-    """Cut the windows of some beats; return those that hold a signal, and which of the beats these are."""
+def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> _Spooled:
+    """Return windows (or their file), RR features and flags of the beats with a signal, and which these are."""
     recording = cut.recording
-    nothing = no_windows(cut.rr_version)
-    parts = [nothing]
-    used, spool = [np.empty(0, np.bool_)], None
+    parts, used, spool = [nothing := no_windows(cut.rr_version)], [np.empty(0, np.bool_)], None
     with contextlib.ExitStack() as stack:
         if recording.is_lazy:
             handle, name = tempfile.mkstemp(".windows", ".", folder)
@@ -192,9 +175,9 @@ def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> 
             parts.append(some)
     if spool is None:
         windows = Windows.joined(parts)
-        return _Spooled(windows.window_mv, windows.rr_s, windows.flags), np.concatenate(used)
+        return windows.window_mv, windows.rr_s, windows.flags, np.concatenate(used)
     rr_s, flags = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rr_s", "flags"))
-    return _Spooled(spool, rr_s, flags), np.concatenate(used)
+    return spool, rr_s, flags, np.concatenate(used)
 
 
 def _removed(cut: RecordingBeats) -> tuple[str, ...]:
@@ -218,11 +201,8 @@ def _read_all(
     try:
         yield from pool.map(_read_record, paths, names, [options] * len(paths), [folder] * len(paths), chunksize=1)
     except BrokenProcessPool:
-        raise CohortError(
-            "the recordings",
-            "a worker process was killed while it read them",
-            action=f"free memory or pass a smaller {param('workers')}, then run the same command again",
-        ) from None
+        action = f"free memory or pass a smaller {param('workers')}, then run the same command again"
+        raise CohortError("the recordings", "a worker process was killed while it read them", action=action) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -239,16 +219,10 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
     unknown = sorted(set(options.holdout) - set(ids))
     if unknown:
-        raise OptionError(
-            "holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}", code="unknown-choice"
-        )
+        problem = f"no client {', '.join(unknown)}"
+        raise OptionError("holdout", problem, f"ids among {listed(ids, 12)}", code="unknown-choice")
     if len(set(options.holdout)) == len(ids):
         raise OptionError("holdout", "every client is held out", "at least one client left to train on")
-
-
-def _client_seed(seed: int, client_id: str) -> int:
-    """A client's split depends on the seed and its own id alone, not on who else is in the cohort."""
-    return int(np.random.SeedSequence([seed, *client_id.encode()]).generate_state(1)[0])
 
 
 def build_cohort(
@@ -298,13 +272,9 @@ def build_cohort(
             build.add(source, parts)
         by_class = {name: int(n) for name, n in zip(options.labels.classes, build.counts, strict=True)}
         if all(entry["holdout"] for entry in build.clients):
-            raise CohortError(
-                "the recordings",
-                "hold no beat of any class to train on",
-                f"one of {', '.join(options.labels.symbols)}",
-                f"choose other classes with {param('classes')}",
-                code="no-beats",
-            )
+            problem, symbols = "hold no beat of any class to train on", f"one of {', '.join(options.labels.symbols)}"
+            action = f"choose other classes with {param('classes')}"
+            raise CohortError("the recordings", problem, symbols, action, code="no-beats")
         if check:
             check(by_class)
         writer.finish(_meta(kind, build, by_class, metadata))
@@ -333,49 +303,30 @@ class _Build:
                 deque(part.windows(), 0)
             return
         self.counts += np.bincount(label, minlength=len(self.counts))
-        split, start = split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)), 0
+        # a client's split depends on the seed and its own id alone, not on who else is in the cohort
+        seed = int(np.random.SeedSequence([self.options.seed, *source.id.encode()]).generate_state(1)[0])
+        split, start = split_beats(label, self.options.split, seed), 0
         for number, part in zip(numbers, read, strict=True):
             self._append(part, number, split[start : start + len(part.label)])
             start += len(part.label)
-        self.clients.append(
-            {
-                "id": source.id,
-                "patient": source.patient,
-                "records": list(source.called),
-                "holdout": source.id in self.options.holdout,
-                "beats": len(label),
-            }
-        )
+        client = {"id": source.id, "patient": source.patient, "records": list(source.called)}
+        self.clients.append({**client, "holdout": source.id in self.options.holdout, "beats": len(label)})
 
     def _append(self, part: _Read, number: int, split: NDArray[np.integer]) -> None:
         """Write one recording's labelled beats, some at a time."""
         at = 0
         for window_mv in part.windows():
-            some = slice(at, at + len(window_mv))
-            at += len(window_mv)
-            self.writer.append(
-                beats=window_mv,
-                rr=part.rr_s[some],
-                flags=part.flags[some],
-                label=part.label[some],
-                sample=part.sample[some],
-                record=np.full(len(window_mv), number),
-                client=np.full(len(window_mv), len(self.clients)),
-                split=split[some],
-            )
-
-
-def _detection(cut: BeatOptions) -> dict[str, str | float | None]:
-    """What ``cohort.json`` says of who found the R peaks, and of the mains where they were not the usual ones."""
-    if cut.peaks != "detected":
-        return {"detector": None}
-    unusual = cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
-    return {"detector": cut.qrs_detector.name, **({"mains_hz": cut.mains_hz} if unusual else {})}
+            count = len(window_mv)
+            some, at = slice(at, at + count), at + count
+            numbers = {"record": np.full(count, number), "client": np.full(count, len(self.clients))}
+            stored = {name: getattr(part, name)[some] for name in ("flags", "label", "sample")}
+            self.writer.append(beats=window_mv, rr=part.rr_s[some], split=split[some], **stored, **numbers)
 
 
 def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     options, cut = build.options, build.options.beats
+    detected, unusual_mains = cut.peaks == "detected", cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
     return {
         "kind": kind,
         "tool_version": __version__,
@@ -392,7 +343,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "normalised": False,
         "split": options.split,
         "peaks": cut.peaks,
-        **_detection(cut),
+        "detector": cut.qrs_detector.name if detected else None,
+        **({"mains_hz": cut.mains_hz} if detected and unusual_mains else {}),
         "seed": options.seed,
         "reading": {"fs_hz": cut.how.fs_hz, "units": cut.how.units, "columns": list(cut.how.columns)},
         "holdout": list(options.holdout),

@@ -63,9 +63,8 @@ class CifarOptions:
 
     def __post_init__(self) -> None:
         if self.partition not in PARTITIONS:
-            raise OptionError(
-                "partition", f"{self.partition!r}", f"one of {', '.join(PARTITIONS)}", code="unknown-choice"
-            )
+            known = f"one of {', '.join(PARTITIONS)}"
+            raise OptionError("partition", f"{self.partition!r}", known, code="unknown-choice")
         if self.clients is not None and self.clients < 1:
             raise OptionError("clients", f"{self.clients}", "1 or more")
         if self.limit is not None and self.limit < len(CLASSES):
@@ -133,12 +132,10 @@ def dirichlet_counts(
         counts = np.diff(edges, axis=1, prepend=0).T
         if counts.sum(1).min() >= LEAST_IMAGES:
             return counts
-    raise OptionError(
-        "alpha",
-        f"{alpha:g} leaves a client fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images in each of {DRAWS} draws",
-        "a larger one",
-        f"or take fewer {param('clients')} or a larger {param('limit')}",
-    )
+    few = f"fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images"
+    problem = f"{alpha:g} leaves a client {few} in each of {DRAWS} draws"
+    action = f"or take fewer {param('clients')} or a larger {param('limit')}"
+    raise OptionError("alpha", problem, "a larger one", action)
 
 
 def imbalanced_stock(stock: NDArray[np.int64], imbalance: float) -> NDArray[np.int64]:
@@ -216,16 +213,19 @@ def build_cifar_cohort(
     counts = _counts(dealer.stock, options)
     images_of_client = [dealer.deal(mine) for mine in counts]
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, "image") as writer:
-        none = np.full(len(pool), NOBODY)
-        writer.append(
-            images=data.images[pool],
-            label=data.label[pool],
-            client=none,
-            sample=pool - data.train,
-            split=np.full(len(pool), TEST),
-        )
-        clients = [_write_client(writer, data, images_of_client[i], i, options) for i in range(len(images_of_client))]
-        pool_label = data.label[pool]
+        pool_label, no_client, test = data.label[pool], np.full(len(pool), NOBODY), np.full(len(pool), TEST)
+        sample = pool - data.train
+        writer.append(images=data.images[pool], label=pool_label, client=no_client, sample=sample, split=test)
+        clients: list[dict[str, Any]] = []
+        for i, images in enumerate(images_of_client):
+            seed = int(_rng(options, _VALID, i).integers(2**63))
+            split = split_beats(data.label[images], "random", seed, test_share=0.0, valid_share=options.valid_share)
+            client = np.full(len(images), i)
+            writer.append(
+                images=data.images[images], label=data.label[images], client=client, sample=images, split=split
+            )
+            name = f"client-{i + 1:0{len(str(options.client_count))}d}"
+            clients.append({"id": name, "patient": name, "records": [], "holdout": False, "images": len(images)})
         stock = np.bincount(pool_label, minlength=len(CLASSES))
         for i, mix in enumerate(counts):
             drawn = _Dealer(np.arange(len(pool)), pool_label, _rng(options, _TEST, i)).deal(drawn_counts(mix, stock))
@@ -244,21 +244,9 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
     if not counts.sum(1).all():
         empty = int((counts.sum(1) == 0).sum())
         problem = f"{clients} leave {empty} without any of {count_of(int(stock.sum()), 'image')}"
-        raise OptionError(
-            "clients", problem, "fewer clients", f"or take a smaller {param('rho')} or a larger {param('limit')}"
-        )
+        action = f"or take a smaller {param('rho')} or a larger {param('limit')}"
+        raise OptionError("clients", problem, "fewer clients", action)
     return counts
-
-
-def _write_client(
-    writer: CohortWriter, data: CifarImages, rows: NDArray[np.int64], index: int, options: CifarOptions
-) -> dict[str, Any]:
-    label = data.label[rows]
-    seed = int(_rng(options, _VALID, index).integers(2**63))
-    split = split_beats(label, "random", seed, test_share=0.0, valid_share=options.valid_share)
-    writer.append(images=data.images[rows], label=label, client=np.full(len(rows), index), sample=rows, split=split)
-    name = f"client-{index + 1:0{len(str(options.client_count))}d}"
-    return {"id": name, "patient": name, "records": [], "holdout": False, "images": len(rows)}
 
 
 def _meta(

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError, OptionError, param
-from ecgfed.base.files import md5
-from ecgfed.domain.cohort.download import ByteProgress, fetch, make_folder
+from ecgfed.base.files import create_folder, md5
+from ecgfed.domain.cohort.download import ByteProgress, fetch
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 IMAGE_SHAPE = (3, 32, 32)
@@ -89,7 +89,7 @@ def download_cifar10(folder: Path, *, base_url: str = HOME_PAGE, on_progress: By
     Raises:
         StorageError: no connection, another MD5 than the published one, or a disk that refuses to write.
     """
-    make_folder(folder)
+    create_folder(folder)
     target = folder / BINARY_ARCHIVE
     digest = ARCHIVE_MD5[BINARY_ARCHIVE]
     if not target.is_file() or md5(target) != digest:
@@ -129,9 +129,8 @@ def _find(source: Path) -> tuple[CifarLayout, Path]:
     if source.is_file():
         return _layout_of_archive(source), source
     if not source.is_dir():
-        raise OptionError(
-            "source", f"{source} does not exist", "a folder with CIFAR-10", f"or pass {param('download=True')}"
-        )
+        action = f"or pass {param('download=True')}"
+        raise OptionError("source", f"{source} does not exist", "a folder with CIFAR-10", action)
     for layout in LAYOUTS:
         for folder in (source, source / layout.folder):
             if (folder / (TRAIN_FILES[0] + layout.suffix)).is_file():
@@ -139,12 +138,8 @@ def _find(source: Path) -> tuple[CifarLayout, Path]:
     for layout in LAYOUTS:
         if (source / layout.archive).is_file():
             return layout, source / layout.archive
-    raise CohortError(
-        source,
-        "holds no CIFAR-10",
-        "cifar-10-batches-bin, cifar-10-batches-py or an archive of either",
-        f"check {param('source')}",
-    )
+    expected = "cifar-10-batches-bin, cifar-10-batches-py or an archive of either"
+    raise CohortError(source, "holds no CIFAR-10", expected, f"check {param('source')}")
 
 
 def _layout_of_archive(file: Path) -> CifarLayout:
@@ -153,9 +148,8 @@ def _layout_of_archive(file: Path) -> CifarLayout:
             for layout in LAYOUTS:
                 if member.name.split("/")[-1] == TRAIN_FILES[0] + layout.suffix:
                     return layout
-    raise CohortError(
-        file, "holds no CIFAR-10 batch", f"{BINARY_ARCHIVE} or {PYTHON_ARCHIVE}", f"check {param('source')}"
-    )
+    expected = f"{BINARY_ARCHIVE} or {PYTHON_ARCHIVE}"
+    raise CohortError(file, "holds no CIFAR-10 batch", expected, f"check {param('source')}")
 
 
 @contextlib.contextmanager
@@ -212,24 +206,16 @@ def _checked(source: str, label: NDArray[Any], pixels: NDArray[Any]) -> tuple[ND
     return label, pixels
 
 
+#: What unpickling a damaged file raises.
+_UNREADABLE: tuple[type[Exception], ...] = (pickle.UnpicklingError, struct.error, EOFError, ImportError, LookupError)
+_UNREADABLE += (AttributeError, TypeError, ValueError, OverflowError, MemoryError, RecursionError)
+
+
 def _python_batch(source: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Labels (rows,) and pixels (rows, 3072) of a pickled batch."""
     try:
         batch = _NumbersOnly(io.BytesIO(data), encoding="bytes").load()
-    except (
-        pickle.UnpicklingError,
-        EOFError,
-        AttributeError,
-        ImportError,
-        IndexError,
-        KeyError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        MemoryError,
-        RecursionError,
-        struct.error,
-    ) as problem:
+    except _UNREADABLE as problem:
         raise CohortError(source, f"is no pickled batch of numbers ({problem})", action="fetch it again") from problem
     if not isinstance(batch, dict):
         raise CohortError(source, f"holds a {type(batch).__name__}", "a dictionary", "fetch it again")

@@ -28,6 +28,7 @@ FILE_NAME = "cohort.json"
 MAX_ROWS = 2**32
 #: Windows that are looked at at once.
 _AT_ONCE = 1 << 14
+_AGAIN = "prepare the cohort again"
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
 Layout = dict[str, tuple[str, tuple[int, ...]]]
@@ -43,13 +44,8 @@ ARRAYS: Layout = {
     "flags": ("uint8", ()),
 }
 #: the same of a cohort of images
-IMAGE_ARRAYS: Layout = {
-    "images": ("uint8", (3, 32, 32)),
-    "label": ("int16", ()),
-    "client": ("int32", ()),
-    "sample": ("int64", ()),
-    "split": ("uint8", ()),
-}
+IMAGE_ARRAYS: Layout = {"images": ("uint8", (3, 32, 32))}
+IMAGE_ARRAYS |= {name: ARRAYS[name] for name in ("label", "client", "sample", "split")}
 #: modality -> arrays of one row a beat or image; the one place that names them (docs/decisions/0015)
 MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
 #: Which images of the common test pool stand for which client: arrays of a cohort of images, of a length of their own.
@@ -197,15 +193,14 @@ class Cohort:
     def _rows(self) -> tuple[tuple[NDArray[np.int64], ...], ...]:
         """Rows of each client (outer) and split (inner)."""
         numbers = np.arange(len(self.clients) + 1)
-        edges = np.searchsorted(self.client, numbers)
+        spans, parts = list(pairwise(np.searchsorted(self.client, numbers))), range(3)
         rows_of_split = [
-            [start + np.flatnonzero(self.split[start:stop] == part) for part in range(3)]
-            for start, stop in pairwise(edges)
+            [start + np.flatnonzero(self.split[start:stop] == part) for part in parts] for start, stop in spans
         ]
         if self.modality == "image":
             for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
                 rows_of_split[i][TEST] = self.arrays["test_row"][start:stop]
-        return tuple(tuple(parts) for parts in rows_of_split)
+        return tuple(map(tuple, rows_of_split))
 
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
         """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
@@ -221,8 +216,7 @@ class Cohort:
         """
         if split == TEST and self.modality == "image":
             return np.flatnonzero(self.client == NOBODY)
-        parts = [self.rows(client, split) for client in self.federation]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return np.concatenate([np.empty(0, np.int64), *(self.rows(client, split) for client in self.federation)])
 
     def usable(self, rows: NDArray[np.int64], leave_out: str = "nothing") -> NDArray[np.int64]:
         """Return the rows that are left without windows that hold nothing, and what ``LEAVE_OUT`` names.
@@ -245,9 +239,8 @@ class Cohort:
 
     def client_by_id(self, client_id: str) -> Client:
         """Return a client by its id; raises CohortError that lists the ids."""
-        for client in self.clients:
-            if client.id == client_id:
-                return client
+        if client := next((client for client in self.clients if client.id == client_id), None):
+            return client
         ids = listed([client.id for client in self.clients], 12)
         raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}", code="unknown-patient")
 
@@ -276,30 +269,27 @@ def layout_of(modality: str, rr_version: int = RR_LATEST) -> Layout:
 
 def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
     dtype, tail = layout[name]
-    file = path / f"{name}.npy"
-    expected_dtype = np.dtype(dtype), (beats, *tail)
+    file, expected_dtype = path / f"{name}.npy", (np.dtype(dtype), (beats, *tail))
     try:
         with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
             shape, fortran, stored_dtype = npy_header(stream)
             start, size = stream.tell(), file.stat().st_size
     except FileNotFoundError:
-        raise CohortError(file, "does not exist", action="prepare the cohort again") from None
+        raise CohortError(file, "does not exist", action=_AGAIN) from None
     except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=_AGAIN) from problem
     if (stored_dtype, shape) != expected_dtype or fortran:
-        raise CohortError(
-            file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", "prepare the cohort again"
-        )
+        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", _AGAIN)
     stored_bytes = math.prod(shape) * stored_dtype.itemsize
     if size - start != stored_bytes:
         size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
-        raise CohortError(file, size_problem, f"{stored_bytes:,}", "prepare the cohort again")
+        raise CohortError(file, size_problem, f"{stored_bytes:,}", _AGAIN)
     if not beats:
         return np.empty(shape, stored_dtype)
     try:
         array = np.memmap(file, stored_dtype, "r", start, shape)
     except (OSError, ValueError) as problem:
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=_AGAIN) from problem
     return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 
@@ -326,17 +316,14 @@ def open_cohort(path: Path | str) -> Cohort:
     check_hashes(path, path / FILE_NAME, meta, arrays)
     client, first = arrays["client"], NOBODY if images else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
-        raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
+        raise CohortError(path / "client.npy", "is not ordered by client", action=_AGAIN)
     if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
-        raise CohortError(path / "label.npy", "holds a label outside the classes", action="prepare the cohort again")
+        raise CohortError(path / "label.npy", "holds a label outside the classes", action=_AGAIN)
     if arrays["split"].max() > TEST:
         raise CohortError(path / "split.npy", f"holds split {arrays['split'].max()}", "0, 1 or 2", "prepare it again")
-    if (
-        "records" in meta
-        and "record" in arrays
-        and not 0 <= arrays["record"].min() <= arrays["record"].max() < len(meta["records"])
-    ):
-        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", "prepare the cohort again")
+    record = arrays.get("record") if "records" in meta else None
+    if record is not None and not 0 <= record.min() <= record.max() < len(meta["records"]):
+        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", _AGAIN)
     if images:
         _check_drawn(path, arrays, len(clients))
     check_document(path / FILE_NAME, meta)
@@ -345,7 +332,6 @@ def open_cohort(path: Path | str) -> Cohort:
 
 def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tuple[Client, ...], LabelMap]:
     """Return what ``cohort.json`` says, checked: layout, rows, rows drawn, clients, labels; raises CohortError."""
-    again = "prepare the cohort again"
     try:
         layout = layout_of(modality_of(meta), rr_version_of(meta))
         count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
@@ -356,25 +342,24 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
         records = [entry["name"] for entry in meta.get("records", ())]
         str(meta["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CohortError(where, f"lacks {error}", action=again) from error
+        raise CohortError(where, f"lacks {error}", action=_AGAIN) from error
     for what, number in (("rows", count), ("drawn", drawn)):
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
-            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", again)
+            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", _AGAIN)
     clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
     if len({client.id.casefold() for client in clients}) < len(clients):
-        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", again)
-    check_labels(leads, "lead", where, CohortError)
-    check_labels(names, "class", where, CohortError)
-    check_labels(records, "record", where, CohortError)
+        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", _AGAIN)
+    for kind, texts in (("lead", leads), ("class", names), ("record", records)):
+        check_labels(texts, kind, where, CohortError)
     for record in meta.get("records", ()):
         if not _counts(record.get("left_out", {})):
             problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
-            raise CohortError(where, problem, "symbols with their numbers of beats", again)
+            raise CohortError(where, problem, "symbols with their numbers of beats", _AGAIN)
         if not _excludes(record.get("excluded", {})):
             problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
-            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", again)
+            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", _AGAIN)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
-        raise CohortError(where, "its label map names other classes than it has", "each class once", again)
+        raise CohortError(where, "its label map names other classes than it has", "each class once", _AGAIN)
     return layout, count, drawn, clients, labels
 
 
@@ -387,22 +372,18 @@ def _excludes(value: object) -> bool:
     """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
     if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
         return False
-    totals = [(entry.get("read"), entry.get("used"), entry.get("excluded")) for entry in value.values()]
-    return all(
-        type(read) is int
-        and type(used) is int
-        and used >= 0
-        and _counts(excluded)
-        and read == used + sum(excluded.values())
-        for read, used, excluded in totals
-    )
+    for entry in value.values():
+        read, used, excluded = entry.get("read"), entry.get("used"), entry.get("excluded")
+        if not _counts({"read": read, "used": used}) or not _counts(excluded) or read != used + sum(excluded.values()):
+            return False
+    return True
 
 
 def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:
     """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
     name, patient, records, holdout = fields
     if not isinstance(records, list) or not isinstance(holdout, bool):
-        raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", "prepare the cohort again")
+        raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", _AGAIN)
     check_name(name, "client", where, CohortError)
     check_name(patient, "patient", where, CohortError)
     check_labels(records, "record", where, CohortError)
@@ -415,6 +396,6 @@ def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> N
     order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
     inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
     if not inside or (order <= 0).any():
-        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action="prepare the cohort again")
+        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=_AGAIN)
     if (arrays["split"][:pool] != TEST).any():
-        raise CohortError(path / "split.npy", "has the test pool in another split", action="prepare the cohort again")
+        raise CohortError(path / "split.npy", "has the test pool in another split", action=_AGAIN)

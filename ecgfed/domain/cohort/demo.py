@@ -153,30 +153,6 @@ def _patient_shape(rng: np.random.Generator, symbol: str, axis: float, gain: flo
     return _centred(shape)
 
 
-def _draw_patient(rng: np.random.Generator, number: int) -> Patient:
-    basic, premature = MIXTURES[number % len(MIXTURES)]
-    axis, gain = rng.uniform(-0.2, 0.2), rng.uniform(0.85, 1.25)
-    shapes = {basic: _patient_shape(rng, basic, axis, gain)}
-    focus = rng.uniform(-0.1, 0.3) + np.pi * rng.integers(2)  # of the ventricular beats: right or left ventricle
-    shapes["V"] = _patient_shape(rng, "V", focus, gain)
-    shapes["A"] = shapes[basic].copy()
-    shapes["A"][P] = np.array(ECTOPIC_P) * [1e-3, 1e-3, gain, gain]
-    rr_s = 60 / rng.uniform(58, 92)
-    return Patient(
-        name=f"demo{number + 1:02d}",
-        basic=basic,
-        premature=premature,
-        rr_s=rr_s,
-        sdnn_s=rr_s * rng.uniform(0.025, 0.05),
-        lf_hf=rng.uniform(0.5, 2.0),
-        resp_hz=rng.uniform(0.2, 0.3),
-        coupling={"V": rng.uniform(0.58, 0.68), "A": rng.uniform(0.64, 0.74)},
-        shapes=shapes,
-        mains_hz=int(rng.choice([50, 60])),
-        noise_mv=(rng.uniform(0.06, 0.14), rng.uniform(0.010, 0.024), rng.uniform(0.003, 0.008)),
-    )
-
-
 def _process(rng: np.random.Generator, samples: int, fs_hz: float, power: Callable[[Array], Array]) -> Array:
     """Return (samples,) Gaussian noise of a given power spectrum over frequency in Hz, mean 0, standard deviation 1."""
     count = samples + int(20 * fs_hz)  # longer than asked: the inverse transform is periodic
@@ -187,8 +163,8 @@ def _process(rng: np.random.Generator, samples: int, fs_hz: float, power: Callab
     return np.asarray((value - value.mean()) / value.std())
 
 
-def _tachogram(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple[Array, Array]:
-    """Return times (s) and the sinus interval at each (s): McSharry et al., eq. 2, two Gaussian peaks of power."""
+def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple[Array, list[str]]:
+    """Return times of the R waves (s) and the symbols of one recording."""
     times = np.arange(0, seconds + 10, 0.25)
 
     def power(hz: Array) -> Array:
@@ -197,32 +173,17 @@ def _tachogram(rng: np.random.Generator, patient: Patient, seconds: float) -> tu
         return np.asarray(low + np.exp(-0.5 * ((hz - patient.resp_hz) / 0.01) ** 2) + drift)
 
     waves = _process(rng, len(times), 4.0, power).clip(-2.5, 2.5)
-    return times, patient.rr_s + patient.sdnn_s * waves
-
-
-def _plan(rng: np.random.Generator, patient: Patient, seconds: float) -> dict[int, str]:
-    """Choose which beats, by number, are premature: each share met, never two in a row."""
+    interval_s = patient.rr_s + patient.sdnn_s * waves
     expected = int(seconds / patient.rr_s)
     free = list(rng.permutation(np.arange(3, expected - 2)))
     plan: dict[int, str] = {}
-    for symbol, share in patient.premature.items():
+    for early, share in patient.premature.items():
         count = max(1, round(share * expected))
         while count and free:
             at = int(free.pop())
             if at - 1 not in plan and at + 1 not in plan:
-                plan[at] = symbol
+                plan[at] = early
                 count -= 1
-    return plan
-
-
-def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple[Array, list[str]]:
-    """Return times of the R waves (s) and the symbols of one recording.
-
-    A ventricular beat leaves the sinus node alone (full compensatory pause: the next beat comes when it would have
-    come anyway); an atrial one resets it, and it takes a little longer to recover.
-    """
-    times, interval_s = _tachogram(rng, patient, seconds)
-    plan = _plan(rng, patient, seconds)
     r_s, symbols = [rng.uniform(0.4, 0.8)], [patient.basic]
     while True:
         last = r_s[-1]
@@ -230,9 +191,9 @@ def _rhythm(rng: np.random.Generator, patient: Patient, seconds: float) -> tuple
         symbol = plan.get(len(r_s), patient.basic)
         if symbol != patient.basic:
             after = rr_s * (patient.coupling[symbol] + 0.02 * rng.standard_normal())
-        elif symbols[-1] == "V":
+        elif symbols[-1] == "V":  # left the sinus node alone: the next beat comes when it would have come anyway
             after = 2 * rr_s - (last - r_s[-2])
-        elif symbols[-1] == "A":
+        elif symbols[-1] == "A":  # reset the sinus node, which takes a little longer to recover
             after = rr_s * rng.uniform(1.08, 1.16)
         else:
             after = rr_s
@@ -298,26 +259,7 @@ def _noise(rng: np.random.Generator, patient: Patient, samples: int) -> Array:
     return np.asarray(signal)
 
 
-def _digital(signal_mv: Array) -> NDArray[np.int64]:
-    return np.clip(np.rint(signal_mv * GAIN).astype(np.int64) + BASELINE, 0, ADC_MAX)
-
-
 # The three files, byte by byte: they depend on no library's version, and the tests read them with the wfdb package.
-
-
-def _signal_bytes(digital: NDArray[np.int64]) -> bytes:
-    """Format 212 (signal(5)): two 12-bit samples, here one frame, in three bytes."""
-    first, second = digital[:, 0], digital[:, 1]
-    packed = np.stack([first & 0xFF, (first >> 8) & 0xF | (second >> 8) << 4 & 0xF0, second & 0xFF], axis=1)
-    return packed.astype(np.uint8).tobytes()
-
-
-def _annotation_bytes(sample: NDArray[np.int64], symbols: list[str]) -> bytes:
-    """Encode beats as annot(5) has it: 6 bits of code and 10 bits of samples since the mark before; then two zeros."""
-    code = {"N": 1, "L": 2, "R": 3, "V": 5, "A": 8, "/": 12}
-    since = np.diff(sample, prepend=0)  # no pause lasts the 2.8 s that ten bits can hold
-    words = np.array([code[symbol] for symbol in symbols]) << 10 | since
-    return words.astype("<u2").tobytes() + b"\0\0"
 
 
 def _header_text(patient: Patient, digital: NDArray[np.int64], seed: int) -> str:
@@ -336,14 +278,40 @@ def _header_text(patient: Patient, digital: NDArray[np.int64], seed: int) -> str
 def _write_patient(folder: Path, seed: int, number: int, seconds: float) -> str:
     """Write one patient's three files and return the name; a patient depends on the seed and the number alone."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
-    patient = _draw_patient(rng, number)
+    basic, premature = MIXTURES[number % len(MIXTURES)]
+    axis, gain = rng.uniform(-0.2, 0.2), rng.uniform(0.85, 1.25)
+    shapes = {basic: _patient_shape(rng, basic, axis, gain)}
+    focus = rng.uniform(-0.1, 0.3) + np.pi * rng.integers(2)  # of the ventricular beats: right or left ventricle
+    shapes["V"] = _patient_shape(rng, "V", focus, gain)
+    shapes["A"] = shapes[basic].copy()
+    shapes["A"][P] = np.array(ECTOPIC_P) * [1e-3, 1e-3, gain, gain]
+    rr_s = 60 / rng.uniform(58, 92)
+    patient = Patient(
+        name=f"demo{number + 1:02d}",
+        basic=basic,
+        premature=premature,
+        rr_s=rr_s,
+        sdnn_s=rr_s * rng.uniform(0.025, 0.05),
+        lf_hf=rng.uniform(0.5, 2.0),
+        resp_hz=rng.uniform(0.2, 0.3),
+        coupling={"V": rng.uniform(0.58, 0.68), "A": rng.uniform(0.64, 0.74)},
+        shapes=shapes,
+        mains_hz=int(rng.choice([50, 60])),
+        noise_mv=(rng.uniform(0.06, 0.14), rng.uniform(0.010, 0.024), rng.uniform(0.003, 0.008)),
+    )
     samples = round(seconds * FS_HZ)
     r_s, symbols = _rhythm(rng, patient, samples / FS_HZ)
     signal_mv = _beats(rng, patient, r_s, symbols, samples) + _spikes(patient, r_s, symbols, samples)
-    digital = _digital(signal_mv + _noise(rng, patient, samples))
+    steps = np.rint((signal_mv + _noise(rng, patient, samples)) * GAIN).astype(np.int64)
+    digital = np.clip(steps + BASELINE, 0, ADC_MAX)
     base = folder / patient.name
-    base.with_suffix(".dat").write_bytes(_signal_bytes(digital))
-    base.with_suffix(".atr").write_bytes(_annotation_bytes(np.rint(r_s * FS_HZ).astype(np.int64), symbols))
+    first, second = digital[:, 0], digital[:, 1]
+    packed = np.stack([first & 0xFF, (first >> 8) & 0xF | (second >> 8) << 4 & 0xF0, second & 0xFF], axis=1)
+    base.with_suffix(".dat").write_bytes(packed.astype(np.uint8).tobytes())
+    code = {"N": 1, "L": 2, "R": 3, "V": 5, "A": 8, "/": 12}
+    since = np.diff(np.rint(r_s * FS_HZ).astype(np.int64), prepend=0)  # no pause lasts the 2.8 s that ten bits can hold
+    words = np.array([code[symbol] for symbol in symbols]) << 10 | np.asarray(since)
+    base.with_suffix(".atr").write_bytes(words.astype("<u2").tobytes() + b"\0\0")
     base.with_suffix(".hea").write_bytes(_header_text(patient, digital, seed).encode("ascii"))
     return patient.name
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ecgfed.base.errors import StorageError
-from ecgfed.base.files import md5, sha256
+from ecgfed.base.files import create_folder, md5, sha256
 from ecgfed.base.fsync import sync_file, sync_folder
 from ecgfed.base.locks import locked
 from ecgfed.domain.cohort.mitbih import published_sha256
@@ -39,7 +39,7 @@ def download_mitbih(
     Raises:
         StorageError: no connection, no such file, a wrong checksum, or a disk that refuses to write.
     """
-    make_folder(folder)
+    create_folder(folder)
     expected = published_sha256()
     fetched = 0
     for number, (name, digest) in enumerate(sorted(expected.items()), start=1):
@@ -50,14 +50,6 @@ def download_mitbih(
         if on_progress:
             on_progress(name, number, len(expected))
     return fetched
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder to download into; raises StorageError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(folder, f"cannot be made ({error.strerror})", action="choose another folder") from error
 
 
 def fetch(
@@ -95,11 +87,8 @@ def _fetch(url: str, target: Path, digest: str, kind: str, on_progress: ByteProg
         sync_folder(target.parent)
     except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ValueError) as error:
         reason = getattr(error, "reason", error)  # ValueError: an address that is none
-        raise StorageError(
-            url,
-            f"cannot be fetched ({reason})",
-            action="check the connection and the address, then run the same command again: it goes on",
-        ) from error
+        action = "check the connection and the address, then run the same command again: it goes on"
+        raise StorageError(url, f"cannot be fetched ({reason})", action=action) from error
     except OSError as error:
         raise StorageError(target, f"cannot be fetched ({error.strerror or error})", action="run it again") from error
 

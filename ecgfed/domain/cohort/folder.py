@@ -23,38 +23,32 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 def _patients_from_csv(file: Path) -> dict[str, str]:
-    data = read_bounded(file, _MAX_PATIENTS_BYTES, OptionError, f"{param('patients')} {file}")
+    where = f"{param('patients')} {file}"
+    data = read_bounded(file, _MAX_PATIENTS_BYTES, OptionError, where)
     try:
         reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
         columns = reader.fieldnames or []
         if not {"record", "patient"} <= set(columns):
-            raise OptionError(
-                f"{param('patients')} {file}", f"columns {', '.join(columns) or 'none'}", "record and patient"
-            )
-        check_columns(columns, ("record", "patient"), f"{param('patients')} {file}", OptionError)
+            raise OptionError(where, f"columns {', '.join(columns) or 'none'}", "record and patient")
+        check_columns(columns, ("record", "patient"), where, OptionError)
         patients: dict[str, str] = {}
         for row in reader:
             record, patient = (row["record"] or "").strip(), (row["patient"] or "").strip()
             if patients.setdefault(record, patient) != patient:
                 found = f"record {record!r:.60} is of {patients[record]!r:.60} and of {patient!r:.60}"
-                raise OptionError(f"{param('patients')} {file}", found, "one patient", "correct one of its lines")
+                raise OptionError(where, found, "one patient", "correct one of its lines")
         return patients
     except (UnicodeDecodeError, csv.Error) as problem:
-        raise OptionError(
-            f"{param('patients')} {file}", f"cannot be read ({problem})", "columns record and patient"
-        ) from problem
+        raise OptionError(where, f"cannot be read ({problem})", "columns record and patient") from problem
 
 
 def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
     for comment in read_comments(record):
         if match := pattern.search(comment):
             return (match.group(1) or "").strip()
-    raise CohortError(
-        record.with_name(record.name + ".hea") if format_of(record) == "wfdb" else record,
-        f"no comment matches {pattern.pattern!r}",
-        "one that names the patient",
-        f"use {param('patients=FILE.csv')}",
-    )
+    where = record.with_name(record.name + ".hea") if format_of(record) == "wfdb" else record
+    problem, action = f"no comment matches {pattern.pattern!r}", f"use {param('patients=FILE.csv')}"
+    raise CohortError(where, problem, "one that names the patient", action)
 
 
 def _records(folder: Path) -> list[Path]:
@@ -101,10 +95,8 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
     recordings = [*(_records(folder) if "wfdb" in kinds else ()), *_single_files(folder, kinds, f".{annotator}")]
     if not recordings:
         suffixes = dict.fromkeys(suffix for kind in kinds for suffix in FORMATS[kind] if suffix != ".txt")
-        accepted = ", ".join(suffixes)
-        raise CohortError(
-            folder, f"holds no WFDB record (*.hea), nor any other recording ({accepted})", action="check the path"
-        )
+        problem = f"holds no WFDB record (*.hea), nor any other recording ({', '.join(suffixes)})"
+        raise CohortError(folder, problem, action="check the path")
     return sorted(recordings)
 
 
@@ -189,8 +181,7 @@ def _patient(
         names = (record.relative_to(folder).as_posix(), relative, record.name, record_path(record).name)
         patient = next((table[name] for name in names if table.get(name)), "")
         if not patient:
-            raise CohortError(
-                f"{param('patients')} {patients}", f"has no patient for record {relative}", "every record"
-            )
+            where = f"{param('patients')} {patients}"
+            raise CohortError(where, f"has no patient for record {relative}", "every record")
         return patient
     return _patient_from_comment(record, pattern) if pattern else relative.replace("/", "_")

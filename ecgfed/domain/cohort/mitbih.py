@@ -20,23 +20,8 @@ SUFFIXES = (".hea", ".dat", ".atr")
 #: 201 and 202 are recordings of one person (the database's directory; same tape).
 SAME_PATIENT = {"202": "201"}
 #: Beats per symbol on the 46 records with MLII, of the published 109,494 on all 48.
-BEATS_ON_MLII = {
-    "N": 74790,
-    "L": 8075,
-    "R": 7259,
-    "V": 7124,
-    "/": 3620,
-    "A": 2546,
-    "F": 803,
-    "f": 260,
-    "j": 229,
-    "a": 150,
-    "E": 106,
-    "J": 83,
-    "e": 16,
-    "Q": 15,
-    "S": 2,
-}
+_COUNTS_ON_MLII = (74790, 8075, 7259, 7124, 3620, 2546, 803, 260, 229, 150, 106, 83, 16, 15, 2)
+BEATS_ON_MLII = dict(zip("NLRV/AFfjaEJeQS", _COUNTS_ON_MLII, strict=True))
 
 
 @cache
@@ -89,19 +74,14 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
     for name in options.holdout if by == "patient" else ():
         if name in SAME_PATIENT:
             patient = SAME_PATIENT[name]
-            raise OptionError(
-                "holdout",
-                f"{name} is of the same person as {patient}",
-                f"{patient}, for both",
-                f"or pass {param('by')} record",
-            )
+            problem, action = f"{name} is of the same person as {patient}", f"or pass {param('by')} record"
+            raise OptionError("holdout", problem, f"{patient}, for both", action)
     if not source.is_dir():
         raise OptionError("source", f"{source} is not a folder", "a folder with 100.hea, 100.dat, ...")
     names = [name for name in record_names() if (source / f"{name}.hea").is_file()]
     if not names:
-        raise CohortError(
-            source, "holds no MIT-BIH record", "100.hea, 100.dat, 100.atr, ...", f"check {param('source')}"
-        )
+        expected = "100.hea, 100.dat, 100.atr, ..."
+        raise CohortError(source, "holds no MIT-BIH record", expected, f"check {param('source')}")
     without: list[str] = []
     leads: set[str] = set()
     groups: dict[str, list[Path]] = {}
@@ -115,13 +95,8 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
             continue
         groups.setdefault(SAME_PATIENT.get(name, name) if by == "patient" else name, []).append(source / name)
     if not groups:
-        raise CohortError(
-            source,
-            f"no record has lead {' or '.join(options.beats.leads)}",
-            f"one of {', '.join(sorted(leads))}",
-            f"name it with {param('leads')}",
-            code="unknown-lead",
-        )
+        problem, known = f"no record has lead {' or '.join(options.beats.leads)}", f"one of {', '.join(sorted(leads))}"
+        raise CohortError(source, problem, known, f"name it with {param('leads')}", code="unknown-lead")
     clients = [Source(key, SAME_PATIENT.get(key, key), tuple(paths)) for key, paths in groups.items()]
     return clients, without
 
@@ -152,10 +127,7 @@ def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dic
         """Raise CohortError where the beats of a class are not as many as published."""
         if counts != expected:
             differing = [f"{c} {counts[c]} (not {expected[c]})" for c in expected if counts[c] != expected[c]]
-            raise CohortError(
-                records[0].parent,
-                f"beats differ from the published database: {', '.join(differing)}",
-                action="fetch the database again",
-            )
+            problem = f"beats differ from the published database: {', '.join(differing)}"
+            raise CohortError(records[0].parent, problem, action="fetch the database again")
 
     return check

@@ -92,11 +92,7 @@ def _meta(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
 
 
 class _Packed:
-    """One array of a pack, read block by block; a context manager.
-
-    Attributes:
-        rows: how many it has.
-    """
+    """One array of a pack, of ``rows`` rows, read block by block; a context manager."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str, file: Path, layout: Layout = ARRAYS) -> None:
         entry = archive.getinfo(f"{name}.npy")

@@ -20,9 +20,8 @@ class UnusableError(CohortError):
 
     def __init__(self, folder: object, problems: Sequence[tuple[str, str]], total: int) -> None:
         self.problems, self.total = tuple(problems), total
-        problem = (
-            f"{len(self.problems)} of {count_of(total, 'recording')} cannot be used, the first is {self.problems[0][1]}"
-        )
+        share = f"{len(self.problems)} of {count_of(total, 'recording')}"
+        problem = f"{share} cannot be used, the first is {self.problems[0][1]}"
         super().__init__(folder, problem, "", f"mend them, or go on without them with {param('skip_unusable=True')}")
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypedDict, final
 
 import numpy as np
 
-from ecgfed.domain.beats.exclusions import Counted, Exclusions
+from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
 from ecgfed.domain.cohort.cohort import NOBODY, Cohort
 from ecgfed.domain.cohort.split import SPLIT_NAMES, TEST
@@ -137,7 +137,12 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     records: list[dict[str, Any]] = meta["records"]
     by_kind: dict[str, list[Exclusions]] = {"beats": []}
     for record in records:
-        for kind, entry in record.get("excluded", _before_0_3(record)).items():
+        no_annotation = _count(record.get("peaks_without_annotation"))
+        reasons = {"other_class": sum(record.get("left_out", {}).values()), "no_annotation": no_annotation}
+        used = _count(record.get("beats"))
+        for kind, entry in record.get(
+            "excluded", {"beats": {"read": used + sum(reasons.values()), "used": used, "excluded": reasons}}
+        ).items():
             symbols = record.get("left_out", {}) if kind == "beats" else {}
             by_kind.setdefault(kind, []).append(Exclusions(kind, entry["read"], entry["excluded"], symbols))
     summed = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
@@ -148,16 +153,6 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     total = len(records) + unusable + no_lead
     excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
     return {**summed, "recordings": Exclusions("recording", total, excluded)}
-
-
-def _before_0_3(record: dict[str, Any]) -> dict[str, Counted]:
-    """Return what a record of an older cohort says of its exclusions."""
-    excluded = {
-        "other_class": sum(record.get("left_out", {}).values()),
-        "no_annotation": _count(record.get("peaks_without_annotation")),
-    }
-    used = _count(record.get("beats"))
-    return {"beats": {"read": used + sum(excluded.values()), "used": used, "excluded": excluded}}
 
 
 def _count(value: object) -> int:

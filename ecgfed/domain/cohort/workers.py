@@ -10,11 +10,7 @@ from typing import Any
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide where the main module lies, so that a new process does not run it again.
-
-    A script without ``if __name__ == "__main__"`` would start itself anew in every worker, and fail. Our workers call
-    functions of this package only, and need nothing of it.
-    """
+    """Hide where the main module lies: a script without a guard would start itself anew in every worker."""
     main = sys.modules["__main__"]
     hidden: dict[str, Any] = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
     main.__spec__ = None

@@ -24,11 +24,8 @@ class _ArrayWriter:
         self._write_header()
 
     def _write_header(self) -> None:
-        header = {
-            "descr": np.lib.format.dtype_to_descr(self.dtype),
-            "fortran_order": False,
-            "shape": (self.rows, *self.tail),
-        }
+        descr, shape = np.lib.format.dtype_to_descr(self.dtype), (self.rows, *self.tail)
+        header = {"descr": descr, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self.stream, header)
 
     def append(self, rows: NDArray[Any]) -> None:
@@ -107,16 +104,9 @@ class CohortWriter:
         for writer in every.values():
             writer.close()
         hashes = {name: writer.digest.hexdigest() for name, writer in every.items()}
-        fingerprint = fingerprint_of(hashes)
         counts = {next(iter(self.arrays)): self.beats}
         if self.drawn:
             counts["drawn"] = self.drawn["test_row"].rows
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "modality": self.modality,
-            **meta,
-            **counts,
-            "sha256": hashes,
-            "fingerprint": fingerprint,
-        }
+        stated = {"schema_version": SCHEMA_VERSION, "modality": self.modality, **meta, **counts}
+        document = {**stated, "sha256": hashes, "fingerprint": fingerprint_of(hashes)}
         write_json(self.folder / FILE_NAME, {**document, DIGEST: document_digest(document)})

@@ -93,26 +93,13 @@ def differ_features(groups: Groups, group: int, around: int, beat: int, label: s
     same = float(prior[known]) if kind else NO_SHARE
     rival = max(float(prior[i]) for i in range(len(KINDS)) if i != known)
     offset = points.at[groups.beat[group]] - points.at[beat]
-    log_distance = {
-        name: float(np.log(np.linalg.norm(offset[points.parts[name]]) + NEAR))
-        for name in ("shape", "rhythm", "context")
-    }
+    parts = {name: offset[points.parts[name]] for name in ("shape", "rhythm", "context")}
+    log_distance = {name: float(np.log(np.linalg.norm(part) + NEAR)) for name, part in parts.items()}
     size, normal = float(groups.size[group]), float(kind == "N")
     of_kind = [float(kind == item) for item in ("N", "S", "V", "F")]
-    return np.array(
-        [
-            np.log(same),
-            np.log(rival),
-            np.log(size),
-            np.log(size / float(groups.size[around])),
-            *log_distance.values(),
-            *of_kind,
-            1.0 - sum(of_kind),
-            normal * np.log(same),
-            normal * log_distance["shape"],
-            normal * log_distance["context"],
-        ]
-    )
+    logs = [np.log(same), np.log(rival), np.log(size), np.log(size / float(groups.size[around]))]
+    products = [normal * value for value in (np.log(same), log_distance["shape"], log_distance["context"])]
+    return np.array([*logs, *log_distance.values(), *of_kind, 1.0 - sum(of_kind), *products])
 
 
 @dataclass(frozen=True)

@@ -69,15 +69,8 @@ def judge(
     """
     expected, beats = expected_errors(groups, label, model=errors), len(groups.leaf)
     result = Enough(expected, beats, beats - expected.of, ())
-    if result.enough:
-        return result
-    return replace(result, suggestions=_suggestions(groups, label, rule or shipped_rule()))
-
-
-def _suggestions(groups: Groups, label: Mapping[int, str], rule: Rule) -> tuple[LabelSuggestion, ...]:
-    """Return the beats that would be asked next, each as though those before it had confirmed what is expected."""
-    labels, suggestions = dict(label), list[LabelSuggestion]()
-    while len(suggestions) < MAX_SUGGESTIONS:
+    rule, labels, suggestions = rule or shipped_rule(), dict(label), list[LabelSuggestion]()
+    while not result.enough and len(suggestions) < MAX_SUGGESTIONS:
         group = next_group(groups, labels, rule=rule)
         if group is None:
             break
@@ -85,5 +78,5 @@ def _suggestions(groups: Groups, label: Mapping[int, str], rule: Rule) -> tuple[
         wrong = float(group_errors(tree, rule, np.array([group]))[0])
         beat = int(groups.beat[group])
         suggestions.append(LabelSuggestion(beat, int(groups.size[group]), wrong))
-        labels[beat] = labels[tree.nearest(group)[1]]
-    return tuple(suggestions)
+        labels[beat] = labels[tree.nearest(group)[1]]  # as though it had confirmed what is expected
+    return replace(result, suggestions=tuple(suggestions))

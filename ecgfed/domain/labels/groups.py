@@ -69,16 +69,28 @@ def group_beats(points: Points, leaves: int = LEAVES, *, seed: int = 0) -> Group
     """
     chosen, nearest = _joined(points.at, seed)
     merges = linkage(points.at[chosen], "ward") if len(chosen) > 1 else np.empty((0, 4))
-    parent, leaf_of_chosen = _top(merges, len(chosen), leaves)
+    beats = len(chosen)
+    root = beats + len(merges) - 1
+    lowest = max(len(merges) - (leaves - 1), 0)  # merges from here on are groups with parts
+    number, parents = {root: 0}, [-1]
+    for number_of_merge in range(len(merges) - 1, lowest - 1, -1):
+        for part in sorted(int(child) for child in merges[number_of_merge, :2]):
+            number[part] = len(parents)
+            parents.append(number[beats + number_of_merge])
+    leaf_of_node = np.zeros(beats + len(merges), np.int64)
+    for node in range(root, -1, -1):
+        if node >= beats:
+            for part in merges[node - beats, :2].astype(int):
+                leaf_of_node[part] = number.get(int(part), leaf_of_node[node])
+    parent, leaf_of_chosen = np.array(parents), leaf_of_node[:beats]
     leaf = leaf_of_chosen[nearest]
     members = [np.flatnonzero(leaf == group) for group in range(len(parent))]
     for group in range(len(parent) - 1, 0, -1):
         members[parent[group]] = np.concatenate([members[parent[group]], members[group]])
     beat = [_central(points.at, np.sort(beats_of_group)) for beats_of_group in members]
     prior = np.stack([points.prior[beats_of_group].mean(0) for beats_of_group in members])
-    return Groups(
-        parent, np.array([len(beats_of_group) for beats_of_group in members]), np.array(beat), prior, leaf, points
-    )
+    size = np.array([len(beats_of_group) for beats_of_group in members])
+    return Groups(parent, size, np.array(beat), prior, leaf, points)
 
 
 def _joined(at: Floats, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -104,23 +116,6 @@ def _joined(at: Floats, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]
             break
     used = np.unique(nearest, return_inverse=True)
     return chosen[used[0]], used[1].astype(np.int64)
-
-
-def _top(merges: Floats, beats: int, leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the parents of the groups above ``leaves`` smallest ones, and each beat's smallest group."""
-    root = beats + len(merges) - 1
-    lowest = max(len(merges) - (leaves - 1), 0)  # merges from here on are groups with parts
-    number, parent = {root: 0}, [-1]
-    for merge in range(len(merges) - 1, lowest - 1, -1):
-        for part in sorted(int(child) for child in merges[merge, :2]):
-            number[part] = len(parent)
-            parent.append(number[beats + merge])
-    leaf = np.zeros(beats + len(merges), np.int64)
-    for node in range(root, -1, -1):
-        if node >= beats:
-            for part in merges[node - beats, :2].astype(int):
-                leaf[part] = number.get(int(part), leaf[node])
-    return np.array(parent), leaf[:beats]
 
 
 def _central(at: Floats, members: NDArray[np.int64]) -> int:

@@ -84,14 +84,9 @@ class ErrorModel:
 
     def as_json(self) -> dict[str, Any]:
         """Return what the page's script needs."""
-        return {
-            "weights": dict(zip(ERROR_FEATURES, self.weight.tolist(), strict=True)),
-            "bias": self.bias,
-            "correlation": self.correlation,
-            "level": LEVEL,
-            "most_answers": MOST_ANSWERS,
-            "no_rival": NO_RIVAL,
-        }
+        named = dict(zip(ERROR_FEATURES, self.weight.tolist(), strict=True))
+        fitted = {"weights": named, "bias": self.bias, "correlation": self.correlation}
+        return {**fitted, "level": LEVEL, "most_answers": MOST_ANSWERS, "no_rival": NO_RIVAL}
 
     def share(self, features: Floats) -> Floats:
         """Return the expected share (groups,) of wrong labels, of features (groups, features)."""
@@ -160,9 +155,8 @@ def leaf_labels(groups: Groups, label: Mapping[int, str]) -> LeafLabels:
     tree, at = LabelledTree.of(groups, label), groups.points.at
     labelled_beats = np.array(sorted(label), dtype=np.int64)
     labelled = sum(symbol != CANNOT_TELL for symbol in label.values())
-    compared = labelled_beats[
-        np.linspace(0, len(labelled_beats) - 1, min(len(labelled_beats), MOST_COMPARED)).astype(np.int64)
-    ]
+    evenly = np.linspace(0, len(labelled_beats) - 1, min(len(labelled_beats), MOST_COMPARED))
+    compared = labelled_beats[evenly.astype(np.int64)]
     kind = np.array([KIND_OF.get(label[beat], "") for beat in compared.tolist()])
     common = (np.log(min(len(labelled_beats), MOST_ANSWERS)), _isolated(at[compared], kind))
     spreads = leaf_spreads(groups)
@@ -176,15 +170,9 @@ def leaf_labels(groups: Groups, label: Mapping[int, str]) -> LeafLabels:
         mine = KIND_OF.get(label[beat], "")
         leaf.append(number)
         unanswered.append(int(groups.size[number]) - len(tree.inside[number]))
-        rows.append(
-            [
-                *differ_features(groups, number, around, beat, label[beat]),
-                *np.log(spreads[number] + NEAR),
-                float(around == number),
-                *_rivalry(mine, float(np.linalg.norm(at[beat] - at[central])), kind, distance),
-                *common,
-            ]
-        )
+        looks = differ_features(groups, number, around, beat, label[beat])
+        rivalry = _rivalry(mine, float(np.linalg.norm(at[beat] - at[central])), kind, distance)
+        rows.append([*looks, *np.log(spreads[number] + NEAR), float(around == number), *rivalry, *common])
     features = np.array(rows, dtype=np.float64).reshape(-1, len(ERROR_FEATURES))
     unlabelled = np.array(unanswered, dtype=np.int64)
     return LeafLabels(np.array(leaf, dtype=np.int64), unlabelled, features, int(unlabelled.sum()) + labelled)
@@ -204,14 +192,7 @@ def leaf_spreads(groups: Groups) -> dict[int, Floats]:
 
 
 def _rivalry(mine: str, distance_of_label: float, kind: NDArray[np.str_], distance: Floats) -> tuple[float, ...]:
-    """Return margin, no_rival, fusion, supra and the two products of a group.
-
-    Args:
-        mine: the kind of the label that it takes.
-        distance_of_label: distance between its beat and the answer that the label is from.
-        kind: (answers,) kinds.
-        distance: (answers,) from its beat.
-    """
+    """Return margin, no_rival, fusion, supra and their products, by distances of the label's answer and of all."""
     rivals = np.flatnonzero(kind != mine)
     if not len(rivals):
         margin, pair = float(np.log(distance_of_label + NEAR) - np.log(NO_RIVAL)), frozenset[str]()

@@ -39,7 +39,10 @@ def group_pictures(groups: Groups, windows: Sequence[Blocks], interval_s: Floats
         ``averaged`` (beats), ``interval_ms`` (10%, median and 90% of the intervals before its beats; None unknown).
     """
     drawn = {group: members for group, members in _members(groups) if len(members) > 1}
-    averaged = {group: _spread_out(members, AVERAGED) for group, members in drawn.items()}
+    averaged = {
+        group: members[np.unique(np.linspace(0, len(members) - 1, min(len(members), AVERAGED)).astype(np.int64))]
+        for group, members in drawn.items()
+    }
     odd = {group: _odd(groups, group, members) for group, members in drawn.items()}
     central = {group: int(groups.beat[group]) for group in drawn}
     needed = np.unique(np.concatenate([np.array(list(central.values()), np.int64), *averaged.values(), *odd.values()]))
@@ -68,10 +71,6 @@ def _members(groups: Groups) -> Iterator[tuple[int, NDArray[np.int64]]]:
             inside[group].append(beats)
     for group, parts in enumerate(inside):
         yield group, np.sort(np.concatenate(parts))
-
-
-def _spread_out(members: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    return members[np.unique(np.linspace(0, len(members) - 1, min(len(members), count)).astype(np.int64))]
 
 
 def _odd(groups: Groups, group: int, members: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -113,6 +112,5 @@ def _typical(windows: Sequence[NDArray[np.float32]], beat: Sequence[NDArray[np.f
 
 def _intervals(interval_s: Floats) -> list[int] | None:
     known = interval_s[np.isfinite(interval_s)]
-    if not len(known):
-        return None
-    return [round(1000 * float(interval)) for interval in np.percentile(known, (_BAND[0], 50, _BAND[1]))]
+    percentiles = np.percentile(known, (_BAND[0], 50, _BAND[1])) if len(known) else ()
+    return [round(1000 * float(interval)) for interval in percentiles] or None

@@ -122,9 +122,8 @@ def read_user_labels(path: Path, fs_hz: float | None = None) -> list[UserLabel]:
                 raise RecordError(path, both, "one label for a beat", "remove one of the lines")
             labels[label.sample] = label
     except csv.Error as problem:
-        raise RecordError(
-            path, f"line {before + rows.line_num} cannot be read ({problem})", "a CSV table of labels"
-        ) from None
+        unreadable = f"line {before + rows.line_num} cannot be read ({problem})"
+        raise RecordError(path, unreadable, "a CSV table of labels") from None
     if not labels:
         raise RecordError(path, "holds no label", "one line for each labelled beat", "label some beats first")
     return [labels[sample] for sample in sorted(labels)]
@@ -142,10 +141,7 @@ def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, 
 
 
 def _from_names_on(text: str) -> tuple[list[str], int]:
-    """Return the lines of a table from the header on, and the number of lines before it.
-
-    Line ends of all systems are accepted.
-    """
+    """Return the lines of a table, with any system's ends, from the header on, and the number of lines before it."""
     lines = list(io.StringIO(text, newline=None))
     before = next((number for number, line in enumerate(lines) if not _BEFORE.match(line)), len(lines))
     return lines[before:], before

@@ -95,8 +95,7 @@ def adapt_model(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epo
         RunError: training was not finite.
     """
     initial = run.net.initial(run.plan.seed)
-    federation = training_data(cohort, rr=run.net.spec.rr)
-    method = with_meta_set(run.method, federation, run.plan.seed)
+    method = with_meta_set(run.method, training_data(cohort, rr=run.net.spec.rr), run.plan.seed)
     plan = replace(run.plan, local_epochs=epochs, local_steps=None)
     new = len(cohort.clients)  # an unused number, so that the server has no state of this client
     data = patient.data

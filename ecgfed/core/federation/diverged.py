@@ -48,8 +48,22 @@ def diverged(
         what: the name of the loss or parameter, and its value.
     """
     where, problem = f"client {data.ids.get(info.index, info.index)} in round {info.round}", f"{what[0]} is {what[1]}"
-    tried = _tried(method, data, plan, info.index, beats_used)
-    beats = _unstable_beats(method, data, info, start, tried)
+    groups = local_rows(data, plan, info.index, beats_used, method.requirements.batches_per_step)
+    of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
+    tried = np.sort(np.concatenate([of_round, np.setdiff1d(data.rows[info.index], of_round)])[:MAX_BEATS])
+    per_step = method.requirements.batches_per_step
+    counts, moved, length = data.class_counts(info.index), np.empty(len(tried)), 0.0
+    for at, row in enumerate(tried.tolist()):
+        before = method.init_round(*start, info)
+        batch = replace(data.batch(np.array([row])), counts=counts)
+        old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
+        after, _ = method.step(before, (batch,) * per_step, 0)
+        moved[at] = _length(leaf - old[name] for name, leaf in _leaves(after).items() if name in old)
+        length = _length(old.values())
+    moved[~np.isfinite(moved)] = np.inf
+    beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25, method="lower")))
+    beyond |= np.isinf(moved)
+    beats = np.empty(0, np.int64) if beyond.all() else tried[beyond]
     if not len(beats) or not _finite_with(method, data, plan, info, start, beats_used, np.setdiff1d(tried, beats)):
         return DivergedError(
             where, problem, "a finite number", f"lower the learning rate with {param('settings')} lr=..."
@@ -61,33 +75,6 @@ def diverged(
         "windows that a net can learn from; without them the round stays finite",
         action,
     )
-
-
-def _tried(method: Method, data: TrainingData, plan: TrainPlan, client: int, beats_used: int) -> NDArray[np.int64]:
-    """Return the rows to test individually, at most ``MAX_BEATS``: those of the round, then others."""
-    groups = local_rows(data, plan, client, beats_used, method.requirements.batches_per_step)
-    of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
-    remaining = np.setdiff1d(data.rows[client], of_round)
-    return np.sort(np.concatenate([of_round, remaining])[:MAX_BEATS])
-
-
-def _unstable_beats(
-    method: Method, data: TrainingData, info: ClientInfo, start: tuple[Tree, Tree], rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the rows on which a single step moves the model far more than on the others; empty if all do."""
-    per_step = method.requirements.batches_per_step
-    counts, moved, length = data.class_counts(info.index), np.empty(len(rows)), 0.0
-    for at, row in enumerate(rows.tolist()):
-        before = method.init_round(*start, info)
-        batch = replace(data.batch(np.array([row])), counts=counts)
-        old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
-        after, _ = method.step(before, (batch,) * per_step, 0)
-        moved[at] = _length(leaf - old[name] for name, leaf in _leaves(after).items() if name in old)
-        length = _length(old.values())
-    moved[~np.isfinite(moved)] = np.inf
-    beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25, method="lower")))
-    beyond |= np.isinf(moved)
-    return np.empty(0, np.int64) if beyond.all() else rows[beyond]
 
 
 def _finite_with(

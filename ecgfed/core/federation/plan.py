@@ -120,8 +120,7 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
         return np.sort(clients)
     if m > len(clients):
         raise OptionError("clients_per_round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
-    rng = np.random.default_rng([plan.seed, 1, round_number])
-    return np.sort(rng.choice(clients, size=m, replace=False))
+    return np.sort(np.random.default_rng([plan.seed, 1, round_number]).choice(clients, size=m, replace=False))
 
 
 def worker_count(workers: int | None) -> int:

@@ -237,6 +237,4 @@ def spent(plan: TrainPlan, rounds: int) -> float | None:
         plan: of the run.
         rounds: maximum number of rounds that one patient, or one site, took part in.
     """
-    if not plan.clips:
-        return None
-    return epsilon_of(plan.dp_noise, rounds, DELTA)
+    return None if not plan.clips else epsilon_of(plan.dp_noise, rounds, DELTA)

@@ -49,8 +49,7 @@ def onto_simplex(point: Tensor) -> Tensor:
     falling = point.sort(descending=True).values
     rank = torch.arange(1, len(point) + 1, dtype=point.dtype)
     excess = (falling.cumsum(0) - 1.0) / rank
-    support = int((falling > excess).sum())
-    return (point - excess[support - 1]).clamp_min(0.0)
+    return (point - excess[int((falling > excess).sum()) - 1]).clamp_min(0.0)
 
 
 class AflFedAvg(LossFirst):

@@ -220,8 +220,7 @@ class FedRodHyper(FedRod):
     )
 
     def server_start(self, initial: Params) -> Tree:
-        classes = self.net.spec.classes
-        hyper = initial_hypernetwork(classes, self.net.features, self.settings.hidden, HYPER_SEED)
+        hyper = initial_hypernetwork(self.net.spec.classes, self.net.features, self.settings.hidden, HYPER_SEED)
         like = next(iter(initial.values()))
         return {**super().server_start(initial), "hyper": {name: value.to(like) for name, value in hyper.items()}}
 

@@ -73,8 +73,7 @@ class LgFedAvg(Method):
         return {"model": model, "velocity": zeros_like(model)}
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        warm = info.progress < self.settings.warm_start
-        if warm:
+        if info.progress < self.settings.warm_start:
             return {"model": state["model"]}, {}
         return {"head": head_of(state["model"])}, {"extractor": extractor_of(state["model"])}
 

@@ -53,8 +53,7 @@ class MtlSettings(SgdSettings):
 
 def learned_relation(columns: Tensor) -> Tensor:
     """Omega (M, M) for models (M, parameters), float64."""
-    gram = columns.double() @ columns.double().T
-    values, vectors = torch.linalg.eigh(gram)
+    values, vectors = torch.linalg.eigh(columns.double() @ columns.double().T)
     root = (vectors * values.clamp_min(0.0).sqrt()) @ vectors.T
     sigma = root / root.trace().clamp_min(1e-300)
     omega = torch.linalg.inv(sigma + RIDGE * torch.eye(len(sigma), dtype=torch.float64))

@@ -89,8 +89,7 @@ class PerFedAvg(FedAvgUniform):
                 self._gradient({**model, **plus(trainable(model), outer, sign * settings.delta)}, batches[2])[0]
                 for sign in (1.0, -1.0)
             )
-            product = times(minus(ahead, behind), 1.0 / (2.0 * settings.delta))
-            direction = plus(outer, product, -settings.alpha)
+            direction = plus(outer, times(minus(ahead, behind), 1.0 / (2.0 * settings.delta)), -settings.alpha)
         model, velocity = sgd_step(model, direction, state["velocity"], stats, settings)
         is_first = torch.as_tensor(t) == 0
         personal = {name: torch.where(is_first, inner[name], value) for name, value in state["personal"].items()}

@@ -129,5 +129,4 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
 
 def stored_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
     """Build settings from a stored run's values, of this version or an earlier one; raises OptionError."""
-    migrate = getattr(settings_type, "of_earlier_versions", dict)
-    return make_settings(settings_type, migrate(values))
+    return make_settings(settings_type, getattr(settings_type, "of_earlier_versions", dict)(values))

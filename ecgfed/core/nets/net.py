@@ -95,8 +95,7 @@ class NetSpec:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "NetSpec":
         """Read what ``as_json`` wrote; runs of version 0.1 call the architecture ``plan``. Raises TypeError."""
-        named = {"architecture" if name == "plan" else name: entry for name, entry in value.items()}
-        return cls(**named)
+        return cls(**{"architecture" if name == "plan" else name: entry for name, entry in value.items()})
 
 
 def net_spec(

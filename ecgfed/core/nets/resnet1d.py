@@ -120,8 +120,7 @@ class ResNet1d(Net):
 
     def shape(self, inputs: Inputs) -> Tensor:
         """The standardised window in steps of 4 samples (11 ms), (B, 64)."""
-        window = self._standardised(inputs.examples)
-        return window.reshape(-1, self.shape_size, SHAPE_STEP).mean(2)
+        return self._standardised(inputs.examples).reshape(-1, self.shape_size, SHAPE_STEP).mean(2)
 
     def _scaled(self, rr: Tensor) -> Tensor:
         """RR features as the net takes them in; only version 1 is of seconds."""

@@ -75,7 +75,7 @@ def fit_kernel(net: Net, described: Tensor, label: Tensor, classes: int) -> tupl
     points, scale = points / width, scale / width
     chosen = select_centres(points, label)
     centres = points[chosen]
-    square = _square(points, centres)
+    square = torch.cdist(points.double(), centres.double(), compute_mode="donot_use_mm_for_euclid_dist").square()
     weight, bias = fit_softmax(torch.exp(-square), label, classes, ridge=RIDGE, evenness=EVENNESS)
     square[chosen, torch.arange(len(chosen))] = torch.inf  # a beat is not its own neighbour
     missing = CENTRES - len(chosen)
@@ -89,11 +89,6 @@ def fit_kernel(net: Net, described: Tensor, label: Tensor, classes: int) -> tupl
     return params, square
 
 
-def _square(points: Tensor, centres: Tensor) -> Tensor:
-    """Return squared distances (beats, centres) in double precision."""
-    return torch.cdist(points.double(), centres.double(), compute_mode="donot_use_mm_for_euclid_dist").square()
-
-
 class Kernel(Personal):
     """Similarity to the patient's beats."""
 
@@ -102,6 +97,5 @@ class Kernel(Personal):
 
     def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
         """Fit the kernel machine; return the shared extractor and a stage ``kernel`` (see ``Personal.fit``)."""
-        described = descriptions_of(net, model, beats.train)
-        params, _ = fit_kernel(net, described, beats.train.label, beats.classes)
+        params, _ = fit_kernel(net, descriptions_of(net, model, beats.train), beats.train.label, beats.classes)
         return Pipeline((Stage("describer", extractor_of(model), shared=True), Stage("kernel", params, shared=False)))

@@ -131,7 +131,20 @@ class CheckpointStore:
         """
         index = self._index()
         for file in index.files.values():
-            self._check_length(file)
+            path = self.folder / file.name
+            try:
+                size = path.stat().st_size
+            except OSError as problem:
+                raise RunError(
+                    path, f"cannot be read ({problem.strerror})", action="train again into a new folder"
+                ) from None
+            if file.bytes not in (-1, size):
+                raise RunError(
+                    path,
+                    f"has {size:,} bytes and is not the file that was saved",
+                    f"{file.bytes:,}",
+                    "train again into a new folder",
+                )
         # the first indexes name no run: accept any run in their files
         ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
         server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
@@ -153,22 +166,6 @@ class CheckpointStore:
             ) from problem
         check_owner(self.folder, index.run, self.identity)
         return index
-
-    def _check_length(self, file: StoredFile) -> None:
-        path = self.folder / file.name
-        try:
-            size = path.stat().st_size
-        except OSError as problem:
-            raise RunError(
-                path, f"cannot be read ({problem.strerror})", action="train again into a new folder"
-            ) from None
-        if file.bytes not in (-1, size):
-            raise RunError(
-                path,
-                f"has {size:,} bytes and is not the file that was saved",
-                f"{file.bytes:,}",
-                "train again into a new folder",
-            )
 
     def attach(self, state: State) -> None:
         """Start to write checkpoints of this run: client states are stored on disk from now on.

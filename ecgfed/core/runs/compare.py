@@ -189,7 +189,15 @@ def compare_runs(
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
-    first, different_cohorts = documents[0], _different_cohorts(documents)
+    excluded = next((document.held_out for document in documents if document.held_out is not None), None)
+    first, different_cohorts = (
+        documents[0],
+        [
+            document
+            for document in documents
+            if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
+        ],
+    )
     if different_cohorts and not any_cohort:
         raise RunError(
             different_cohorts[0].path,
@@ -206,21 +214,13 @@ def compare_runs(
         {name: _differing(of) for name, of in parts.items()},
         tuple(_specific_settings(number, parts) for number in range(len(sides))),
         _classes(sides),
-        tuple(_patients(sides)),
+        tuple(
+            [
+                _change(pair.run, pair.model, {patient: after - before for patient, before, after in pair.scores})
+                for pair in _pairs(sides)
+            ]
+        ),
     )
-
-
-def _different_cohorts(documents: Sequence[RunDocument]) -> list[RunDocument]:
-    """Return the runs with another cohort or other held-out clients than the first.
-
-    Older runs do not record held-out clients.
-    """
-    excluded = next((document.held_out for document in documents if document.held_out is not None), None)
-    return [
-        document
-        for document in documents
-        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
-    ]
 
 
 def _side(path: Path, split: str, leave_out: str) -> _Side:
@@ -253,6 +253,14 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     passes = [entry.passes for entry in progress if entry.passes is not None]
     scores = {name: _over_seeds([result.scores.get(name) for result in side.evaluations]) for name in SCORES}
     worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.evaluations]) for name in MODELS}
+    evaluate = command(side.path, split, leave_out)
+    notes = []
+    if scored is None:
+        notes.append(f"is not evaluated on {split}: {evaluate}")
+    elif scored != finished:
+        notes.append(f"was evaluated after round {scored}, and has {finished}: {evaluate}")
+    if finished < rounds:
+        notes.append(f"is not finished: {finished} of {count_of(rounds, 'round')}")
     return ComparedRun(
         str(side.path),
         len(side.documents),
@@ -265,19 +273,8 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
         {name: mean for name, (mean, _) in scores.items()} if side.evaluations else None,
         {name: mean for name, (mean, _) in worst.items() if mean is not None} or None,
         {name: spread for name, (_, spread) in (scores | worst).items() if spread is not None},
-        tuple(_notes(command(side.path, split, leave_out), split, scored, finished, rounds)),
+        tuple(notes),
     )
-
-
-def _notes(evaluate: str, split: str, scored: int | None, finished: int, rounds: int) -> list[str]:
-    notes = []
-    if scored is None:
-        notes.append(f"is not evaluated on {split}: {evaluate}")
-    elif scored != finished:
-        notes.append(f"was evaluated after round {scored}, and has {finished}: {evaluate}")
-    if finished < rounds:
-        notes.append(f"is not finished: {finished} of {count_of(rounds, 'round')}")
-    return notes
 
 
 def _over_seeds(values: list[float | None]) -> tuple[float | None, float | None]:
@@ -338,13 +335,6 @@ def _pairs(sides: list[_Side]) -> list[PairedPatients]:
             if both:
                 pairs.append(PairedPatients(number, model, both))
     return pairs
-
-
-def _patients(sides: list[_Side]) -> list[ComparedPatients]:
-    return [
-        _change(pair.run, pair.model, {patient: after - before for patient, before, after in pair.scores})
-        for pair in _pairs(sides)
-    ]
 
 
 def _change(number: int, model: str, change: dict[str, float]) -> ComparedPatients:

@@ -132,8 +132,7 @@ class Run:
                 action="train it with 'ecgfed train ... --resume'",
                 code="unfinished",
             )
-        at_sites = self.meta.get("engine") == "flower"
-        return self.store.load(StateCheck(self.method, self.plan, at_sites=at_sites))
+        return self.store.load(StateCheck(self.method, self.plan, at_sites=self.meta.get("engine") == "flower"))
 
     def history(self) -> list[dict[str, Any]]:
         """Return a record for each saved round: ``round``, losses, passes, metrics of the method.
@@ -207,6 +206,8 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
             f"version {spec.rr_version}, which the net takes",
             f"make the net with rr_version={cohort.rr_version}",
         )
+    kind = type(method)
+    digest = digest_of(kind) if names_code(name_of(kind)) else ""
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
@@ -215,7 +216,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
-        **_pin(type(method)),
+        **({PIN: digest} if digest else {}),
         "settings": asdict(method.settings),
         "plan": asdict(plan),
         **extra,
@@ -228,12 +229,6 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         ) from problem
     write_json(path / FILE_NAME, meta)
     return open_run(path, type(method) if names_code(str(meta["method"])) else None)
-
-
-def _pin(kind: type[Method]) -> dict[str, str]:
-    """Return the SHA-256 of the file of a custom method; empty for registered ones."""
-    digest = digest_of(kind) if names_code(name_of(kind)) else ""
-    return {PIN: digest} if digest else {}
 
 
 def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:

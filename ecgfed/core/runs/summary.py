@@ -232,5 +232,4 @@ def examples_of(line: dict[str, Any], where: Path) -> float:
 
     Raises RunError if it is not a number.
     """
-    name = "examples" if "examples" in line else "beats"
-    return typed({"beats": 0, **line}, name, float, where, _RESTORE)
+    return typed({"beats": 0, **line}, "examples" if "examples" in line else "beats", float, where, _RESTORE)

@@ -127,13 +127,6 @@ def _context() -> dict[str, Any]:
     return entry
 
 
-def _images() -> NDArray[np.uint8]:
-    """Return two synthetic images: gradients and noise."""
-    rows, columns = np.meshgrid(np.arange(32), np.arange(32), indexing="ij")
-    slopes = np.stack([rows * 8, columns * 8, (rows + columns) * 4]).astype(np.uint8)
-    return np.stack([slopes, np.random.default_rng(17).integers(0, 256, (3, 32, 32)).astype(np.uint8)])
-
-
 def golden_of(bundle: Bundle) -> dict[str, Any]:
     """Compute a bundle's golden vectors, JSON-ready.
 
@@ -143,7 +136,11 @@ def golden_of(bundle: Bundle) -> dict[str, Any]:
     golden: dict[str, Any] = {"version": VERSION, "about": DESCRIPTION, "run": bundle.manifest[BOUND]}
     rr: NDArray[np.float32] | None = None
     if bundle.modality == "image":
-        examples: NDArray[Any] = _images()
+        rows, columns = np.meshgrid(np.arange(32), np.arange(32), indexing="ij")
+        slopes = np.stack([rows * 8, columns * 8, (rows + columns) * 4]).astype(np.uint8)
+        examples: NDArray[Any] = np.stack(
+            [slopes, np.random.default_rng(17).integers(0, 256, (3, 32, 32)).astype(np.uint8)]
+        )
         golden["images"], some = examples.tolist(), [0, 1]
     else:
         recordings = [_recording(number, bundle.rr_version) for number in range(len(RECORDINGS))]

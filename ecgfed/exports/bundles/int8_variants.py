@@ -189,8 +189,19 @@ class Int8Variants:
             if feeds is None:
                 count = max(MIN_BEATS, limit * LAYERS // max(LAYERS, len(layers)))
                 feeds = self._feeds(calibration_rows(self.cohort.label, rows, count))
+            watched = onnx.ModelProto()
+            watched.CopyFrom(model)
+            existing = {entry.name for entry in (*model.graph.input, *model.graph.output)}
+            watched.graph.output.extend(
+                helper.make_empty_tensor_value_info(name) for name in layers if name not in existing
+            )
+            inside = [name for name in layers if name not in feeds]
             ranges = {
-                name: RULES[self.rule.ranges](values) for name, values in _activations_of(model, layers, feeds).items()
+                name: RULES[self.rule.ranges](values)
+                for name, values in (
+                    {name: feeds[name] for name in layers if name in feeds}
+                    | activations(watched.SerializeToString(), inside, feeds)
+                ).items()
             }
             name = "int8/global.onnx" if client is None else f"int8/{role}/{client.id}.onnx"
             owner = {} if client is None else {"client": client.id, "patient": client.patient}
@@ -286,17 +297,3 @@ def calibration_rows(label: NDArray[np.integer], rows: NDArray[np.int64], limit:
         count = min(len(class_rows), max(MIN_PER_CLASS, round(limit * len(class_rows) / len(rows))))
         chosen.append(class_rows[np.linspace(0, len(class_rows) - 1, count).astype(np.int64)])
     return np.sort(np.concatenate(chosen))
-
-
-def _activations_of(
-    model: onnx.ModelProto, names: list[str], feeds: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[np.float32]]:
-    """Return values of a graph by name, for a batch."""
-    watched = onnx.ModelProto()
-    watched.CopyFrom(model)
-    existing = {entry.name for entry in (*model.graph.input, *model.graph.output)}
-    watched.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in existing)
-    inside = [name for name in names if name not in feeds]
-    return {name: feeds[name] for name in names if name in feeds} | activations(
-        watched.SerializeToString(), inside, feeds
-    )

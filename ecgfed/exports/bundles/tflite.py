@@ -115,47 +115,32 @@ def tflite_of(jobs: Sequence[Job], python: Path) -> list[Converted]:
         folders = [Path(temporary) / str(number) for number in range(len(jobs))]
         for folder, job in zip(folders, jobs, strict=True):
             folder.mkdir()
-            _write(folder, job)
-        _run(python, folders)
+            steps = steps_of(job.models, job.where)
+            arrays: dict[str, NDArray[Any]] = dict(steps.weights)
+            for what, feeds in (("calibrate", job.calibrate), ("check", job.check)):
+                opened = with_batch(job.models[0], None)
+                existing = {entry.name for entry in opened.graph.input}
+                inside = [name for name in steps.fronts.values() if name not in existing]
+                del opened.graph.output[:]
+                opened.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in inside)
+                values = {name: np.asarray(feeds[name], np.float32) for name in existing if name in feeds}
+                values |= activations(opened.SerializeToString(), inside, feeds)
+                for name, value in {source: values[name] for source, name in steps.fronts.items()}.items():
+                    arrays[f"{what}/{name}"] = value
+            np.savez(folder / "job.npz", **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for allow_pickle
+            (folder / "job.json").write_text(json.dumps({"inputs": steps.inputs, "steps": steps.steps}))
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
+        command = [str(python), "-I", str(_PROGRAM), *map(str, folders)]
+        try:
+            process = subprocess.run(
+                command, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise BundleError(python, f"could not convert ({problem})", "a python with TensorFlow", _HOW) from None
+        if process.returncode:
+            last = (process.stderr.strip().splitlines() or ["no word"])[-1]
+            raise BundleError(python, f"could not convert: {last:.200}", "a python with TensorFlow", _HOW)
         return [_read(folder) for folder in folders]
-
-
-def _write(folder: Path, job: Job) -> None:
-    steps = steps_of(job.models, job.where)
-    arrays: dict[str, NDArray[Any]] = dict(steps.weights)
-    for what, feeds in (("calibrate", job.calibrate), ("check", job.check)):
-        for name, value in _fronts(job.models[0], steps, feeds).items():
-            arrays[f"{what}/{name}"] = value
-    np.savez(folder / "job.npz", **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for allow_pickle
-    (folder / "job.json").write_text(json.dumps({"inputs": steps.inputs, "steps": steps.steps}))
-
-
-def _fronts(
-    model: onnx.ModelProto, steps: LayerSteps, feeds: Mapping[str, NDArray[Any]]
-) -> dict[str, NDArray[np.float32]]:
-    """Return the net's scaled inputs for some beats."""
-    opened = with_batch(model, None)
-    existing = {entry.name for entry in opened.graph.input}
-    inside = [name for name in steps.fronts.values() if name not in existing]
-    del opened.graph.output[:]
-    opened.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in inside)
-    values = {name: np.asarray(feeds[name], np.float32) for name in existing if name in feeds}
-    values |= activations(opened.SerializeToString(), inside, feeds)
-    return {source: values[name] for source, name in steps.fronts.items()}
-
-
-def _run(python: Path, folders: Sequence[Path]) -> None:
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
-    command = [str(python), "-I", str(_PROGRAM), *map(str, folders)]
-    try:
-        process = subprocess.run(
-            command, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise BundleError(python, f"could not convert ({problem})", "a python with TensorFlow", _HOW) from None
-    if process.returncode:
-        last = (process.stderr.strip().splitlines() or ["no word"])[-1]
-        raise BundleError(python, f"could not convert: {last:.200}", "a python with TensorFlow", _HOW)
 
 
 def _read(folder: Path) -> Converted:

@@ -146,8 +146,7 @@ def check_weights(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
     """
     expected = model_logits(model.net, model.chain, inputs)
     rr = None if inputs.rr is None else inputs.rr.numpy()
-    actual = bundle.classifier(None).logits(inputs.examples.numpy(), rr)
-    largest, agree = difference(expected, actual)
+    largest, agree = difference(expected, bundle.classifier(None).logits(inputs.examples.numpy(), rr))
     if not (largest <= LOGIT_TOLERANCE and agree):
         raise BundleError(
             bundle.path,

@@ -36,7 +36,26 @@ def preprocessing_metadata(rr_version: int) -> dict[str, Any]:
         "version": VERSION,
         "order": list(rules.ORDER),
         "lead": {"rule": rules.LEAD},
-        "gaps": {"rule": rules.GAPS, "no_signal": _no_signal()},
+        "gaps": {
+            "rule": rules.GAPS,
+            "no_signal": {
+                "reasons": sorted(str(reason) for reason in quality.NO_SIGNAL),
+                "flat_s": quality.FLAT_S,
+                "flat_mv": quality.FLAT_MV,
+                "rail_s": quality.RAIL_S,
+                "rail_samples": quality.RAIL_SAMPLES,
+                "rail_from_rest_mv": quality.RAIL_FROM_REST_MV,
+                "spike_mv": quality.SPIKE_MV,
+                "spike_times": quality.SPIKE_TIMES,
+                "spike_margin_s": quality.SPIKE_MARGIN_S,
+                "spike_rings_s": quality.SPIKE_RINGS_S,
+                "baseline_window_s": quality.BASELINE_WINDOW_S,
+                "block_s": quality.BLOCK_S,
+                "height_s": quality.HEIGHT_S,
+                "height_stretches": quality.HEIGHT_STRETCHES,
+                "limit_mv": quality.LIMIT_MV,
+            },
+        },
         "filter": _filter(),
         "resampling": _resampling(),
         "window": {
@@ -57,27 +76,6 @@ def preprocessing_metadata(rr_version: int) -> dict[str, Any]:
 def image_preprocessing() -> dict[str, Any]:
     """Return the field ``preprocessing`` for a bundle of images, except for the graph's first layer."""
     return {"version": VERSION, "image": {"shape": [3, 32, 32], "dtype": "uint8", "rule": rules.IMAGE}}
-
-
-def _no_signal() -> dict[str, Any]:
-    """Return the criteria for lost signal, which voids RR intervals and excludes reference windows."""
-    return {
-        "reasons": sorted(str(reason) for reason in quality.NO_SIGNAL),
-        "flat_s": quality.FLAT_S,
-        "flat_mv": quality.FLAT_MV,
-        "rail_s": quality.RAIL_S,
-        "rail_samples": quality.RAIL_SAMPLES,
-        "rail_from_rest_mv": quality.RAIL_FROM_REST_MV,
-        "spike_mv": quality.SPIKE_MV,
-        "spike_times": quality.SPIKE_TIMES,
-        "spike_margin_s": quality.SPIKE_MARGIN_S,
-        "spike_rings_s": quality.SPIKE_RINGS_S,
-        "baseline_window_s": quality.BASELINE_WINDOW_S,
-        "block_s": quality.BLOCK_S,
-        "height_s": quality.HEIGHT_S,
-        "height_stretches": quality.HEIGHT_STRETCHES,
-        "limit_mv": quality.LIMIT_MV,
-    }
 
 
 def _filter() -> dict[str, Any]:

@@ -154,7 +154,14 @@ def check_signature(
         return None
     signature, pem = files.read(SIGNATURE, SIGNATURE_BYTES), files.read(PUBLIC_KEY, MOST_KEY_BYTES)
     if not is_installed(PACKAGE):  # the base install: say who claims it, and that nobody checked
-        return Signature(_claimed(pem), verified=False, trusted=False)
+        match = re.search(rb"-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----", pem)
+        try:
+            der = base64.b64decode(b"".join(match[1].split()) if match else b"", validate=True)
+        except ValueError:
+            der = b""
+        return Signature(
+            (f"SHA256:{hashlib.sha256(der).hexdigest()}" if der else "unreadable"), verified=False, trusted=False
+        )
     from cryptography.exceptions import InvalidSignature
 
     signer = read_public_key(pem, folder / PUBLIC_KEY, BundleError)
@@ -170,16 +177,6 @@ def check_signature(
             folder, f"is signed by {name}", f"{' or '.join(known)}, of {param('trusted')}", code="untrusted"
         )
     return Signature(name, verified=True, trusted=keys is not None)
-
-
-def _claimed(pem: bytes) -> str:
-    """Return the fingerprint of a public key in PEM without the package: its DER stands between two lines."""
-    match = re.search(rb"-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----", pem)
-    try:
-        der = base64.b64decode(b"".join(match[1].split()) if match else b"", validate=True)
-    except ValueError:
-        der = b""
-    return f"SHA256:{hashlib.sha256(der).hexdigest()}" if der else "unreadable"
 
 
 def generate() -> tuple[bytes, bytes, str]:

@@ -214,8 +214,7 @@ class StreamClassifier:
         early = self._classified(update.early, update.at, "early")
         silent = max(update.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)
         self.drift.quiet(update.at / self.fs_hz, silent / self.fs_hz)
-        withdrawn = [self._withdrawn(sample, update.at) for sample in update.withdrawn.tolist()]
-        return [*withdrawn, *final, *early]
+        return [*[self._withdrawn(sample, update.at) for sample in update.withdrawn.tolist()], *final, *early]
 
     def _classified(self, cut: Cut, at: int, stage: Literal["early", "final"]) -> list[StreamBeat]:
         if not len(cut.sample):

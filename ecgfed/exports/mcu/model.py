@@ -200,8 +200,7 @@ def buffers(model: McuModel) -> dict[str, int]:
         out, size = steps.get(name, 1), layer.weight.shape
         if layer.kind == "conv":
             conv1 = name.endswith("conv1")
-            reads = out if conv1 else before
-            input_bytes.append((reads + 2 * (size[2] // 2)) * size[1])
+            input_bytes.append(((out if conv1 else before) + 2 * (size[2] // 2)) * size[1])
             before = out if conv1 or name == "extractor.stem" else before
             (second if name.endswith("skip") else first).append(out * size[0])
         else:

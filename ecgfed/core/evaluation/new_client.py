@@ -67,13 +67,8 @@ def first_beats(
     early = beats.sample < minutes * 60 * fs_hz
     learned = early if leave_out == "nothing" else early & (beats.windows.flags & FLAG_POOR_QUALITY == 0)
     if minutes and not learned.any():
-        raise RecordError(
-            name,
-            f"no beat of the run's classes in the first {count_of(minutes, 'minute')}",
-            "some to learn from",
-            f"pass more with {param('minutes')}",
-            code="no-beats",
-        )
+        actual = f"no beat of the run's classes in the first {count_of(minutes, 'minute')}"
+        raise RecordError(name, actual, "some to learn from", f"pass more with {param('minutes')}", code="no-beats")
     data = TrainingData(
         clients=np.zeros(1, np.int64),
         rows={0: np.flatnonzero(learned)},

@@ -95,13 +95,9 @@ class Afl(AflFedAvg):
     def __init__(self, net: Net, settings: AflSettings) -> None:
         super().__init__(net, settings)
         if settings.momentum:
-            raise OptionError(
-                f"{param('settings')} momentum",
-                f"{settings.momentum}",
-                "0 with afl",
-                "or choose afl-fedavg",
-                code="conflict",
-            )
+            actual = f"{settings.momentum}"
+            action = "or choose afl-fedavg"
+            raise OptionError(f"{param('settings')} momentum", actual, "0 with afl", action, code="conflict")
 
     def _average(self, server: Tree) -> Pipeline:
         return Pipeline((Stage("model", server["mean"], shared=True),))

@@ -46,13 +46,9 @@ class ScaffoldSettings(FederatedSgdSettings):
 
     def check_together(self) -> None:
         if self.option == "II" and self.momentum:
-            raise OptionError(
-                f"{param('settings')} momentum",
-                f"{self.momentum}",
-                "0 with SCAFFOLD's option II, which is exact for plain SGD only",
-                f"leave it out, or add {param('settings')} option=I",
-                code="conflict",
-            )
+            expected = "0 with SCAFFOLD's option II, which is exact for plain SGD only"
+            action = f"leave it out, or add {param('settings')} option=I"
+            raise OptionError(f"{param('settings')} momentum", f"{self.momentum}", expected, action, code="conflict")
 
 
 class Scaffold(FedAvgUniform):

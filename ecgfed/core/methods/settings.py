@@ -114,13 +114,9 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
         name = same_name(key, known)
         if name is None:
             expected = f"one of {', '.join(known)}"
-            raise OptionError(
-                f"{param('settings')} {key}",
-                "is no setting of this method",
-                expected,
-                did_you_mean(key, known),
-                code="unknown-choice",
-            )
+            actual = "is no setting of this method"
+            action = did_you_mean(key, known)
+            raise OptionError(f"{param('settings')} {key}", actual, expected, action, code="unknown-choice")
         read[name] = read_setting(known[name], value)
     settings = settings_type(**read)
     _check(settings)  # a user's dataclass may not derive from Settings

@@ -199,12 +199,11 @@ def compare_runs(
         ],
     )
     if different_cohorts and not any_cohort:
-        raise RunError(
-            different_cohorts[0].path,
-            f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)",
-            "runs of one cohort",
-            f"their beats, splits or patients are not the same; compare all the same with {param('any_cohort=True')}",
+        actual = f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)"
+        action = (
+            f"their beats, splits or patients are not the same; compare all the same with {param('any_cohort=True')}"
         )
+        raise RunError(different_cohorts[0].path, actual, "runs of one cohort", action)
     parts = {name: [side.part(name) for side in sides] for name in PARTS}
     return RunComparison(
         split,

@@ -89,17 +89,12 @@ def check_result(result: Mapping[str, Any], file: Path, method: str, identity: s
             expected["leave_out"] = "nothing"
     for name, value in expected.items():
         if name in result and result[name] != value:
-            raise RunError(
-                file, f"is of another run or split: {name} is {str(result[name])!r:.80}", repr(value)[:80], again
-            )
+            actual = f"is of another run or split: {name} is {str(result[name])!r:.80}"
+            raise RunError(file, actual, repr(value)[:80], again)
 
 
 def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") -> Evaluation | None:
-    """Read a split's scores; None if the run was not evaluated on it.
-
-    Raises:
-        RunError: damaged, or of another run.
-    """
+    """Read a split's scores; None if the run was not evaluated on it; raises RunError (damaged, or of another run)."""
     file = run.path / folder_name(split, leave_out) / FILE_NAME
     if not file.is_file():
         return None

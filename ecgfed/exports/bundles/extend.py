@@ -57,13 +57,8 @@ def check_extension(bundle: Bundle, out: Path, patient: str, *, overwrite: bool)
     """
     if patient in bundle.manifest["patients"] and not overwrite:
         problem = f"the bundle {bundle.path} has a patient {patient}"
-        raise OptionError(
-            "patient",
-            problem,
-            "a new name",
-            f"name another, or {param('overwrite=True')} to replace that model",
-            code="exists",
-        )
+        action = f"name another, or {param('overwrite=True')} to replace that model"
+        raise OptionError("patient", problem, "a new name", action, code="exists")
     if out.resolve() == MODEL:
         raise OptionError("out", f"{out} is the model in the package", "another folder")
     check_new_bundle(out, overwrite=overwrite)

@@ -96,11 +96,9 @@ class Parity:
         """Compare one chain on some beats; raises BundleError above the tolerance."""
         expected = model_logits(self.net, model, inputs)
         if not np.isfinite(expected).all():
+            action = f"train again with a lower learning rate, {param('settings')} lr=..."
             raise BundleError(
-                f"model of {name}",
-                "gives logits that are not finite",
-                "a training that converged",
-                f"train again with a lower learning rate, {param('settings')} lr=...",
+                f"model of {name}", "gives logits that are not finite", "a training that converged", action
             )
         rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
         device = Classifier([self.folder / file for file in chain], self.classes, rr_version)

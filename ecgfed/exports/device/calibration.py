@@ -129,9 +129,8 @@ class OodDetector:
     def __init__(self, graph: Graph, threshold: float) -> None:
         takes = [(entry.name, entry.dtype.name, entry.shape[1:]) for entry in graph.inputs]
         if takes != [("window", "float32", (1, WINDOW_SAMPLES))]:
-            raise graph_fault(
-                graph.path, f"takes {', '.join(map(shape_text, graph.inputs)) or 'nothing'}, not a window"
-            )
+            actual = f"takes {', '.join(map(shape_text, graph.inputs)) or 'nothing'}, not a window"
+            raise graph_fault(graph.path, actual)
         if (graph.output.name, graph.output.shape[1]) != ("distance", 1):
             raise graph_fault(graph.path, f"gives {graph.output.name} {shape_text(graph.output)}, not one distance")
         self.session, self.threshold = Session(graph), threshold

@@ -173,9 +173,8 @@ def check_signature(
     name = fingerprint(signer)
     known = [fingerprint(key) for key in keys or ()]
     if keys is not None and name not in known:
-        raise BundleError(
-            folder, f"is signed by {name}", f"{' or '.join(known)}, of {param('trusted')}", code="untrusted"
-        )
+        actual = f"is signed by {name}"
+        raise BundleError(folder, actual, f"{' or '.join(known)}, of {param('trusted')}", code="untrusted")
     return Signature(name, verified=True, trusted=keys is not None)
 
 

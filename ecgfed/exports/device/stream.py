@@ -141,12 +141,9 @@ class StreamClassifier:
         beats = []
         if at_sample is not None and at_sample != self.sample_count:
             if not _is_count(at_sample) or at_sample < self.sample_count:
-                raise RecordError(
-                    "at_sample",
-                    f"is {at_sample!r:.40}, and {self.sample_count:,} samples have come",
-                    f"a whole number, {self.sample_count:,} or more",
-                    "begin another stream where the recorder's clock was set back",
-                )
+                actual = f"is {at_sample!r:.40}, and {self.sample_count:,} samples have come"
+                action = "begin another stream where the recorder's clock was set back"
+                raise RecordError("at_sample", actual, f"a whole number, {self.sample_count:,} or more", action)
             beats = self.gap(at_sample - self.sample_count)
         self.sample_count += samples.shape[1]
         return beats + self._take(samples)

@@ -58,9 +58,8 @@ class ZipFile:
             raise BundleError(where, "does not exist", action="check the path")
         entry = self.entries[name]
         if entry.size > max_bytes:
-            raise BundleError(
-                where, f"has {entry.size:,} bytes", f"at most {max_bytes:,}", "check that it is the right file"
-            )
+            actual = f"has {entry.size:,} bytes"
+            raise BundleError(where, actual, f"at most {max_bytes:,}", "check that it is the right file")
         try:
             with open_regular(self.path) as stream:
                 stream.seek(entry.at)

@@ -131,11 +131,7 @@ class Walker:
                 return
 
     def _pass_shutdown(self, at: int) -> None:
-        """Determine the end of a shutdown.
-
-        The AHA database has a single mark in the middle: the shutdown lasts from one window after the preceding beat or
-        flutter to one window before the following mark.
-        """
+        """Find the end of a shutdown; of AHA's single mark, a window from the beats at either side."""
         self.shutdown.open(at)
         if self.position == len(self.marks):
             self.down_since = at
@@ -184,11 +180,7 @@ def pairs(theirs: Walker, ours: Walker, start: int, stop: int | None, window: in
 
 
 def _to_the_start(theirs: Walker, ours: Walker, start: int, window: int) -> bool:
-    """Advance to the first scored beats; return whether the first test beat is just before the start.
-
-    A test beat just before the start may match a reference beat just after it; an unmatched one just after the start
-    is not counted if the next one is nearer.
-    """
+    """Advance to the first scored beats; return whether a test beat just before the start matches one after it."""
     theirs.advance()
     while theirs.at < start:
         theirs.advance()

@@ -63,13 +63,8 @@ def cost_of(kind: type[Method], values: Mapping[str, Any] | None = None, clients
     method = kind(ResNet1d(NetSpec(CLASSES)), make_settings(kind.settings_type, values or {}))
     data, plan = flat_federation(clients), TrainPlan(ROUNDS, None, 1, batch_size=BATCH)
     log = record_communication(method, data, plan, RUN)
-    return Cost(
-        log.down_bytes(-1),
-        log.up_bytes(-1),
-        log.down_bytes(0),
-        log.up_bytes(0),
-        _step_flops(with_meta_set(method, data, plan.seed), data, log.rounds[-1][0]),
-    )
+    step_flops = _step_flops(with_meta_set(method, data, plan.seed), data, log.rounds[-1][0])
+    return Cost(log.down_bytes(-1), log.up_bytes(-1), log.down_bytes(0), log.up_bytes(0), step_flops)
 
 
 def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tuple[int, int]]:

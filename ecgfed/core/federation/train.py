@@ -173,10 +173,7 @@ class _Session:
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
     def _epsilon(self, number: int) -> dict[str, float]:
-        """Return epsilon so far, of the client selected most often, for the round's line in the history.
-
-        Every selected client is charged, even if its update arrived too late to be used: it may have been observed.
-        """
+        """Return epsilon of the client selected most often; a late update may have been observed, so it is charged."""
         if not self.plan.clips:
             return {}
         self._charge(number)

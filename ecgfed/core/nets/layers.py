@@ -207,7 +207,7 @@ class Initialiser:
     ) -> None:
         """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10); a bias, where asked for, is zero."""
         scale = math.sqrt(2.0 / (channels_in * kernel**axes))
-        self.params[f"{name}.weight"] = self._normal(((channels_out, channels_in, *[kernel] * axes))) * scale
+        self.params[f"{name}.weight"] = self._normal((channels_out, channels_in, *[kernel] * axes)) * scale
         if bias:
             self.params[f"{name}.bias"] = torch.zeros(channels_out)
 

@@ -185,7 +185,14 @@ class Net(ABC):
 
     @abstractmethod
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Features (B, features) of a batch; ``stats``: see ``ecgfed.core.nets.layers.norm``."""
+        """Return features (B, features) float32 of a batch.
+
+        Args:
+            params: the net's parameters; ``extractor.*`` is read.
+            inputs: a batch, with RR features if the net was built with them; a net for ECG raises ValueError without.
+            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.core.nets.layers.norm``; None for
+                inference.
+        """
 
     def classify(self, params: Params, features: Tensor) -> Tensor:
         """Logits (B, classes) of features (B, features)."""

@@ -37,12 +37,6 @@ def scaling(net: Net, described: Tensor) -> tuple[Tensor, Tensor]:
     return described.mean(0), scale
 
 
-def _quotas(counts: list[int], limit: int) -> list[int]:
-    """Return the number of centres per class: proportional to the root of its beats, at least two, at most all."""
-    roots = [count**0.5 for count in counts]
-    return [min(count, max(2, int(limit * root / sum(roots)))) for count, root in zip(counts, roots, strict=True)]
-
-
 def farthest_first(points: Tensor, count: int) -> Tensor:
     """Return indices (count,) by farthest-first traversal, starting from the point nearest the mean."""
     chosen = [int((points - points.mean(0)).square().sum(1).argmin())]
@@ -56,11 +50,12 @@ def farthest_first(points: Tensor, count: int) -> Tensor:
 def select_centres(points: Tensor, label: Tensor, limit: int = CENTRES) -> Tensor:
     """Return indices of the beats that become centres, at most ``limit``."""
     present, counts = torch.unique(label, return_counts=True)
-    quotas = _quotas(counts.tolist(), limit)
+    roots = [count**0.5 for count in counts.tolist()]
+    shares = [max(2, int(limit * root / sum(roots))) for root in roots]
     selected = []
-    for number, quota in zip(present.tolist(), quotas, strict=True):
+    for number, count, share in zip(present.tolist(), counts.tolist(), shares, strict=True):
         of_class = torch.nonzero(label == number)[:, 0]
-        selected.append(of_class[farthest_first(points[of_class], quota)])
+        selected.append(of_class[farthest_first(points[of_class], min(count, share))])
     return torch.cat(selected)[:limit]
 
 

@@ -250,11 +250,8 @@ class CheckpointStore:
         try:
             sync_folder(self.folder)
         except OSError as problem:
-            raise StorageError(
-                self.folder,
-                f"could not be written ({problem.strerror})",
-                action=f"free some space, then go on with {param('resume=True')}",
-            ) from problem
+            action = f"free some space, then go on with {param('resume=True')}"
+            raise StorageError(self.folder, f"could not be written ({problem.strerror})", action=action) from problem
         for name in names:
             with suppress(OSError):  # a leftover file is harmless; the next session deletes it
                 (self.folder / name).unlink(missing_ok=True)

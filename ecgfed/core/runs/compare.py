@@ -190,14 +190,12 @@ def compare_runs(
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
     excluded = next((document.held_out for document in documents if document.held_out is not None), None)
-    first, different_cohorts = (
-        documents[0],
-        [
-            document
-            for document in documents
-            if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
-        ],
-    )
+    first = documents[0]
+    different_cohorts = [
+        document
+        for document in documents
+        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
+    ]
     if different_cohorts and not any_cohort:
         actual = f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)"
         action = (
@@ -211,14 +209,17 @@ def compare_runs(
         not different_cohorts,
         tuple(_run(side, split, leave_out) for side in sides),
         {name: _differing(of) for name, of in parts.items()},
-        tuple(_specific_settings(number, parts) for number in range(len(sides))),
-        _classes(sides),
         tuple(
-            [
-                _change(pair.run, pair.model, {patient: after - before for patient, before, after in pair.scores})
-                for pair in _pairs(sides)
-            ]
+            {
+                name: value
+                for of in parts.values()
+                for name, value in of[number].items()
+                if not all(name in part for part in of)
+            }
+            for number in range(len(sides))
         ),
+        _classes(sides),
+        tuple(map(_change, _pairs(sides))),
     )
 
 
@@ -244,10 +245,8 @@ def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
 
 def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     progress = [progress_of(document) for document in side.documents]
-    finished, rounds = (
-        min(entry.finished_rounds for entry in progress),
-        max(document.rounds for document in side.documents),
-    )
+    finished = min(entry.finished_rounds for entry in progress)
+    rounds = max(document.rounds for document in side.documents)
     scored = min((result.round for result in side.evaluations), default=None)
     passes = [entry.passes for entry in progress if entry.passes is not None]
     scores = {name: _over_seeds([result.scores.get(name) for result in side.evaluations]) for name in SCORES}
@@ -296,15 +295,6 @@ def _differing(parts: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     return {name: of for name, of in values.items() if any(value != of[0] for value in of)}
 
 
-def _specific_settings(number: int, parts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    return {
-        name: value
-        for of in parts.values()
-        for name, value in of[number].items()
-        if not all(name in part for part in of)
-    }
-
-
 def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
     tables = [[{row.name: row for row in result.classes} for result in side.evaluations] for side in sides]
     rows = []
@@ -336,12 +326,13 @@ def _pairs(sides: list[_Side]) -> list[PairedPatients]:
     return pairs
 
 
-def _change(number: int, model: str, change: dict[str, float]) -> ComparedPatients:
+def _change(pair: PairedPatients) -> ComparedPatients:
+    change = {patient: after - before for patient, before, after in pair.scores}
     best, worst_patient = max(change, key=change.__getitem__), min(change, key=change.__getitem__)
     better, worse = (sum(sign * value > 0 for value in change.values()) for sign in (1, -1))
     return ComparedPatients(
-        number,
-        model,
+        pair.run,
+        pair.model,
         better,
         len(change) - better - worse,
         worse,

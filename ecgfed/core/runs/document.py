@@ -101,14 +101,9 @@ def _brief(value: object) -> str:
 
 def read_run_json(path: Path) -> dict[str, Any]:
     """Read ``run.json``; raises RunError. An overwrite interrupted before its first saved round is rolled back."""
+    marker = f"{CHECKPOINT}/{PROGRESS}"
     return read_folder_document(
-        path,
-        FILE_NAME,
-        SCHEMA_VERSION,
-        RunError,
-        what="a run",
-        command="ecgfed train",
-        marker=f"{CHECKPOINT}/{PROGRESS}",
+        path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train", marker=marker
     )
 
 

@@ -188,11 +188,15 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         raise RunError(cohort.path, actual, expected, f"make the net with rr_version={cohort.rr_version}")
     kind = type(method)
     digest = digest_of(kind) if names_code(name_of(kind)) else ""
+    location = cohort.path.resolve()
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-        "cohort": {"path": _cohort_location(cohort, path), "fingerprint": cohort.fingerprint},
+        "cohort": {
+            "path": (os.path.relpath(location, path.resolve()) if "anonymised" in cohort.meta else str(location)),
+            "fingerprint": cohort.fingerprint,
+        },
         **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
@@ -218,12 +222,6 @@ def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
         "clients": [client.id for client in cohort.clients],
         HELD_OUT: list(cohort.held_out),
     }
-
-
-def _cohort_location(cohort: Cohort, run: Path) -> str:
-    """Return the path of the cohort; relative for anonymised ones, because a home folder may contain a name."""
-    location = cohort.path.resolve()
-    return os.path.relpath(location, run.resolve()) if "anonymised" in cohort.meta else str(location)
 
 
 def is_interrupted_write(part: Path) -> bool:

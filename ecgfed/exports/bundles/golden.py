@@ -97,11 +97,7 @@ def _bumps(kind: str, waves: slice) -> NDArray[np.float64]:
 
 
 def _context() -> dict[str, Any]:
-    """Return synthetic beats over minutes, for RR features of version 2, which compare a beat with its neighbours.
-
-    Windows are sums of three shapes, to keep the file small: a P wave, the rest of a normal beat, and a ventricular
-    beat. There are premature beats of both kinds, an irregular segment, undefined intervals and unusable windows.
-    """
+    """Return synthetic beats over minutes for RR features of version 2; windows are sums of three shapes."""
     draw = np.random.default_rng(18)
     kinds = np.where(draw.random(CONTEXT_BEATS) < 0.08, "V", np.where(draw.random(CONTEXT_BEATS) < 0.1, "A", "N"))
     at = np.arange(CONTEXT_BEATS)

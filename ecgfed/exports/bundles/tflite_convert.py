@@ -114,10 +114,7 @@ def _quantised(value: np.ndarray, scale: float, zero: int) -> np.ndarray:
 def _interpreter_logits(
     data: bytes, job: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return TensorFlow Lite's logits of the beats to check, and the quantisation of inputs and output.
-
-    Uses the reference kernels, as TensorFlow Lite for Microcontrollers does.
-    """
+    """Return logits of the reference kernels, which TFLM uses too, and the quantisation of inputs and output."""
     import tensorflow as tf
 
     kind = tf.lite.experimental.OpResolverType.BUILTIN_REF

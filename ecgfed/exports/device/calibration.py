@@ -71,10 +71,8 @@ def calibration_in(manifest: Mapping[str, Any], patient: str | None, *, int8: bo
     entry_calibration, rule = entry.get("certainty"), manifest.get("certainty")
     if entry_calibration is None or rule is None:
         return UNCALIBRATED
-    temperature, threshold = (
-        _number(entry_calibration["temperature"], "temperature"),
-        _number(entry_calibration["threshold"], "threshold"),
-    )
+    temperature = _number(entry_calibration["temperature"], "temperature")
+    threshold = _number(entry_calibration["threshold"], "threshold")
     accuracy = _number(rule["accuracy"], "accuracy")
     if not MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE or not 0 <= threshold <= 1 or not 0 < accuracy <= 1:
         raise ValueError("a certainty in its bounds")

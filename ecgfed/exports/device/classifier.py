@@ -268,10 +268,8 @@ class Classifier:
         flags: NDArray[np.uint8],
         no_signal: NDArray[np.bool_],
     ) -> Predictions:
-        label, uncertain = (
-            probability.argmax(1),
-            self.calibration.low_confidence(probability.max(axis=1, initial=0.0)) | out_of_distribution,
-        )
+        label = probability.argmax(1)
+        uncertain = self.calibration.low_confidence(probability.max(axis=1, initial=0.0)) | out_of_distribution
         override = np.where(no_signal, UNCLASSIFIED, "")
         return Predictions(
             label,

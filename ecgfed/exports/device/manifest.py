@@ -84,23 +84,19 @@ def read_manifest(files: Container) -> tuple[dict[str, Any], bytes]:
     if type(version) is not int or version not in SCHEMA_VERSIONS:
         known = " or ".join(map(str, SCHEMA_VERSIONS))
         raise BundleError(path, f"schema version {version}", known, "run 'ecgfed export' again")
-    _check_digest(path, manifest)
+    if DIGEST in manifest:
+        try:
+            digest = digest_of(manifest, DIGEST)
+        except ValueError as problem:
+            raise BundleError(path, f"has no digest ({problem})", action=_AGAIN) from None
+        if manifest[DIGEST] != digest:
+            actual = "was changed (its digest is not the one it holds)"
+            raise BundleError(path, actual, action="ask for the bundle again")
     try:
         _check_fields(path, manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BundleError(path, f"lacks {problem}", action=_AGAIN) from problem
     return manifest, data
-
-
-def _check_digest(path: Path, manifest: Mapping[str, Any]) -> None:
-    if DIGEST not in manifest:
-        return
-    try:
-        digest = digest_of(manifest, DIGEST)
-    except ValueError as problem:
-        raise BundleError(path, f"has no digest ({problem})", action=_AGAIN) from None
-    if manifest[DIGEST] != digest:
-        raise BundleError(path, "was changed (its digest is not the one it holds)", action="ask for the bundle again")
 
 
 def modality_of(manifest: Mapping[str, Any]) -> str:

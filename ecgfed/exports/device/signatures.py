@@ -78,10 +78,8 @@ def _private_key(path: Path, parameter: str = "sign") -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    option, expected = (
-        f"{param(parameter)} {path}" if parameter else str(path),
-        "an Ed25519 private key in PEM (PKCS 8), without a passphrase",
-    )
+    option = f"{param(parameter)} {path}" if parameter else str(path)
+    expected = "an Ed25519 private key in PEM (PKCS 8), without a passphrase"
     action = "make one with 'ecgfed keys new NAME'"
     data = read_bounded(path, MOST_KEY_BYTES, OptionError, option)
     try:

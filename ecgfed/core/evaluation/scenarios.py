@@ -141,11 +141,7 @@ def evaluate(
             matrix = confusion(pool.truth[indices], labels, len(cohort.classes))
             variants.setdefault(name, []).append(macro_f1(matrix))
     matrix = confusion(pool.truth, pool.everyone, len(cohort.classes))
-    locals_: list[PatientScores] = []
-    if local and len(generic) == len(patients):
-        by_number = {client.index: client for client in generic}
-        chains = local_models(run, pool.data, state, list(by_number), workers)
-        locals_ = [pool.scores(by_number[number], chain) for number, chain in chains]
+    locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
     return {
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
@@ -179,6 +175,12 @@ def _open_pool(
     client_states = (run.client_state(state, client.index) for client in cohort.federation)
     everyone = predictor.labels(run.method.global_model(state.server, client_states, protocol))
     return _Pool(cohort, split, leave_out, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
+
+
+def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:
+    by_number = {client.index: client for client in clients}
+    models = local_models(run, pool.data, state, list(by_number), workers)
+    return [pool.scores(by_number[number], chain) for number, chain in models]
 
 
 def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -> list[dict[str, Any]]:

@@ -284,6 +284,12 @@ def _separate(model: McuModel) -> dict[str, str]:
     return {key: f"{_c_name(key)}_layer" for key in ("extractor.rr", "head.hidden", "personal") if key in model.layers}
 
 
+def _prototypes(prototypes: Prototypes | None) -> str:
+    if prototypes is None:
+        return "0, 0, 0, 0.0f"
+    return f"ecgfed_typical, ecgfed_typical_scale, {len(prototypes.steps)}, {c_float(prototypes.threshold)}"
+
+
 def _struct(model: McuModel) -> str:
     optional = _separate(model)
 
@@ -296,9 +302,7 @@ def _struct(model: McuModel) -> str:
         convs = ",\n      ".join(_layer(model, f"{name}.{conv}") for conv in _CONVS)
         norms = ", ".join(_norm_struct(model, f"{name}.norm{j}") for j in range(2))
         blocks.append(f"    {{{convs},\n      {norms}}}")
-    out, prototypes = "own" if "own" in model.layers else "head.out", "0, 0, 0, 0.0f"
-    if (shapes := model.prototypes) is not None:
-        prototypes = f"ecgfed_typical, ecgfed_typical_scale, {len(shapes.steps)}, {c_float(shapes.threshold)}"
+    out = "own" if "own" in model.layers else "head.out"
     numbers = (model.spec.window_share, len(model.classes), model.certainty.temperature, model.certainty.threshold)
     share, classes, temperature, threshold = numbers
     return (
@@ -306,5 +310,5 @@ def _struct(model: McuModel) -> str:
         f"  {_norm_struct(model, 'extractor.stem_norm')},\n  {{\n" + ",\n".join(blocks) + "\n  },\n"
         f"  {pointer('extractor.rr')}, {pointer('head.hidden')},\n  {_layer(model, out)},\n  {pointer('personal')},\n"
         f"  {c_float(share)}, {classes}, {c_float(temperature)}, {c_float(threshold)},\n"
-        f"  {prototypes}\n}};\n"
+        f"  {_prototypes(model.prototypes)}\n}};\n"
     )

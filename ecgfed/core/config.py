@@ -104,12 +104,9 @@ class PrivacyConfig(Options):
         """Raise OptionError for noise without a clip."""
         super().check_together()
         if not self.dp_clip and (self.dp_noise or self.dp_at != SERVER):
-            raise OptionError(
-                "dp_noise" if self.dp_noise else "dp_at",
-                f"given without {param('dp_clip')}",
-                f"the longest update, such as {param('dp_clip')} 0.5",
-                code="missing",
-            )
+            actual = f"given without {param('dp_clip')}"
+            expected = f"the longest update, such as {param('dp_clip')} 0.5"
+            raise OptionError("dp_noise" if self.dp_noise else "dp_at", actual, expected, code="missing")
 
     @property
     def clips(self) -> bool:

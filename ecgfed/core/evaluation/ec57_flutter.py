@@ -5,7 +5,7 @@ counts. A reference episode is detected if any test episode overlaps it; a test 
 episode overlaps it. Source: app/epicmp.c of the WFDB software.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from ecgfed.core.evaluation.fraction import Fraction
 from ecgfed.domain.record.recording import Annotation
@@ -36,15 +36,7 @@ class FlutterScores:
     shared_s: float = 0.0
 
     def __add__(self, addend: "FlutterScores") -> "FlutterScores":
-        return FlutterScores(
-            self.episodes + addend.episodes,
-            self.detected + addend.detected,
-            self.called + addend.called,
-            self.right + addend.right,
-            self.duration_s + addend.duration_s,
-            self.called_s + addend.called_s,
-            self.shared_s + addend.shared_s,
-        )
+        return FlutterScores(*(a + b for a, b in zip(astuple(self), astuple(addend), strict=True)))
 
     @property
     def scores(self) -> dict[str, Fraction]:

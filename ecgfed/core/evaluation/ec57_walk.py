@@ -131,11 +131,7 @@ class Walker:
                 return
 
     def _pass_shutdown(self, at: int) -> None:
-        """Determine the end of a shutdown.
-
-        The AHA database has a single mark in the middle: the shutdown lasts from one window after the preceding beat or
-        flutter to one window before the following mark.
-        """
+        """Find the end of a shutdown; of AHA's single mark, a window from the beats at either side."""
         self.shutdown.open(at)
         if self.position == len(self.marks):
             self.down_since = at
@@ -172,7 +168,9 @@ def pairs(theirs: Walker, ours: Walker, start: int, stop: int | None, window: in
         ours.advance()
     while theirs.at != NEVER if stop is None else theirs.at <= stop or ours.at <= stop:
         first, second = (ours, theirs) if ours.at < theirs.at else (theirs, ours)
-        if _matched(first, second, window):
+        distance = second.at - first.at
+        rival = abs(second.at - first.following)
+        if distance <= window and (distance < rival or abs(second.following - first.following) < rival):
             yield Step.PAIR
             theirs.advance()
             ours.advance()
@@ -182,11 +180,7 @@ def pairs(theirs: Walker, ours: Walker, start: int, stop: int | None, window: in
 
 
 def _to_the_start(theirs: Walker, ours: Walker, start: int, window: int) -> bool:
-    """Advance to the first scored beats; return whether the first test beat is just before the start.
-
-    A test beat just before the start may match a reference beat just after it; an unmatched one just after the start
-    is not counted if the next one is nearer.
-    """
+    """Advance to the first scored beats; return whether a test beat just before the start matches one after it."""
     theirs.advance()
     while theirs.at < start:
         theirs.advance()
@@ -200,15 +194,3 @@ def _to_the_start(theirs: Walker, ours: Walker, start: int, window: int) -> bool
     if ours.at - start <= window and abs(theirs.at - ours.following) < abs(theirs.at - ours.at):
         ours.advance()
     return False
-
-
-def _matched(first: Walker, second: Walker, window: int) -> bool:
-    """Return whether the earlier of two current beats matches the later one (criteria 1 and 3 of ``bxb``).
-
-    It does within the window, unless the next beat of the first file is as near to the later one; that beat is ignored
-    if the second file's next beat is nearer to it. The latter matters only if both files have beats within twice the
-    window: above 200/min.
-    """
-    distance = second.at - first.at
-    rival = abs(second.at - first.following)
-    return distance <= window and (distance < rival or abs(second.following - first.following) < rival)

@@ -33,8 +33,7 @@ class ValidationScores(Callback):
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Score the state after this round, if due."""
-        due = self.every and (outcome.state.round % self.every == 0 or outcome.last)
-        if not due or not len(self.pool):
+        if not (self.every and (outcome.state.round % self.every == 0 or outcome.last)) or not len(self.pool):
             return
         state, method, classes = outcome.state, self.method, len(self.cohort.classes)
         truth, owner = self.cohort.label[self.pool].astype(np.int64), self.cohort.client[self.pool]

@@ -67,13 +67,8 @@ def first_beats(
     early = beats.sample < minutes * 60 * fs_hz
     learned = early if leave_out == "nothing" else early & (beats.windows.flags & FLAG_POOR_QUALITY == 0)
     if minutes and not learned.any():
-        raise RecordError(
-            name,
-            f"no beat of the run's classes in the first {count_of(minutes, 'minute')}",
-            "some to learn from",
-            f"pass more with {param('minutes')}",
-            code="no-beats",
-        )
+        actual = f"no beat of the run's classes in the first {count_of(minutes, 'minute')}"
+        raise RecordError(name, actual, "some to learn from", f"pass more with {param('minutes')}", code="no-beats")
     data = TrainingData(
         clients=np.zeros(1, np.int64),
         rows={0: np.flatnonzero(learned)},
@@ -95,8 +90,7 @@ def adapt_model(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epo
         RunError: training was not finite.
     """
     initial = run.net.initial(run.plan.seed)
-    federation = training_data(cohort, rr=run.net.spec.rr)
-    method = with_meta_set(run.method, federation, run.plan.seed)
+    method = with_meta_set(run.method, training_data(cohort, rr=run.net.spec.rr), run.plan.seed)
     plan = replace(run.plan, local_epochs=epochs, local_steps=None)
     new = len(cohort.clients)  # an unused number, so that the server has no state of this client
     data = patient.data

@@ -94,12 +94,9 @@ class Predictor:
             parts = list(pool.map(predict, self._chunks()))
         probabilities = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
         if not np.isfinite(probabilities).all():  # argmax would treat NaN as the first class
-            raise RunError(
-                "the trained model",
-                "answers with probabilities that are not finite",
-                "a training that converged",
-                f"train again with a lower learning rate, {param('settings')} lr=...",
-            )
+            actual = "answers with probabilities that are not finite"
+            action = f"train again with a lower learning rate, {param('settings')} lr=..."
+            raise RunError("the trained model", actual, "a training that converged", action)
         size = probabilities.nbytes + sum(tree_bytes(part.params) for part in chain.stages)
         self._known[key] = (chain, probabilities, size)
         self._held += size

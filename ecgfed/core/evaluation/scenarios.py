@@ -167,9 +167,8 @@ def _open_pool(
     """Collect the split's beats and predict them with the global model."""
     rows = cohort.usable(cohort.pool(split), leave_out)
     if not len(rows):
-        raise CohortError(
-            cohort.path, "has no beats in this split", action="prepare it from more recordings", code="no-beats"
-        )
+        actual = "has no beats in this split"
+        raise CohortError(cohort.path, actual, action="prepare it from more recordings", code="no-beats")
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     predictor = Predictor(run.net, data, rows, workers)
     # a generator: states are read one by one, and not at all for methods with a global model

@@ -64,10 +64,8 @@ def _names(verb: str, entries: Entries, trees: Sequence[Leaves]) -> Iterator[str
 
 
 def _reports(card: CommunicationSpec, exchanges: Iterable[ClientExchange]) -> Iterator[str]:
-    reported, named = (
-        {name for exchange in exchanges for name in exchange.result.losses},
-        {entry.name for entry in card.metrics},
-    )
+    reported = {name for exchange in exchanges for name in exchange.result.losses}
+    named = {entry.name for entry in card.metrics}
     for name in sorted(reported - named):
         yield f"it reports {name}, which its card does not name"
     for name in sorted(named - reported):

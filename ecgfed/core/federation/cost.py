@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ecgfed.core.federation.client_round import prepared
-from ecgfed.core.federation.communication_log import ClientExchange, record_communication
+from ecgfed.core.federation.communication_log import record_communication
 from ecgfed.core.federation.data import TrainingData
 from ecgfed.core.federation.meta_set import with_meta_set
 from ecgfed.core.federation.plan import TrainPlan
@@ -63,13 +63,14 @@ def cost_of(kind: type[Method], values: Mapping[str, Any] | None = None, clients
     method = kind(ResNet1d(NetSpec(CLASSES)), make_settings(kind.settings_type, values or {}))
     data, plan = flat_federation(clients), TrainPlan(ROUNDS, None, 1, batch_size=BATCH)
     log = record_communication(method, data, plan, RUN)
-    return Cost(
-        log.down_bytes(-1),
-        log.up_bytes(-1),
-        log.down_bytes(0),
-        log.up_bytes(0),
-        _step_flops(with_meta_set(method, data, plan.seed), data, log.rounds[-1][0]),
-    )
+    runs = with_meta_set(method, data, plan.seed)
+    work = prepared(runs, data, log.rounds[-1][0].work)
+    state = runs.init_round(work.shared, work.client_state, work.info)
+    batch = Batch(Inputs(torch.zeros(BATCH, 1, 256)), torch.arange(BATCH) % CLASSES, work.info.class_counts)
+    with FlopCounterMode(display=False) as counter:
+        runs.step(state, [batch] * runs.requirements.batches_per_step, 0)
+    step_flops = counter.get_total_flops()
+    return Cost(log.down_bytes(-1), log.up_bytes(-1), log.down_bytes(0), log.up_bytes(0), step_flops)
 
 
 def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tuple[int, int]]:
@@ -118,14 +119,3 @@ def flat_federation(clients: int, net: Net | None = None) -> TrainingData:
         classes=classes,
         valid_rows={client: np.arange(start + 2, start + beats_each) for client, start in enumerate(starts)},
     )
-
-
-def _step_flops(method: Method, data: TrainingData, exchange: ClientExchange) -> int:
-    """Return the operations of one more local step of a client, on 64 beats."""
-    work = prepared(method, data, exchange.work)
-    state = method.init_round(work.shared, work.client_state, work.info)
-    batch = Batch(Inputs(torch.zeros(BATCH, 1, 256)), torch.arange(BATCH) % CLASSES, work.info.class_counts)
-    with FlopCounterMode(display=False) as counter:
-        method.step(state, [batch] * method.requirements.batches_per_step, 0)
-    flops: int = counter.get_total_flops()
-    return flops

@@ -1,7 +1,7 @@
 """Why a client's round ended in numbers that are not finite: some of its beats, or the learning rate."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from ecgfed.base.text import count_of, listed
 from ecgfed.core.federation.data import TrainingData, local_batches, local_rows
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten
-from ecgfed.core.methods.base import ClientInfo, Method, Tree
+from ecgfed.core.methods.base import Batch, ClientInfo, Method, Tree
 
 #: Maximum number of a client's beats that are tested individually, those of the round first.
 MAX_BEATS = 2048
@@ -48,36 +48,12 @@ def diverged(
         what: the name of the loss or parameter, and its value.
     """
     where, problem = f"client {data.ids.get(info.index, info.index)} in round {info.round}", f"{what[0]} is {what[1]}"
-    tried = _tried(method, data, plan, info.index, beats_used)
-    beats = _unstable_beats(method, data, info, start, tried)
-    if not len(beats) or not _finite_with(method, data, plan, info, start, beats_used, np.setdiff1d(tried, beats)):
-        return DivergedError(
-            where, problem, "a finite number", f"lower the learning rate with {param('settings')} lr=..."
-        )
-    action = "look at them with 'ecgfed inspect', and prepare the cohort without them"
-    return DivergedError(
-        where,
-        f"{problem}, because of {count_of(len(beats), 'beat')}: {_locations(data, beats)}",
-        "windows that a net can learn from; without them the round stays finite",
-        action,
-    )
-
-
-def _tried(method: Method, data: TrainingData, plan: TrainPlan, client: int, beats_used: int) -> NDArray[np.int64]:
-    """Return the rows to test individually, at most ``MAX_BEATS``: those of the round, then others."""
-    groups = local_rows(data, plan, client, beats_used, method.requirements.batches_per_step)
-    of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
-    remaining = np.setdiff1d(data.rows[client], of_round)
-    return np.sort(np.concatenate([of_round, remaining])[:MAX_BEATS])
-
-
-def _unstable_beats(
-    method: Method, data: TrainingData, info: ClientInfo, start: tuple[Tree, Tree], rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the rows on which a single step moves the model far more than on the others; empty if all do."""
     per_step = method.requirements.batches_per_step
-    counts, moved, length = data.class_counts(info.index), np.empty(len(rows)), 0.0
-    for at, row in enumerate(rows.tolist()):
+    groups = local_rows(data, plan, info.index, beats_used, per_step)
+    of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
+    tried = np.sort(np.concatenate([of_round, np.setdiff1d(data.rows[info.index], of_round)])[:MAX_BEATS])
+    counts, moved, length = data.class_counts(info.index), np.empty(len(tried)), 0.0
+    for at, row in enumerate(tried.tolist()):
         before = method.init_round(*start, info)
         batch = replace(data.batch(np.array([row])), counts=counts)
         old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
@@ -87,24 +63,23 @@ def _unstable_beats(
     moved[~np.isfinite(moved)] = np.inf
     beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25, method="lower")))
     beyond |= np.isinf(moved)
-    return np.empty(0, np.int64) if beyond.all() else rows[beyond]
+    beats = np.empty(0, np.int64) if beyond.all() else tried[beyond]
+    without = replace(data, rows={**data.rows, info.index: np.setdiff1d(tried, beats)})
+    batches = local_batches(without, plan, info.index, beats_used, per_step)
+    if not len(beats) or not _stays_finite(method, info, start, batches):
+        action = f"lower the learning rate with {param('settings')} lr=..."
+        return DivergedError(where, problem, "a finite number", action)
+    action = "look at them with 'ecgfed inspect', and prepare the cohort without them"
+    actual = f"{problem}, because of {count_of(len(beats), 'beat')}: {_locations(data, beats)}"
+    expected = "windows that a net can learn from; without them the round stays finite"
+    return DivergedError(where, actual, expected, action)
 
 
-def _finite_with(
-    method: Method,
-    data: TrainingData,
-    plan: TrainPlan,
-    info: ClientInfo,
-    start: tuple[Tree, Tree],
-    beats_used: int,
-    rows: NDArray[np.int64],
+def _stays_finite(
+    method: Method, info: ClientInfo, start: tuple[Tree, Tree], batches: Iterable[Sequence[Batch]]
 ) -> bool:
-    """Return whether the round stays finite on these rows only."""
-    without = replace(data, rows={**data.rows, info.index: rows})
     state = method.init_round(*start, info)
-    for t, group in enumerate(
-        local_batches(without, plan, info.index, beats_used, method.requirements.batches_per_step)
-    ):
+    for t, group in enumerate(batches):
         state, losses = method.step(state, group, t)
         if not all(math.isfinite(float(value)) for value in losses.values()):
             return False

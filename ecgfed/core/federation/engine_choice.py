@@ -14,11 +14,7 @@ LARGE_BATCH, MANY_CLIENTS = 32, 8
 
 
 def choose_device(device: str) -> str:
-    """Return ``cpu`` or ``cuda``; ``auto`` takes a GPU if there is one.
-
-    Raises:
-        OptionError: ``cuda`` without a GPU.
-    """
+    """Return ``cpu`` or ``cuda``; ``auto`` takes a GPU if there is one; raises OptionError (``cuda`` without a GPU)."""
     has_gpu = torch.cuda.is_available()
     if device == "cuda" and not has_gpu:
         raise OptionError("device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")
@@ -47,13 +43,8 @@ def choose_engine(
     small = engine == "auto" and batch_size < LARGE_BATCH and clients >= MANY_CLIENTS
     kind = "batched" if engine == "batched" or chosen == "cuda" or small else "threads"
     if slots is not None and kind == "threads":
-        raise OptionError(
-            "slots",
-            "given for worker threads",
-            f"{param('engine')} batched",
-            f"leave {param('slots')} out",
-            code="conflict",
-        )
+        actual = "given for worker threads"
+        raise OptionError("slots", actual, f"{param('engine')} batched", f"leave {param('slots')} out", code="conflict")
     return chosen, kind
 
 

@@ -26,7 +26,10 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
     counts = data.class_counts(client)
     initial = method.net.initial(plan.seed)
     server, client_state = method.server_start(initial), method.client_start(initial)
-    batch = _empty(method, min(plan.batch_size, len(data.rows[client])), counts)
+    net, size = method.net, min(plan.batch_size, len(data.rows[client]))
+    examples = torch.zeros(size, *net.input_shape, dtype=net.input_type)
+    inputs = Inputs(examples, torch.zeros(size, net.spec.rr_count) if net.spec.rr else None)
+    batch = Batch(inputs, torch.zeros(size, dtype=torch.int64), counts)
     operations: list[int] = []
     for point in range(POINTS):
         progress = point / POINTS
@@ -44,15 +47,6 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
             method.step(state, [batch] * method.requirements.batches_per_step, 0)
         operations.append(counter.get_total_flops())
     return tuple(operations)
-
-
-def _empty(method: Method, size: int, counts: torch.Tensor) -> Batch:
-    net = method.net
-    inputs = Inputs(
-        torch.zeros(size, *net.input_shape, dtype=net.input_type),
-        torch.zeros(size, net.spec.rr_count) if net.spec.rr else None,
-    )
-    return Batch(inputs, torch.zeros(size, dtype=torch.int64), counts)
 
 
 def remaining_seconds(

@@ -28,12 +28,9 @@ def meta_set(data: TrainingData, each: int, seed: int) -> Batch:
     """Draw ``each`` validation beats of every class from all clients together, or all if there are fewer."""
     rows = np.concatenate([np.empty(0, np.int64), *(data.valid_rows[client] for client in sorted(data.valid_rows))])
     if not len(rows):
-        raise CohortError(
-            "the cohort",
-            "has no validation beats",
-            f"some for the meta set of {param('settings')} risk=meta-bsm",
-            "choose another risk, or prepare it from more recordings",
-        )
+        actual = "has no validation beats"
+        expected = f"some for the meta set of {param('settings')} risk=meta-bsm"
+        raise CohortError("the cohort", actual, expected, "choose another risk, or prepare it from more recordings")
     draw = np.random.default_rng([seed, 3])
     chosen = [np.sort(draw.permutation(rows[data.label[rows] == c])[:each]) for c in range(data.classes)]
     return data.batch(np.concatenate(chosen))

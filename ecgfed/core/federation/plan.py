@@ -29,12 +29,9 @@ class TrainPlan(PrivacyConfig, DataOptions, WorkOptions):
         """Raise OptionError unless either epochs or steps are set, and the rest fits together."""
         super().check_together()
         if (self.local_epochs is None) == (self.local_steps is None):
-            raise OptionError(
-                f"{param('local_epochs')} and {param('local_steps')}",
-                "both or neither given",
-                "one of them",
-                code="conflict",
-            )
+            actual = "both or neither given"
+            expected = "one of them"
+            raise OptionError(f"{param('local_epochs')} and {param('local_steps')}", actual, expected, code="conflict")
         Aggregation.parse(self.aggregation)
 
     @property
@@ -84,21 +81,11 @@ def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> No
         requested = (
             count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
         )
-        raise OptionError(
-            "local_steps",
-            requested,
-            "1 with this method",
-            "see 'ecgfed methods' for its form with more",
-            code="conflict",
-        )
+        action = "see 'ecgfed methods' for its form with more"
+        raise OptionError("local_steps", requested, "1 with this method", action, code="conflict")
     if needs.all_clients and plan.clients_per_round not in (None, clients):
-        raise OptionError(
-            "clients_per_round",
-            f"{plan.clients_per_round}",
-            f"all {clients} with this method",
-            "leave it out",
-            code="conflict",
-        )
+        expected = f"all {clients} with this method"
+        raise OptionError("clients_per_round", f"{plan.clients_per_round}", expected, "leave it out", code="conflict")
 
 
 def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int) -> NDArray[np.int64]:
@@ -120,8 +107,7 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
         return np.sort(clients)
     if m > len(clients):
         raise OptionError("clients_per_round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
-    rng = np.random.default_rng([plan.seed, 1, round_number])
-    return np.sort(rng.choice(clients, size=m, replace=False))
+    return np.sort(np.random.default_rng([plan.seed, 1, round_number]).choice(clients, size=m, replace=False))
 
 
 def worker_count(workers: int | None) -> int:

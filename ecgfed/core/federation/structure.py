@@ -135,16 +135,12 @@ def server_mismatch(structures: Structures, state: Tree, participants: Collectio
     wrong = _differences(structure, expected, more=False)
     lengths = {len(participants), max(participants, default=-1) + 1}
     for path, leaf in flatten(state).items():
-        if PER_CLIENT in expected.get(path, structure[path])[1] and not _is_of(leaf, lengths, participants):
+        if PER_CLIENT not in expected.get(path, structure[path])[1]:
+            continue
+        numbers = None if leaf.is_floating_point() else set(leaf.flatten().tolist())  # whole numbers name clients
+        if leaf.shape[0] not in lengths if numbers is None else not numbers <= set(participants):
             wrong.append(Mismatch(path, _words(structure[path]), f"an entry for each of {len(participants)} clients"))
     return next(iter(wrong), None)
-
-
-def _is_of(leaf: torch.Tensor, lengths: Collection[int], participants: Collection[int]) -> bool:
-    """Whether a leaf has an entry for each client or, as whole numbers, names some of them."""
-    if not leaf.is_floating_point():
-        return set(leaf.flatten().tolist()) <= set(participants)
-    return leaf.shape[0] in lengths
 
 
 def _trial(

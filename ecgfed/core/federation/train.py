@@ -158,21 +158,27 @@ class _Session:
             state.client_states[client] = result.client_state
             state.beats_used[client] = state.beats_used.get(client, 0) + result.examples
         state.round = number
-        record = _record(self.runs, state, chosen, results, self.total) | self._epsilon(number)
+        losses = np.array([result.losses["loss"] for result in results])
+        record = {
+            "round": state.round,
+            "passes": sum(state.beats_used.values()) / self.total,
+            "loss_mean": float(losses.mean()),
+            "loss_max": float(losses.max()),
+            "worst_client": chosen[int(losses.argmax())],
+            "clients": chosen,
+            "losses": {name: [r.losses[name] for r in results] for name in results[0].losses},
+            **self.runs.round_report(state.server),
+        } | self._epsilon(number)
         beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
     def _epsilon(self, number: int) -> dict[str, float]:
-        """Return epsilon so far, of the client selected most often, for the round's line in the history.
-
-        Every selected client is charged, even if its update arrived too late to be used: it may have been observed.
-        """
+        """Return epsilon of the client selected most often; a late update may have been observed, so it is charged."""
         if not self.plan.clips:
             return {}
         self._charge(number)
         # a site takes part when one of its patients does
-        participations = number if self.plan.dp_at == SITE else max(self.charged.values())
-        epsilon = spent(self.plan, participations)
+        epsilon = spent(self.plan, number if self.plan.dp_at == SITE else max(self.charged.values()))
         return {} if epsilon is None or math.isinf(epsilon) else {"epsilon": epsilon}
 
     def _returned(
@@ -222,17 +228,3 @@ def client_work(
     info = ClientInfo(client, number, beats, data.class_counts(client), steps, progress, seed=plan.seed)
     client_state = state.client_states[client] if client in state.client_states else method.client_start(initial)
     return ClientWork(info, method.server_message(state.server, client), client_state, state.beats_used.get(client, 0))
-
-
-def _record(method: Method, state: State, chosen: list[int], results: list[ClientResult], total: int) -> dict[str, Any]:
-    losses = np.array([result.losses["loss"] for result in results])
-    return {
-        "round": state.round,
-        "passes": sum(state.beats_used.values()) / total,
-        "loss_mean": float(losses.mean()),
-        "loss_max": float(losses.max()),
-        "worst_client": chosen[int(losses.argmax())],
-        "clients": chosen,
-        "losses": {name: [r.losses[name] for r in results] for name in results[0].losses},
-        **method.round_report(state.server),
-    }

@@ -89,19 +89,14 @@ def check_combining(method: Method, plan: TrainPlan) -> None:
     option, requested = ("aggregation", plan.aggregation) if robust else ("dp_clip", f"{plan.dp_clip:g}")
     if not method.averages:
         conflict = f"{requested} with {method.name}, whose aggregate is no weighted mean of weights"
-        raise OptionError(
-            option, conflict, "a method that has one", "'ecgfed methods NAME' says which", code="conflict"
-        )
+        expected = "a method that has one"
+        raise OptionError(option, conflict, expected, "'ecgfed methods NAME' says which", code="conflict")
     if robust and private and plan.dp_at == SERVER:
         conflict = f"{requested} with {param('dp_clip')}, whose noise at the server is measured for the mean"
         raise OptionError(option, conflict, "mean", f"or {param('dp_at')} patient", code="conflict")
     if private and method.net.spec.norm == "batch":
-        raise OptionError(
-            "dp_clip",
-            "with batch norm, whose statistics bear no noise",
-            f"{param('norm')} group or none",
-            code="conflict",
-        )
+        actual = "with batch norm, whose statistics bear no noise"
+        raise OptionError("dp_clip", actual, f"{param('norm')} group or none", code="conflict")
 
 
 def combined(method: Method, plan: TrainPlan, sent: Sequence[Tree], tree: Tree, number: int, secret: bytes) -> Tree:
@@ -237,6 +232,4 @@ def spent(plan: TrainPlan, rounds: int) -> float | None:
         plan: of the run.
         rounds: maximum number of rounds that one patient, or one site, took part in.
     """
-    if not plan.clips:
-        return None
-    return epsilon_of(plan.dp_noise, rounds, DELTA)
+    return None if not plan.clips else epsilon_of(plan.dp_noise, rounds, DELTA)

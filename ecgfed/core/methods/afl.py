@@ -49,8 +49,7 @@ def onto_simplex(point: Tensor) -> Tensor:
     falling = point.sort(descending=True).values
     rank = torch.arange(1, len(point) + 1, dtype=point.dtype)
     excess = (falling.cumsum(0) - 1.0) / rank
-    support = int((falling > excess).sum())
-    return (point - excess[support - 1]).clamp_min(0.0)
+    return (point - excess[int((falling > excess).sum()) - 1]).clamp_min(0.0)
 
 
 class AflFedAvg(LossFirst):
@@ -96,13 +95,9 @@ class Afl(AflFedAvg):
     def __init__(self, net: Net, settings: AflSettings) -> None:
         super().__init__(net, settings)
         if settings.momentum:
-            raise OptionError(
-                f"{param('settings')} momentum",
-                f"{settings.momentum}",
-                "0 with afl",
-                "or choose afl-fedavg",
-                code="conflict",
-            )
+            actual = f"{settings.momentum}"
+            action = "or choose afl-fedavg"
+            raise OptionError(f"{param('settings')} momentum", actual, "0 with afl", action, code="conflict")
 
     def _average(self, server: Tree) -> Pipeline:
         return Pipeline((Stage("model", server["mean"], shared=True),))

@@ -25,7 +25,7 @@ from ecgfed.core.methods.interface import (
 )
 from ecgfed.core.methods.local_sgd import train_full_model, zeros_like
 from ecgfed.core.methods.losses import batch_loss
-from ecgfed.core.methods.models import Model, Pipeline, Stage
+from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
 from ecgfed.core.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.net import Net
@@ -162,6 +162,8 @@ class Method(RenamedMembers, since="0.3", removed="0.5", renamed=_RENAMED):
             client_states: each client's state, in client order.
             protocol: for methods without a global model: ``ensemble`` or ``average`` of the clients' models.
         """
+        if not self.has_global_model:
+            return combine_models([self.personal_model(server, state) for state in client_states], protocol)
         return Pipeline((Stage("model", server["model"], shared=True),))
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:

@@ -164,12 +164,8 @@ class CommunicationSpec:
 
     def complete(self) -> "CommunicationSpec":
         """Return the spec with the entries that all methods share."""
-        return replace(
-            self,
-            down=(*self.down, META_DOWN),
-            stores=(*self.stores, *META_STORED),
-            metrics=(LOSS, *self.metrics, *META_METRICS),
-        )
+        stores = (*self.stores, *META_STORED)
+        return replace(self, down=(*self.down, META_DOWN), stores=stores, metrics=(LOSS, *self.metrics, *META_METRICS))
 
     def with_settings(self, settings: Any) -> "CommunicationSpec":
         """Return the complete spec with these settings: entries whose conditions do not hold are dropped."""

@@ -17,8 +17,7 @@ def regulariser_loss(logit_local: Tensor, form: str, weight: Tensor | None = Non
     ``printed``: log(1 - D) = logsigmoid(-logit). ``non-saturating``: -log D, which has the same fixed point and a
     gradient that does not vanish while D is right.
     """
-    values = F.logsigmoid(-logit_local) if form == "printed" else -F.logsigmoid(logit_local)
-    return row_mean(values, weight)
+    return row_mean(F.logsigmoid(-logit_local) if form == "printed" else -F.logsigmoid(logit_local), weight)
 
 
 def discriminator_loss(logit_global: Tensor, logit_local: Tensor, form: str, weight: Tensor | None = None) -> Tensor:

@@ -66,13 +66,8 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
         for name in _unused_settings(self.generic):
             if getattr(self, name) != _DEFAULTS[name]:
                 value = f"{getattr(self, name)}, which {self.generic} does not have"
-                raise OptionError(
-                    f"{param('settings')} {name}",
-                    value,
-                    "nothing",
-                    "leave it out, or choose another generic",
-                    code="conflict",
-                )
+                action = "leave it out, or choose another generic"
+                raise OptionError(f"{param('settings')} {name}", value, "nothing", action, code="conflict")
 
     def generic_settings(self) -> SgdSettings:
         """Return the settings of the method that trains the generic branch."""
@@ -220,8 +215,7 @@ class FedRodHyper(FedRod):
     )
 
     def server_start(self, initial: Params) -> Tree:
-        classes = self.net.spec.classes
-        hyper = initial_hypernetwork(classes, self.net.features, self.settings.hidden, HYPER_SEED)
+        hyper = initial_hypernetwork(self.net.spec.classes, self.net.features, self.settings.hidden, HYPER_SEED)
         like = next(iter(initial.values()))
         return {**super().server_start(initial), "hyper": {name: value.to(like) for name, value in hyper.items()}}
 

@@ -17,7 +17,7 @@ help which client.
 Departure from the paper: a client without validation beats keeps its model, since it cannot compare others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,10 +27,10 @@ from torch import Tensor
 from ecgfed.core.methods.algebra import minus, square_length
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
-from ecgfed.core.methods.interface import Batch, ClientInfo, Requirements, Returned, Tree
+from ecgfed.core.methods.interface import ClientInfo, Requirements, Returned, Tree
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
 from ecgfed.core.methods.losses import batch_loss
-from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params, trainable
 
@@ -107,14 +107,12 @@ class FedFomo(Method):
         model: Params = client_state["model"]
         gain = torch.zeros(self.settings.candidates, dtype=torch.float64)
         if candidates and info.validation is not None:
-            model_loss, *losses = (self._loss(params, info.validation) for params in (model, *candidates))
+            with torch.no_grad():
+                logits = [self.net.logits(params, info.validation.inputs) for params in (model, *candidates)]
+                model_loss, *losses = (batch_loss(each, info.validation, self.settings) for each in logits)
             model, raw = mixed(model, candidates, model_loss, losses)
             gain[: len(raw)] = torch.tensor(raw, dtype=torch.float64)
         return {"model": model, "velocity": zeros_like(model), "gain": gain}
-
-    def _loss(self, model: Params, validation: Batch) -> Tensor:
-        with torch.no_grad():
-            return batch_loss(self.net.logits(model, validation.inputs), validation, self.settings)
 
     def _select(self, server: Tree, client: int) -> list[int]:
         """Return the clients whose models this client receives in the next round, in the order they were drawn."""
@@ -155,9 +153,6 @@ class FedFomo(Method):
             "round": torch.tensor(returned.round),
             "seed": torch.tensor(returned.seed),
         }
-
-    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
-        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         return Pipeline((Stage("model", client_state["model"], shared=False),))

@@ -4,14 +4,13 @@ Both are trained together on the patient's beats; the extractors are averaged by
 the global model is the ensemble of the personal models, or their average.
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
-from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.parts import extractor_of, head_of
 
@@ -52,9 +51,6 @@ class FedPer(Method):
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return {"extractor": weighted_mean(returned.tree["extractor"], returned.data_share)}
-
-    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
-        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         extractor = Stage("extractor", server["extractor"], shared=True)

@@ -8,7 +8,6 @@ Departure from the paper: the official runs start from a FedAvg checkpoint; here
 are FedAvg, so that a run needs no other run.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +17,7 @@ from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
-from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params
 from ecgfed.core.nets.parts import extractor_of, head_of
@@ -73,8 +72,7 @@ class LgFedAvg(Method):
         return {"model": model, "velocity": zeros_like(model)}
 
     def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        warm = info.progress < self.settings.warm_start
-        if warm:
+        if info.progress < self.settings.warm_start:
             return {"model": state["model"]}, {}
         return {"head": head_of(state["model"])}, {"extractor": extractor_of(state["model"])}
 
@@ -87,9 +85,6 @@ class LgFedAvg(Method):
             "model": {**server["model"], **weighted_mean(returned.tree["head"], even)},
             "personal": torch.unique(torch.cat([before, returned.clients])),
         }
-
-    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
-        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         if "extractor" not in client_state:

@@ -7,14 +7,13 @@ The global model is the ensemble of all clients' models (mean of probabilities, 
 or the average of their weights (as in Fed-RoD's comparison).
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
-from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.nets.layers import Params
 
 
@@ -45,9 +44,6 @@ class Local(Method):
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return server
-
-    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
-        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         return Pipeline((Stage("model", client_state["model"], shared=False),))

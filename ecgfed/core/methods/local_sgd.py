@@ -67,6 +67,16 @@ def gradients(loss: Callable[[Params], tuple[Tensor, Params]], params: Params) -
     return dict(zip(leaves, grads, strict=True)), value.detach(), stats
 
 
+def model_gradients(net: Net, params: Params, batch: Batch, settings: LossSettings) -> tuple[Params, Tensor, Params]:
+    """Return the gradients of a batch's loss by a whole net's parameters, with loss and statistics as ``gradients``."""
+
+    def objective(params: Params) -> tuple[Tensor, Params]:
+        stats: Params = {}
+        return batch_loss(net.logits(params, batch.inputs, stats), batch, settings), stats
+
+    return gradients(objective, params)
+
+
 def sgd_step(
     params: Params, grads: Params, velocity: Params, stats: Params, settings: SgdSettings
 ) -> tuple[Params, Params]:
@@ -107,12 +117,7 @@ def train_full_model(
     Returns:
         New ``model`` and ``velocity``, and the loss without the terms of ``adjust``.
     """
-
-    def objective(params: Params) -> tuple[Tensor, Params]:
-        stats: Params = {}
-        return batch_loss(net.logits(params, batch.inputs, stats), batch, settings), stats
-
-    grads, loss, stats = gradients(objective, state["model"])
+    grads, loss, stats = model_gradients(net, state["model"], batch, settings)
     if adjust:
         grads = adjust(grads, trainable(state["model"]))
     model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)

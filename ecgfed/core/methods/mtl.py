@@ -15,7 +15,6 @@ own: their sum is its model. With ``relation=learned`` it sends the model too, a
 :math:`\Omega`, which is one other patient's model, scaled, where only two have been seen. Running statistics stay.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +26,7 @@ from ecgfed.core.methods.base import Method
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.interface import ClientInfo, Returned, Tree, weighted_mean
 from ecgfed.core.methods.local_sgd import SgdSettings, zeros_like
-from ecgfed.core.methods.models import Model, Pipeline, Stage, combine_models
+from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.settings import choice, ranged
 from ecgfed.core.nets.layers import Params, trainable
 from ecgfed.core.nets.net import Net
@@ -53,8 +52,7 @@ class MtlSettings(SgdSettings):
 
 def learned_relation(columns: Tensor) -> Tensor:
     """Omega (M, M) for models (M, parameters), float64."""
-    gram = columns.double() @ columns.double().T
-    values, vectors = torch.linalg.eigh(gram)
+    values, vectors = torch.linalg.eigh(columns.double() @ columns.double().T)
     root = (vectors * values.clamp_min(0.0).sqrt()) @ vectors.T
     sigma = root / root.trace().clamp_min(1e-300)
     omega = torch.linalg.inv(sigma + RIDGE * torch.eye(len(sigma), dtype=torch.float64))
@@ -156,9 +154,6 @@ class Mtl(Method):
             if len(new["models"]) > 1:
                 new["relation"] = _relation_of(new["models"])
         return new
-
-    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Model:
-        return combine_models([self.personal_model(server, state) for state in client_states], protocol)
 
     def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
         return Pipeline((Stage("model", client_state["model"], shared=False),))

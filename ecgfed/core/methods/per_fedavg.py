@@ -22,8 +22,7 @@ from ecgfed.core.methods.algebra import minus, plus, times
 from ecgfed.core.methods.communication import CommunicationSpec, Metric, Stored
 from ecgfed.core.methods.fedavg import FedAvgUniform
 from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Requirements, Tree
-from ecgfed.core.methods.local_sgd import gradients, sgd_step
-from ecgfed.core.methods.losses import batch_loss
+from ecgfed.core.methods.local_sgd import model_gradients, sgd_step
 from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.server_sgd import FederatedSgdSettings
 from ecgfed.core.methods.settings import choice, ranged
@@ -71,26 +70,16 @@ class PerFedAvg(FedAvgUniform):
     def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         return {**super().init_round(message, client_state, info), "personal": message["model"]}
 
-    def _gradient(self, model: Params, batch: Batch) -> tuple[Params, Tensor, Params]:
-        def objective(params: Params) -> tuple[Tensor, Params]:
-            stats: Params = {}
-            return batch_loss(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
-
-        return gradients(objective, model)
-
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         model, settings = state["model"], self.settings
-        first, loss, stats = self._gradient(model, batches[0])
+        first, loss, stats = model_gradients(self.net, model, batches[0], settings)
         inner = {**model, **stats, **plus(trainable(model), first, -settings.alpha)}
-        outer, inner_loss, stats = self._gradient(inner, batches[1])
+        outer, inner_loss, stats = model_gradients(self.net, inner, batches[1], settings)
         direction = outer
         if settings.form == "hf":
-            ahead, behind = (
-                self._gradient({**model, **plus(trainable(model), outer, sign * settings.delta)}, batches[2])[0]
-                for sign in (1.0, -1.0)
-            )
-            product = times(minus(ahead, behind), 1.0 / (2.0 * settings.delta))
-            direction = plus(outer, product, -settings.alpha)
+            moved = (plus(trainable(model), outer, sign * settings.delta) for sign in (1.0, -1.0))
+            ahead, behind = (model_gradients(self.net, {**model, **point}, batches[2], settings)[0] for point in moved)
+            direction = plus(outer, times(minus(ahead, behind), 1.0 / (2.0 * settings.delta)), -settings.alpha)
         model, velocity = sgd_step(model, direction, state["velocity"], stats, settings)
         is_first = torch.as_tensor(t) == 0
         personal = {name: torch.where(is_first, inner[name], value) for name, value in state["personal"].items()}

@@ -22,8 +22,8 @@ from ecgfed.core.methods.algebra import minus, plus
 from ecgfed.core.methods.communication import CommunicationSpec, Stored
 from ecgfed.core.methods.fedavg import FedAvgUniform
 from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
-from ecgfed.core.methods.local_sgd import gradients
-from ecgfed.core.methods.losses import LossSettings, batch_loss
+from ecgfed.core.methods.local_sgd import model_gradients
+from ecgfed.core.methods.losses import LossSettings
 from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.methods.settings import ranged
 from ecgfed.core.nets.layers import Params, is_buffer, trainable
@@ -70,16 +70,11 @@ class PFedMe(FedAvgUniform):
         return {"model": message["model"], "personal": message["model"]}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        batch, settings = batches[0], self.settings
+        settings = self.settings
         w, theta = state["model"], state["personal"]
-
-        def objective(params: Params) -> tuple[Tensor, Params]:
-            stats: Params = {}
-            return batch_loss(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
-
         losses: list[Tensor] = []
         for _ in range(settings.inner_steps):
-            gradient, loss, stats = gradients(objective, theta)
+            gradient, loss, stats = model_gradients(self.net, theta, batches[0], settings)
             point = trainable(theta)
             pulled = plus(gradient, minus(point, w), settings.lam)
             theta = {**theta, **stats, **plus(point, pulled, -settings.personal_lr)}

@@ -74,13 +74,9 @@ def stored_method(
     passed_name = passed if isinstance(passed, str) or passed is None else name_of(passed)
     is_user_code = names_code(name)
     if is_user_code and passed is None:
-        raise RunError(
-            where,
-            f"its method {name!r:.200} is somebody's own code, which is not run because a file names it",
-            "you to name its file",
-            f"read it, then pass it with {param('method=FILE.py:CLASS')}",
-            code="code-not-loaded",
-        )
+        actual = f"its method {name!r:.200} is somebody's own code, which is not run because a file names it"
+        action = f"read it, then pass it with {param('method=FILE.py:CLASS')}"
+        raise RunError(where, actual, "you to name its file", action, code="code-not-loaded")
     if passed_name is not None and (
         is_user_code != names_code(passed_name)
         or (is_user_code and passed_name.rpartition(":")[2] != name.rpartition(":")[2])
@@ -118,9 +114,8 @@ def _checked(value: object, where: str) -> type[Method]:
         raise OptionError(where, f"{value!r} is no method", "a subclass of ecgfed.core.methods.base.Method")
     missing = [member for member in ("name", "communication") if not getattr(value, member, None)]
     if missing:
-        raise OptionError(
-            where, f"{value.__name__} lacks {', '.join(missing)}", "all of a method", "see docs/training.md"
-        )
+        expected = "all of a method"
+        raise OptionError(where, f"{value.__name__} lacks {', '.join(missing)}", expected, "see docs/training.md")
     spec: object = value.communication
     if not isinstance(spec, CommunicationSpec):
         actual = f"{value.__name__}'s communication is {spec!r}"

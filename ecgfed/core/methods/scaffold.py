@@ -25,8 +25,7 @@ from ecgfed.core.methods.algebra import minus, plus, times
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.methods.fedavg import FedAvgUniform
 from ecgfed.core.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
-from ecgfed.core.methods.local_sgd import gradients, zeros_like
-from ecgfed.core.methods.losses import batch_loss
+from ecgfed.core.methods.local_sgd import model_gradients, zeros_like
 from ecgfed.core.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.core.methods.settings import choice
 from ecgfed.core.nets.layers import Params, trainable
@@ -46,13 +45,9 @@ class ScaffoldSettings(FederatedSgdSettings):
 
     def check_together(self) -> None:
         if self.option == "II" and self.momentum:
-            raise OptionError(
-                f"{param('settings')} momentum",
-                f"{self.momentum}",
-                "0 with SCAFFOLD's option II, which is exact for plain SGD only",
-                f"leave it out, or add {param('settings')} option=I",
-                code="conflict",
-            )
+            expected = "0 with SCAFFOLD's option II, which is exact for plain SGD only"
+            action = f"leave it out, or add {param('settings')} option=I"
+            raise OptionError(f"{param('settings')} momentum", f"{self.momentum}", expected, action, code="conflict")
 
 
 class Scaffold(FedAvgUniform):
@@ -91,14 +86,10 @@ class Scaffold(FedAvgUniform):
         return state
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        batch = batches[0]
         new, losses = super().step({**state, "steps": state["steps"] + 1}, batches, t)
         if self.settings.option == "I":
-
-            def objective(params: Params) -> tuple[Tensor, Params]:
-                return batch_loss(self.net.logits(params, batch.inputs, {}), batch, self.settings), {}
-
-            new["gradient_sum"] = plus(state["gradient_sum"], gradients(objective, state["received"])[0])
+            grads, _, _ = model_gradients(self.net, state["received"], batches[0], self.settings)
+            new["gradient_sum"] = plus(state["gradient_sum"], grads)
         return new, losses
 
     def adjust_gradient(self, gradient: Params, w: Params, state: Tree) -> Params:

@@ -76,7 +76,21 @@ def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings, prog
         step_size *= 0.5 * (1 + math.cos(math.pi * progress))
     model, change = server["model"], {name: mean[name] - value for name, value in trainable(server["model"]).items()}
     if settings.server_optimizer == "adam":
-        return _adam_step(server, mean, change, settings, step_size)
+        m, beta2, rounds = settings.server_momentum, settings.server_beta2, server["server_rounds"] + 1
+        velocity = {name: m * server["server_velocity"][name] + (1 - m) * step for name, step in change.items()}
+        square = {name: beta2 * server["server_square"][name] + (1 - beta2) * step**2 for name, step in change.items()}
+        correct_v, correct_u = 1 - m ** float(rounds), 1 - beta2 ** float(rounds)
+        moved = {
+            name: server["model"][name]
+            + step_size * (velocity[name] / correct_v) / ((square[name] / correct_u).sqrt() + settings.server_tau)
+            for name in change
+        }
+        return {
+            "model": {**mean, **moved},
+            "server_velocity": velocity,
+            "server_square": square,
+            "server_rounds": rounds,
+        }
     if not settings.server_momentum:
         if step_size == 1:
             return {"model": mean}
@@ -85,16 +99,3 @@ def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings, prog
     velocity = {name: settings.server_momentum * before[name] + step for name, step in change.items()}
     moved = {name: model[name] + step_size * step for name, step in velocity.items()}
     return {"model": {**mean, **moved}, "server_velocity": velocity}
-
-
-def _adam_step(server: Tree, mean: Params, change: Params, settings: FederatedSgdSettings, step_size: float) -> Tree:
-    m, beta2, rounds = settings.server_momentum, settings.server_beta2, server["server_rounds"] + 1
-    velocity = {name: m * server["server_velocity"][name] + (1 - m) * step for name, step in change.items()}
-    square = {name: beta2 * server["server_square"][name] + (1 - beta2) * step**2 for name, step in change.items()}
-    correct_v, correct_u = 1 - m ** float(rounds), 1 - beta2 ** float(rounds)
-    moved = {
-        name: server["model"][name]
-        + step_size * (velocity[name] / correct_v) / ((square[name] / correct_u).sqrt() + settings.server_tau)
-        for name in change
-    }
-    return {"model": {**mean, **moved}, "server_velocity": velocity, "server_square": square, "server_rounds": rounds}

@@ -114,13 +114,9 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
         name = same_name(key, known)
         if name is None:
             expected = f"one of {', '.join(known)}"
-            raise OptionError(
-                f"{param('settings')} {key}",
-                "is no setting of this method",
-                expected,
-                did_you_mean(key, known),
-                code="unknown-choice",
-            )
+            actual = "is no setting of this method"
+            action = did_you_mean(key, known)
+            raise OptionError(f"{param('settings')} {key}", actual, expected, action, code="unknown-choice")
         read[name] = read_setting(known[name], value)
     settings = settings_type(**read)
     _check(settings)  # a user's dataclass may not derive from Settings
@@ -129,5 +125,4 @@ def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
 
 def stored_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
     """Build settings from a stored run's values, of this version or an earlier one; raises OptionError."""
-    migrate = getattr(settings_type, "of_earlier_versions", dict)
-    return make_settings(settings_type, migrate(values))
+    return make_settings(settings_type, getattr(settings_type, "of_earlier_versions", dict)(values))

@@ -86,14 +86,6 @@ class ResNet30(ImageNet):
                 draw.conv(f"{block}.skip", into, out, 1, axes=2)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Return features (B, features) float32 of a batch of images.
-
-        Args:
-            params: the net's parameters; ``extractor.*`` is read.
-            inputs: a batch; images (B, 3, 32, 32) uint8, not normalised.
-            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.core.nets.layers.norm``; None for
-                inference.
-        """
         kind, rows = self.spec.norm, inputs.weight
         x = conv2d(params, "extractor.stem", self.pixels(inputs, params["extractor.stem.weight"]))
         x = F.relu(norm(params, "extractor.stem_norm", x, kind, stats, rows))
@@ -148,14 +140,6 @@ class ConvNet(ImageNet):
         draw.linear("extractor.linear", into * side * side, self.features)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Return features (B, features) float32 of a batch of images.
-
-        Args:
-            params: the net's parameters; ``extractor.*`` is read.
-            inputs: a batch; images (B, 3, 32, 32) uint8, not normalised.
-            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.core.nets.layers.norm``; None for
-                inference.
-        """
         x = self.pixels(inputs, params["extractor.linear.weight"])
         for i in range(len(self.channels)):
             x = conv2d(params, f"extractor.conv{i}", x)

@@ -92,8 +92,7 @@ def part_of(params: Params, prefix: str) -> Params:
 def standardise(window_mv: Tensor) -> Tensor:
     """Take each window's mean away and divide by its standard deviation; (B, ..., T) mV -> (B, ..., T)."""
     centred = window_mv - window_mv.mean(-1, keepdim=True)
-    variance = (centred * centred).mean(-1, keepdim=True)
-    return centred * torch.rsqrt(variance + WINDOW_VARIANCE_FLOOR)
+    return centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + WINDOW_VARIANCE_FLOOR)
 
 
 def channels_last(x: Tensor) -> Tensor:
@@ -208,8 +207,7 @@ class Initialiser:
     ) -> None:
         """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10); a bias, where asked for, is zero."""
         scale = math.sqrt(2.0 / (channels_in * kernel**axes))
-        shape = (channels_out, channels_in, *[kernel] * axes)
-        self.params[f"{name}.weight"] = self._normal(shape) * scale
+        self.params[f"{name}.weight"] = self._normal((channels_out, channels_in, *[kernel] * axes)) * scale
         if bias:
             self.params[f"{name}.bias"] = torch.zeros(channels_out)
 

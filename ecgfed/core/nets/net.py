@@ -52,19 +52,13 @@ class NetSpec:
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
             raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
         if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
-            raise OptionError(
-                "rr_version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)), code="unknown-choice"
-            )
+            actual = f"{self.rr_version!r:.40}"
+            raise OptionError("rr_version", actual, " or ".join(map(str, RR_COUNT)), code="unknown-choice")
         share = self.window_share
         if share != 1 and not (self.rr and self.rr_version == 2):
             value = f"{share:g} for a net without RR features of version 2"
-            raise OptionError(
-                "window_share",
-                value,
-                f"a cohort of {param('rr_version')} 2, and a net with them",
-                "leave it out",
-                code="conflict",
-            )
+            expected = f"a cohort of {param('rr_version')} 2, and a net with them"
+            raise OptionError("window_share", value, expected, "leave it out", code="conflict")
         if self.rr and self.modality != "ecg":
             value = f"given for {self.architecture}, a net for images"
             raise OptionError("rr", value, "a net for ECG", "leave it out", code="conflict")
@@ -95,8 +89,7 @@ class NetSpec:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "NetSpec":
         """Read what ``as_json`` wrote; runs of version 0.1 call the architecture ``plan``. Raises TypeError."""
-        named = {"architecture" if name == "plan" else name: entry for name, entry in value.items()}
-        return cls(**named)
+        return cls(**{"architecture" if name == "plan" else name: entry for name, entry in value.items()})
 
 
 def net_spec(
@@ -119,13 +112,9 @@ def net_spec(
     default_norm = DEFAULT_NORM.get(chosen, "group")
     for net_modality, architectures in NETS.items():
         if net_modality != modality and chosen in architectures:
-            raise OptionError(
-                "net",
-                f"{chosen!r} is for {_WHAT[net_modality]}",
-                f"one of {', '.join(NETS[modality])}",
-                f"the cohort holds {_WHAT[modality]}",
-                code="unknown-choice",
-            )
+            actual = f"{chosen!r} is for {_WHAT[net_modality]}"
+            expected = f"one of {', '.join(NETS[modality])}"
+            raise OptionError("net", actual, expected, f"the cohort holds {_WHAT[modality]}", code="unknown-choice")
     rr = (modality == "ecg") if rr is None else rr
     return NetSpec(classes, chosen, norm or default_norm, rr, width, rr_version if rr else 1, window_share)
 
@@ -196,7 +185,14 @@ class Net(ABC):
 
     @abstractmethod
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Features (B, features) of a batch; ``stats``: see ``ecgfed.core.nets.layers.norm``."""
+        """Return features (B, features) float32 of a batch.
+
+        Args:
+            params: the net's parameters; ``extractor.*`` is read.
+            inputs: a batch, with RR features if the net was built with them; a net for ECG raises ValueError without.
+            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.core.nets.layers.norm``; None for
+                inference.
+        """
 
     def classify(self, params: Params, features: Tensor) -> Tensor:
         """Logits (B, classes) of features (B, features)."""

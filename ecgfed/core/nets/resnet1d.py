@@ -81,18 +81,6 @@ class ResNet1d(Net):
             draw.linear("extractor.rr", self.spec.rr_count, self.features, gain=1.0)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Return features (B, features) float32 of a batch of windows.
-
-        Args:
-            params: the net's parameters; ``extractor.*`` is read.
-            inputs: a batch; windows (B, 1, 256) millivolt, and RR features (B, features) where the net was built with
-                them.
-            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.core.nets.layers.norm``; None for
-                inference.
-
-        Raises:
-            ValueError: the net was built with RR features, and ``inputs`` has none.
-        """
         kind, rows = self.spec.norm, inputs.weight
         window = self._standardised(inputs.examples)
         window = window if is_exported() else channels_last(window)
@@ -120,8 +108,7 @@ class ResNet1d(Net):
 
     def shape(self, inputs: Inputs) -> Tensor:
         """The standardised window in steps of 4 samples (11 ms), (B, 64)."""
-        window = self._standardised(inputs.examples)
-        return window.reshape(-1, self.shape_size, SHAPE_STEP).mean(2)
+        return self._standardised(inputs.examples).reshape(-1, self.shape_size, SHAPE_STEP).mean(2)
 
     def _scaled(self, rr: Tensor) -> Tensor:
         """RR features as the net takes them in; only version 1 is of seconds."""

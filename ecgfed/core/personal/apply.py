@@ -61,13 +61,12 @@ class PersonalModels:
             "extractor",
             "head",
         }:
-            raise RunError(
-                self.run.path,
+            actual = (
                 f"{param('personal')} {self.fitter.name}: {self.run.method.name} has no global model of "
-                "extractor and head",
-                "a method that has one",
-                f"leave it out, or pass {param('personal')} {FROM_METHOD}",
+                "extractor and head"
             )
+            expected = "a method that has one"
+            raise RunError(self.run.path, actual, expected, f"leave it out, or pass {param('personal')} {FROM_METHOD}")
         return {name: value for stage in model.stages for name, value in stage.params.items()}
 
     @cached_property

@@ -37,12 +37,6 @@ def scaling(net: Net, described: Tensor) -> tuple[Tensor, Tensor]:
     return described.mean(0), scale
 
 
-def _quotas(counts: list[int], limit: int) -> list[int]:
-    """Return the number of centres per class: proportional to the root of its beats, at least two, at most all."""
-    roots = [count**0.5 for count in counts]
-    return [min(count, max(2, int(limit * root / sum(roots)))) for count, root in zip(counts, roots, strict=True)]
-
-
 def farthest_first(points: Tensor, count: int) -> Tensor:
     """Return indices (count,) by farthest-first traversal, starting from the point nearest the mean."""
     chosen = [int((points - points.mean(0)).square().sum(1).argmin())]
@@ -56,11 +50,12 @@ def farthest_first(points: Tensor, count: int) -> Tensor:
 def select_centres(points: Tensor, label: Tensor, limit: int = CENTRES) -> Tensor:
     """Return indices of the beats that become centres, at most ``limit``."""
     present, counts = torch.unique(label, return_counts=True)
-    quotas = _quotas(counts.tolist(), limit)
+    roots = [count**0.5 for count in counts.tolist()]
+    shares = [max(2, int(limit * root / sum(roots))) for root in roots]
     selected = []
-    for number, quota in zip(present.tolist(), quotas, strict=True):
+    for number, count, share in zip(present.tolist(), counts.tolist(), shares, strict=True):
         of_class = torch.nonzero(label == number)[:, 0]
-        selected.append(of_class[farthest_first(points[of_class], quota)])
+        selected.append(of_class[farthest_first(points[of_class], min(count, share))])
     return torch.cat(selected)[:limit]
 
 
@@ -75,7 +70,7 @@ def fit_kernel(net: Net, described: Tensor, label: Tensor, classes: int) -> tupl
     points, scale = points / width, scale / width
     chosen = select_centres(points, label)
     centres = points[chosen]
-    square = _square(points, centres)
+    square = torch.cdist(points.double(), centres.double(), compute_mode="donot_use_mm_for_euclid_dist").square()
     weight, bias = fit_softmax(torch.exp(-square), label, classes, ridge=RIDGE, evenness=EVENNESS)
     square[chosen, torch.arange(len(chosen))] = torch.inf  # a beat is not its own neighbour
     missing = CENTRES - len(chosen)
@@ -89,11 +84,6 @@ def fit_kernel(net: Net, described: Tensor, label: Tensor, classes: int) -> tupl
     return params, square
 
 
-def _square(points: Tensor, centres: Tensor) -> Tensor:
-    """Return squared distances (beats, centres) in double precision."""
-    return torch.cdist(points.double(), centres.double(), compute_mode="donot_use_mm_for_euclid_dist").square()
-
-
 class Kernel(Personal):
     """Similarity to the patient's beats."""
 
@@ -102,6 +92,5 @@ class Kernel(Personal):
 
     def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:
         """Fit the kernel machine; return the shared extractor and a stage ``kernel`` (see ``Personal.fit``)."""
-        described = descriptions_of(net, model, beats.train)
-        params, _ = fit_kernel(net, described, beats.train.label, beats.classes)
+        params, _ = fit_kernel(net, descriptions_of(net, model, beats.train), beats.train.label, beats.classes)
         return Pipeline((Stage("describer", extractor_of(model), shared=True), Stage("kernel", params, shared=False)))

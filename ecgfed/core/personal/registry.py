@@ -33,11 +33,6 @@ def personal_by_name(name: str) -> Personal | None:
     names = (FROM_METHOD, *personal_models())
     known = same_name(name, names)
     if known is None:
-        raise OptionError(
-            "personal",
-            f"{name!r}",
-            f"one of {', '.join(names)}",
-            did_you_mean(name, names) or "",
-            code="unknown-choice",
-        )
+        expected = f"one of {', '.join(names)}"
+        raise OptionError("personal", f"{name!r}", expected, did_you_mean(name, names) or "", code="unknown-choice")
     return None if known == FROM_METHOD else personal_models()[known]

@@ -44,9 +44,8 @@ class Aggregation:
         except ValueError:
             number = math.nan
         if word == TRIMMED and not 0 < number < 0.5:
-            raise OptionError(
-                "aggregation", f"{text!r:.100}", "a share above 0 and below 0.5", "such as trimmed-mean:0.2"
-            )
+            actual = f"{text!r:.100}"
+            raise OptionError("aggregation", actual, "a share above 0 and below 0.5", "such as trimmed-mean:0.2")
         if word == BOUND and not 0 < number < 1e9:
             raise OptionError("aggregation", f"{text!r:.100}", "a norm above 0", "such as norm-bound:0.5")
         return cls(word, number)

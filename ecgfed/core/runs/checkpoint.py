@@ -83,12 +83,9 @@ class _Index:
         if self.version < OWNED_VERSION and not metadata:
             return
         if metadata.get(CLIENTS_SHA256) != _digest(self.files):
-            raise RunError(
-                folder / PROGRESS,
-                "names other clients' states than those its server's state was saved with",
-                f"those of round {self.round}",
-                "put this run's own index and files back, or train again into a new folder",
-            )
+            actual = "names other clients' states than those its server's state was saved with"
+            action = "put this run's own index and files back, or train again into a new folder"
+            raise RunError(folder / PROGRESS, actual, f"those of round {self.round}", action)
 
 
 def _digest(files: Mapping[str, StoredFile]) -> str:
@@ -131,7 +128,15 @@ class CheckpointStore:
         """
         index = self._index()
         for file in index.files.values():
-            self._check_length(file)
+            path = self.folder / file.name
+            try:
+                size = path.stat().st_size
+            except OSError as problem:
+                action = "train again into a new folder"
+                raise RunError(path, f"cannot be read ({problem.strerror})", action=action) from None
+            if file.bytes not in (-1, size):
+                actual = f"has {size:,} bytes and is not the file that was saved"
+                raise RunError(path, actual, f"{file.bytes:,}", "train again into a new folder")
         # the first indexes name no run: accept any run in their files
         ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
         server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
@@ -148,27 +153,10 @@ class CheckpointStore:
             index = _Index.from_json(progress)
             index.clients()
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise RunError(
-                path, f"lacks {problem}", "a checkpoint's index", "train again into a new folder"
-            ) from problem
+            actual = f"lacks {problem}"
+            raise RunError(path, actual, "a checkpoint's index", "train again into a new folder") from problem
         check_owner(self.folder, index.run, self.identity)
         return index
-
-    def _check_length(self, file: StoredFile) -> None:
-        path = self.folder / file.name
-        try:
-            size = path.stat().st_size
-        except OSError as problem:
-            raise RunError(
-                path, f"cannot be read ({problem.strerror})", action="train again into a new folder"
-            ) from None
-        if file.bytes not in (-1, size):
-            raise RunError(
-                path,
-                f"has {size:,} bytes and is not the file that was saved",
-                f"{file.bytes:,}",
-                "train again into a new folder",
-            )
 
     def attach(self, state: State) -> None:
         """Start to write checkpoints of this run: client states are stored on disk from now on.
@@ -182,9 +170,8 @@ class CheckpointStore:
         try:
             make_folder(self.folder)
         except OSError as problem:
-            raise StorageError(
-                self.folder, f"cannot be made ({problem.strerror})", action=f"choose another {param('out')}"
-            ) from problem
+            actual = f"cannot be made ({problem.strerror})"
+            raise StorageError(self.folder, actual, action=f"choose another {param('out')}") from problem
         self._published = {file.name for file in self._index().files.values()} if self.exists() else set()
         for path in [*self.folder.glob("*.safetensors"), *self.folder.glob(".*.partial")]:
             if path.name not in self._published:
@@ -247,11 +234,8 @@ class CheckpointStore:
                 new.add(PROGRESS, (json.dumps(index) + "\n").encode())
                 new.publish()
         except OSError as problem:
-            raise StorageError(
-                self.folder,
-                f"could not be written ({problem.strerror})",
-                action=f"free some space, then go on with {param('resume=True')}",
-            ) from problem
+            action = f"free some space, then go on with {param('resume=True')}"
+            raise StorageError(self.folder, f"could not be written ({problem.strerror})", action=action) from problem
         before, self._published = self._published, {file.name for file in files.values()}
         self._remove_all(before - self._published)
 
@@ -266,11 +250,8 @@ class CheckpointStore:
         try:
             sync_folder(self.folder)
         except OSError as problem:
-            raise StorageError(
-                self.folder,
-                f"could not be written ({problem.strerror})",
-                action=f"free some space, then go on with {param('resume=True')}",
-            ) from problem
+            action = f"free some space, then go on with {param('resume=True')}"
+            raise StorageError(self.folder, f"could not be written ({problem.strerror})", action=action) from problem
         for name in names:
             with suppress(OSError):  # a leftover file is harmless; the next session deletes it
                 (self.folder / name).unlink(missing_ok=True)

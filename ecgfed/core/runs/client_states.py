@@ -76,11 +76,8 @@ def read_stored(folder: Path, file: StoredFile, part: str, ownership: Ownership)
         with open_regular(path) as stream:
             data = stream.read()
     except OSError as problem:
-        raise RunError(
-            path,
-            f"cannot be read ({problem.strerror})",
-            action="wait for a training that goes on in this run, or train again into a new folder",
-        ) from None
+        action = "wait for a training that goes on in this run, or train again into a new folder"
+        raise RunError(path, f"cannot be read ({problem.strerror})", action=action) from None
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise RunError(path, "is not the file that was saved (SHA-256 differs)", action="train again into a new folder")
     tree = load_tree(data, path, RunError)

@@ -189,14 +189,19 @@ def compare_runs(
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
-    first, different_cohorts = documents[0], _different_cohorts(documents)
+    excluded = next((document.held_out for document in documents if document.held_out is not None), None)
+    first = documents[0]
+    different_cohorts = [
+        document
+        for document in documents
+        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
+    ]
     if different_cohorts and not any_cohort:
-        raise RunError(
-            different_cohorts[0].path,
-            f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)",
-            "runs of one cohort",
-            f"their beats, splits or patients are not the same; compare all the same with {param('any_cohort=True')}",
+        actual = f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)"
+        action = (
+            f"their beats, splits or patients are not the same; compare all the same with {param('any_cohort=True')}"
         )
+        raise RunError(different_cohorts[0].path, actual, "runs of one cohort", action)
     parts = {name: [side.part(name) for side in sides] for name in PARTS}
     return RunComparison(
         split,
@@ -204,23 +209,18 @@ def compare_runs(
         not different_cohorts,
         tuple(_run(side, split, leave_out) for side in sides),
         {name: _differing(of) for name, of in parts.items()},
-        tuple(_specific_settings(number, parts) for number in range(len(sides))),
+        tuple(
+            {
+                name: value
+                for of in parts.values()
+                for name, value in of[number].items()
+                if not all(name in part for part in of)
+            }
+            for number in range(len(sides))
+        ),
         _classes(sides),
-        tuple(_patients(sides)),
+        tuple(map(_change, _pairs(sides))),
     )
-
-
-def _different_cohorts(documents: Sequence[RunDocument]) -> list[RunDocument]:
-    """Return the runs with another cohort or other held-out clients than the first.
-
-    Older runs do not record held-out clients.
-    """
-    excluded = next((document.held_out for document in documents if document.held_out is not None), None)
-    return [
-        document
-        for document in documents
-        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, excluded)
-    ]
 
 
 def _side(path: Path, split: str, leave_out: str) -> _Side:
@@ -245,14 +245,20 @@ def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
 
 def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     progress = [progress_of(document) for document in side.documents]
-    finished, rounds = (
-        min(entry.finished_rounds for entry in progress),
-        max(document.rounds for document in side.documents),
-    )
+    finished = min(entry.finished_rounds for entry in progress)
+    rounds = max(document.rounds for document in side.documents)
     scored = min((result.round for result in side.evaluations), default=None)
     passes = [entry.passes for entry in progress if entry.passes is not None]
     scores = {name: _over_seeds([result.scores.get(name) for result in side.evaluations]) for name in SCORES}
     worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.evaluations]) for name in MODELS}
+    evaluate = command(side.path, split, leave_out)
+    notes = []
+    if scored is None:
+        notes.append(f"is not evaluated on {split}: {evaluate}")
+    elif scored != finished:
+        notes.append(f"was evaluated after round {scored}, and has {finished}: {evaluate}")
+    if finished < rounds:
+        notes.append(f"is not finished: {finished} of {count_of(rounds, 'round')}")
     return ComparedRun(
         str(side.path),
         len(side.documents),
@@ -265,19 +271,8 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
         {name: mean for name, (mean, _) in scores.items()} if side.evaluations else None,
         {name: mean for name, (mean, _) in worst.items() if mean is not None} or None,
         {name: spread for name, (_, spread) in (scores | worst).items() if spread is not None},
-        tuple(_notes(command(side.path, split, leave_out), split, scored, finished, rounds)),
+        tuple(notes),
     )
-
-
-def _notes(evaluate: str, split: str, scored: int | None, finished: int, rounds: int) -> list[str]:
-    notes = []
-    if scored is None:
-        notes.append(f"is not evaluated on {split}: {evaluate}")
-    elif scored != finished:
-        notes.append(f"was evaluated after round {scored}, and has {finished}: {evaluate}")
-    if finished < rounds:
-        notes.append(f"is not finished: {finished} of {count_of(rounds, 'round')}")
-    return notes
 
 
 def _over_seeds(values: list[float | None]) -> tuple[float | None, float | None]:
@@ -298,15 +293,6 @@ def _differing(parts: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     names = [name for name in parts[0] if name != "rounds" and all(name in part for part in parts)]
     values = {name: tuple(part[name] for part in parts) for name in names}
     return {name: of for name, of in values.items() if any(value != of[0] for value in of)}
-
-
-def _specific_settings(number: int, parts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    return {
-        name: value
-        for of in parts.values()
-        for name, value in of[number].items()
-        if not all(name in part for part in of)
-    }
 
 
 def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
@@ -340,19 +326,13 @@ def _pairs(sides: list[_Side]) -> list[PairedPatients]:
     return pairs
 
 
-def _patients(sides: list[_Side]) -> list[ComparedPatients]:
-    return [
-        _change(pair.run, pair.model, {patient: after - before for patient, before, after in pair.scores})
-        for pair in _pairs(sides)
-    ]
-
-
-def _change(number: int, model: str, change: dict[str, float]) -> ComparedPatients:
+def _change(pair: PairedPatients) -> ComparedPatients:
+    change = {patient: after - before for patient, before, after in pair.scores}
     best, worst_patient = max(change, key=change.__getitem__), min(change, key=change.__getitem__)
     better, worse = (sum(sign * value > 0 for value in change.values()) for sign in (1, -1))
     return ComparedPatients(
-        number,
-        model,
+        pair.run,
+        pair.model,
         better,
         len(change) - better - worse,
         worse,

@@ -101,14 +101,9 @@ def _brief(value: object) -> str:
 
 def read_run_json(path: Path) -> dict[str, Any]:
     """Read ``run.json``; raises RunError. An overwrite interrupted before its first saved round is rolled back."""
+    marker = f"{CHECKPOINT}/{PROGRESS}"
     return read_folder_document(
-        path,
-        FILE_NAME,
-        SCHEMA_VERSION,
-        RunError,
-        what="a run",
-        command="ecgfed train",
-        marker=f"{CHECKPOINT}/{PROGRESS}",
+        path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train", marker=marker
     )
 
 
@@ -187,9 +182,6 @@ def finished_rounds(path: Path, identity: str) -> int:
 def check_owner(checkpoint: Path, owner: str, identity: str) -> None:
     """Raise RunError for the checkpoint of another run; those of the first version name none."""
     if identity and owner not in ("", identity):
-        raise RunError(
-            checkpoint,
-            "is the checkpoint of another run (its method, settings, net, plan or cohort differ)",
-            "the one of the run.json beside it",
-            "put this run's own back, or train again into a new folder",
-        )
+        actual = "is the checkpoint of another run (its method, settings, net, plan or cohort differ)"
+        expected = "the one of the run.json beside it"
+        raise RunError(checkpoint, actual, expected, "put this run's own back, or train again into a new folder")

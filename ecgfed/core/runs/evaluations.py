@@ -1,6 +1,6 @@
 """Read and validate the scores of ``ecgfed evaluate``: ``evaluation-SPLIT/scores.json``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,42 +89,44 @@ def check_result(result: Mapping[str, Any], file: Path, method: str, identity: s
             expected["leave_out"] = "nothing"
     for name, value in expected.items():
         if name in result and result[name] != value:
-            raise RunError(
-                file, f"is of another run or split: {name} is {str(result[name])!r:.80}", repr(value)[:80], again
-            )
+            actual = f"is of another run or split: {name} is {str(result[name])!r:.80}"
+            raise RunError(file, actual, repr(value)[:80], again)
 
 
-def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") -> Evaluation | None:
-    """Read a split's scores; None if the run was not evaluated on it.
-
-    Raises:
-        RunError: damaged, or of another run.
-    """
-    file = run.path / folder_name(split, leave_out) / FILE_NAME
-    if not file.is_file():
-        return None
-    again = f"run '{command(run.path, split, leave_out)}' again"
+def read_result(file: Path, run: RunDocument, again: str) -> dict[str, Any]:
+    """Return the contents of a run's ``scores.json``; raises RunError as ``check_result``."""
     result = read_json(file, RunError)
     if not isinstance(result, dict):
         raise RunError(file, "is no JSON object", "scores", again)
     check_result(result, file, run.method, run.identity, again)
+    return result
+
+
+def rows_of(result: dict[str, Any], name: str, file: Path, again: str) -> list[dict[str, Any]]:
+    """Return a table of ``scores.json``; raises RunError if it is not a list of objects."""
+    rows = typed(result, name, list, file, again)
+    if not all(isinstance(row, dict) for row in rows):
+        raise RunError(file, f"{name} holds what is no JSON object", "a row of scores", again)
+    return rows
+
+
+def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") -> Evaluation | None:
+    """Read a split's scores; None if the run was not evaluated on it; raises RunError (damaged, or of another run)."""
+    file = run.path / folder_name(split, leave_out) / FILE_NAME
+    if not file.is_file():
+        return None
+    again = f"run '{command(run.path, split, leave_out)}' again"
+    result = read_result(file, run, again)
     scores = typed(result, "scores", dict, file, again)
-    patients = list(_rows(result, "per_patient", file, again))
+    patients = rows_of(result, "per_patient", file, again)
     return Evaluation(
         typed(result, "round", int, file, again),
         str(result.get("protocol", "")),
         {name: typed(scores, name, float, file, again) for name in scores},
-        tuple(_class_score(row, file, again) for row in _rows(result, "per_class", file, again)),
+        tuple(_class_score(row, file, again) for row in rows_of(result, "per_class", file, again)),
         {typed(row, "client", str, file, again): _f1(row, "personal_f1", file, again) for row in patients},
         {typed(row, "client", str, file, again): _f1(row, "global_f1", file, again) for row in patients},
     )
-
-
-def _rows(result: dict[str, Any], name: str, file: Path, again: str) -> Iterator[dict[str, Any]]:
-    for row in typed(result, name, list, file, again):
-        if not isinstance(row, dict):
-            raise RunError(file, f"{name} holds what is no JSON object", "a row of scores", again)
-        yield row
 
 
 def _f1(row: dict[str, Any], name: str, file: Path, again: str) -> float:

@@ -26,9 +26,8 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
         check_links(path.parent, [path.name], RunError)
         data = read_bounded(path, MAX_BYTES, RunError)
     except OSError as problem:
-        raise RunError(
-            path, f"cannot be read ({problem.strerror})", action="restore the file from a backup"
-        ) from problem
+        actual = f"cannot be read ({problem.strerror})"
+        raise RunError(path, actual, action="restore the file from a backup") from problem
     lines: list[dict[str, Any]] = []
     raw, torn = data.splitlines(), not data.endswith(b"\n")
     for number, text in enumerate(raw, start=1):

@@ -32,7 +32,20 @@ def noise_key(folder: Path, plan: TrainPlan) -> bytes:
     if not plan.clips or not plan.dp_noise:
         return b""
     if not path.is_file():
-        _write(path, secrets.token_hex(BYTES))
+        partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.{path.name}.partial")
+        try:
+            make_folder(path.parent)
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+                stream.write(secrets.token_hex(BYTES) + "\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(path)
+            sync_folder(path.parent)
+        except OSError as problem:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            actual = f"could not be written ({problem.strerror})"
+            raise StorageError(path, actual, action="free some space") from problem
     text = read_bounded(path, 1 << 10, RunError).decode(errors="replace").strip()
     try:
         key = bytes.fromhex(text)
@@ -41,19 +54,3 @@ def noise_key(folder: Path, plan: TrainPlan) -> bytes:
     if len(key) != BYTES:
         raise RunError(path, "is no key of a run's noise", f"{BYTES} bytes in hex", "remove it: other noise is drawn")
     return key
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.{path.name}.partial")
-    try:
-        make_folder(path.parent)
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            stream.write(text + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-        sync_folder(path.parent)
-    except OSError as problem:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise StorageError(path, f"could not be written ({problem.strerror})", action="free some space") from problem

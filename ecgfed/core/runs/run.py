@@ -108,32 +108,23 @@ class Run:
         """
         cohort = open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
-            raise RunError(
-                self.path,
-                f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
-                action=f"name the right one with {param('cohort')}",
-            )
+            actual = f"was trained on another cohort than {cohort.path} is now (fingerprints differ)"
+            raise RunError(self.path, actual, action=f"name the right one with {param('cohort')}")
         # the fingerprint covers the arrays; clients and classes are stored separately
         for what, now in _beside_the_arrays(cohort).items():
             if what in self.meta and now != self.meta[what]:
+                action = f"name the right cohort with {param('cohort')}"
                 raise RunError(
-                    self.path,
-                    f"was trained on other {_NAMED[what]} than {cohort.path} names now",
-                    action=f"name the right cohort with {param('cohort')}",
+                    self.path, f"was trained on other {_NAMED[what]} than {cohort.path} names now", action=action
                 )
         return cohort
 
     def state(self) -> State:
         """Load the last checkpoint; raises RunError without one."""
         if not self.store.exists():
-            raise RunError(
-                self.path,
-                "has no finished round",
-                action="train it with 'ecgfed train ... --resume'",
-                code="unfinished",
-            )
-        at_sites = self.meta.get("engine") == "flower"
-        return self.store.load(StateCheck(self.method, self.plan, at_sites=at_sites))
+            actual = "has no finished round"
+            raise RunError(self.path, actual, action="train it with 'ecgfed train ... --resume'", code="unfinished")
+        return self.store.load(StateCheck(self.method, self.plan, at_sites=self.meta.get("engine") == "flower"))
 
     def history(self) -> list[dict[str, Any]]:
         """Return a record for each saved round: ``round``, losses, passes, metrics of the method.
@@ -156,12 +147,8 @@ class Run:
         """
         lines = self.history()
         if not lines:
-            raise RunError(
-                self.path / HISTORY,
-                "holds no finished round",
-                action=f"train it with {param('resume=True')}",
-                code="unfinished",
-            )
+            action = f"train it with {param('resume=True')}"
+            raise RunError(self.path / HISTORY, "holds no finished round", action=action, code="unfinished")
         return {name: value for name, value in lines[-1].items() if name not in ("round", "clients", "losses")}
 
     def __repr__(self) -> str:
@@ -192,30 +179,28 @@ class Run:
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Create a run in a new or empty folder; raises RunError, StorageError."""
     if path.exists() and not (path.is_dir() and all(map(is_interrupted_write, path.iterdir()))):
-        raise RunError(
-            path,
-            "is not empty",
-            "a new folder",
-            f"choose another {param('out')}, or pass {param('resume=True')} or {param('overwrite=True')}",
-            code="exists",
-        )
+        action = f"choose another {param('out')}, or pass {param('resume=True')} or {param('overwrite=True')}"
+        raise RunError(path, "is not empty", "a new folder", action, code="exists")
     spec = method.net.spec
     if spec.rr and spec.rr_version != cohort.rr_version:
-        raise RunError(
-            cohort.path,
-            f"has RR features of version {cohort.rr_version}",
-            f"version {spec.rr_version}, which the net takes",
-            f"make the net with rr_version={cohort.rr_version}",
-        )
+        actual = f"has RR features of version {cohort.rr_version}"
+        expected = f"version {spec.rr_version}, which the net takes"
+        raise RunError(cohort.path, actual, expected, f"make the net with rr_version={cohort.rr_version}")
+    kind = type(method)
+    digest = digest_of(kind) if names_code(name_of(kind)) else ""
+    location = cohort.path.resolve()
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-        "cohort": {"path": _cohort_location(cohort, path), "fingerprint": cohort.fingerprint},
+        "cohort": {
+            "path": (os.path.relpath(location, path.resolve()) if "anonymised" in cohort.meta else str(location)),
+            "fingerprint": cohort.fingerprint,
+        },
         **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
-        **_pin(type(method)),
+        **({PIN: digest} if digest else {}),
         "settings": asdict(method.settings),
         "plan": asdict(plan),
         **extra,
@@ -230,12 +215,6 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
     return open_run(path, type(method) if names_code(str(meta["method"])) else None)
 
 
-def _pin(kind: type[Method]) -> dict[str, str]:
-    """Return the SHA-256 of the file of a custom method; empty for registered ones."""
-    digest = digest_of(kind) if names_code(name_of(kind)) else ""
-    return {PIN: digest} if digest else {}
-
-
 def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
     """Return the fields of the cohort in ``run.json`` besides the fingerprint, by the keys of ``_NAMED``."""
     return {
@@ -243,12 +222,6 @@ def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
         "clients": [client.id for client in cohort.clients],
         HELD_OUT: list(cohort.held_out),
     }
-
-
-def _cohort_location(cohort: Cohort, run: Path) -> str:
-    """Return the path of the cohort; relative for anonymised ones, because a home folder may contain a name."""
-    location = cohort.path.resolve()
-    return os.path.relpath(location, run.resolve()) if "anonymised" in cohort.meta else str(location)
 
 
 def is_interrupted_write(part: Path) -> bool:
@@ -317,9 +290,8 @@ def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:
             meta,
         )
     except (KeyError, TypeError, ValueError, AttributeError, EcgfedError) as problem:
-        raise RunError(
-            path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder"
-        ) from problem
+        actual = f"cannot be used ({problem})"
+        raise RunError(path / FILE_NAME, actual, action="train again into a new folder") from problem
 
 
 def _kind(path: Path, meta: dict[str, Any], passed: str | type[Method] | None) -> type[Method]:

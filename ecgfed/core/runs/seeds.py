@@ -70,12 +70,9 @@ def check_same(runs: "Sequence[Run]") -> None:
     for first, second in pairwise(runs):
         for what, value in _without_seed(first, excluded).items():
             if (theirs := _without_seed(second, excluded)[what]) != value:
-                raise RunError(
-                    second.path,
-                    f"differs from {first.path.name} in its {what} ({theirs}, not {value})",
-                    "runs that differ in their seed only",
-                    f"evaluate them one by one, or finish them with {param('resume=True')}",
-                )
+                actual = f"differs from {first.path.name} in its {what} ({theirs}, not {value})"
+                action = f"evaluate them one by one, or finish them with {param('resume=True')}"
+                raise RunError(second.path, actual, "runs that differ in their seed only", action)
 
 
 def _without_seed(run: "Run", excluded: object) -> dict[str, object]:

@@ -59,9 +59,5 @@ class StateCheck:
 
 def _refuse(mismatch: Mismatch | None, owner: str, path: Path) -> None:
     if mismatch is not None:
-        raise RunError(
-            path,
-            f"{mismatch.leaf:.100} of {owner} is {mismatch.actual}",
-            f"{mismatch.expected}, as its method and net have it",
-            _AGAIN,
-        )
+        actual = f"{mismatch.leaf:.100} of {owner} is {mismatch.actual}"
+        raise RunError(path, actual, f"{mismatch.expected}, as its method and net have it", _AGAIN)

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RunError
-from ecgfed.base.files import read_json
 from ecgfed.core.runs.document import RunDocument, typed
-from ecgfed.core.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, check_result
+from ecgfed.core.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, read_result, rows_of
 
 _NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
 _AGAIN = "evaluate the run again"
@@ -135,10 +134,7 @@ def read_evaluations(document: RunDocument) -> tuple[StoredEvaluation, ...]:
 
 def _read(folder: Path, document: RunDocument) -> StoredEvaluation:
     file = folder / FILE_NAME
-    result = read_json(file, RunError)
-    if not isinstance(result, dict):
-        raise RunError(file, "is no JSON object", "scores", _AGAIN)
-    check_result(result, file, document.method, document.identity, _AGAIN)
+    result = read_result(file, document, _AGAIN)
     entries = {
         "split": folder.name.split("-")[1],
         "leave_out": "nothing",
@@ -156,7 +152,7 @@ def _read(folder: Path, document: RunDocument) -> StoredEvaluation:
         raise RunError(file, f"split is {split!r:.40}", f"one of {', '.join(SPLITS)}", _AGAIN)
     if fingerprint != document.fingerprint:
         raise RunError(file, "is of another cohort than the run (fingerprints differ)", action=_AGAIN)
-    patients = tuple(_patient(row, file) for row in _rows(result, "per_patient", file))
+    patients = tuple(_patient(row, file) for row in rows_of(result, "per_patient", file, _AGAIN))
     if len({patient.client for patient in patients}) < len(patients):
         raise RunError(file, "per_patient names a client twice", "a row for each", _AGAIN)
     local = result.get("local_models")
@@ -173,7 +169,7 @@ def _read(folder: Path, document: RunDocument) -> StoredEvaluation:
         _numbers({"scores_truth": {}, **result}, "scores_truth", file),
         _numbers({"T_p_variants": {}, **result}, "T_p_variants", file),
         {name: _number(local, name, file) for name in ("T_p", "T_r", "T_l")} if isinstance(local, dict) else {},
-        tuple(_class(row, file) for row in _rows(result, "per_class", file)),
+        tuple(_class(row, file) for row in rows_of(result, "per_class", file, _AGAIN)),
         patients,
         _matrix(result, "confusion", len(document.classes), file),
         _matrix(result, "confusion_personal", len(document.classes), file),
@@ -190,13 +186,6 @@ def _number(values: dict[str, Any], name: str, file: Path) -> float:
     if not math.isfinite(number):
         raise RunError(file, f"{name} is {number}", "a number", _AGAIN)
     return number
-
-
-def _rows(result: dict[str, Any], name: str, file: Path) -> list[dict[str, Any]]:
-    rows = typed(result, name, list, file, _AGAIN)
-    if not all(isinstance(row, dict) for row in rows):
-        raise RunError(file, f"{name} holds what is no JSON object", "a row of scores", _AGAIN)
-    return rows
 
 
 def _optional(row: dict[str, Any], name: str, file: Path) -> float | None:

@@ -197,25 +197,17 @@ def describe_run(path: Path) -> RunDescription:
     return RunDescription(
         document,
         progress,
-        {
-            name: typed(line, name, float, history, _RESTORE)
-            for line in lines[-1:]
-            for name in ("loss_mean", "loss_max")
-        },
+        {name: typed(line, name, float, history, _RESTORE) for line in lines[-1:] for name in _LOSSES},
         {line["round"]: scores for line in lines if (scores := last_scores([line], history))},
-        _evaluations(document),
+        {
+            f"{split}{suffix}": {"round": result.round, **result.scores}
+            for split in SPLITS
+            for leave_out, suffix in LEFT_OUT.items()
+            if (result := read_evaluation(document, split, leave_out))
+        },
         _speed(timing, path),
         _speed(timing[-WINDOW:], path),
     )
-
-
-def _evaluations(document: RunDocument) -> dict[str, dict[str, float]]:
-    scores = {}
-    for split in SPLITS:
-        for leave_out, suffix in LEFT_OUT.items():
-            if result := read_evaluation(document, split, leave_out):
-                scores[f"{split}{suffix}"] = {"round": result.round, **result.scores}
-    return scores
 
 
 def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:
@@ -232,5 +224,4 @@ def examples_of(line: dict[str, Any], where: Path) -> float:
 
     Raises RunError if it is not a number.
     """
-    name = "examples" if "examples" in line else "beats"
-    return typed({"beats": 0, **line}, name, float, where, _RESTORE)
+    return typed({"beats": 0, **line}, "examples" if "examples" in line else "beats", float, where, _RESTORE)

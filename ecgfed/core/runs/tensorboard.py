@@ -13,11 +13,8 @@ def require_tensorboard() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise OptionError(
-            "tensorboard",
-            "the package tensorboard is not installed",
-            action="install it with: pip install 'ecgfed[tensorboard]'",
-        ) from None
+        actual = "the package tensorboard is not installed"
+        raise OptionError("tensorboard", actual, action="install it with: pip install 'ecgfed[tensorboard]'") from None
     return SummaryWriter
 
 
@@ -39,9 +36,8 @@ class WriteTensorBoard(Callback):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise StorageError(
-                folder, f"cannot be made ({problem.strerror})", action="choose another folder"
-            ) from problem
+            actual = f"cannot be made ({problem.strerror})"
+            raise StorageError(folder, actual, action="choose another folder") from problem
 
     def on_start(self, state: State) -> None:
         """Open the file; TensorBoard hides records of an earlier session after the checkpoint."""

@@ -55,11 +55,7 @@ def serialised(tree: Tree, metadata: Mapping[str, str] | None = None) -> bytes:
 
 @lru_cache(maxsize=16)
 def _entries(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[str, list[str]]:
-    """Return the entries of a header, and the order of the data; cached, since all clients of a run share them.
-
-    Data are sorted by descending item size, so that every tensor is aligned. The header lists them in the order of the
-    tree, which ``load_tree`` restores, because sums over parameters depend on the order.
-    """
+    """Return a header's entries in the tree's order, on which sums depend, and the data's order, by item size."""
     aligned = sorted(leaves, key=lambda leaf: (-leaf[1].itemsize, leaf[0]))
     begin: dict[str, int] = {}
     offset = 0

@@ -157,10 +157,7 @@ class CalibrationFitter:
 
 
 def _quantile(thresholds: list[float], share: float) -> float | None:
-    """Return a quantile of the thresholds; None if too few patients have one.
-
-    A threshold of 1 means that the required accuracy is never reached; it is excluded.
-    """
+    """Return a quantile of thresholds below 1 (1: accuracy never reached); None if too few patients have one."""
     reached = [threshold for threshold in thresholds if threshold < 1.0]
     return float(np.quantile(reached, share, method="higher")) if len(reached) >= MIN_PATIENTS else None
 

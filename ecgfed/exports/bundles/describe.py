@@ -48,11 +48,13 @@ def described(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     for name, entry in files.items():
         if name.endswith(GRAPH):
             files[name] = {**entry, **read_graph_metadata(folder / name, (folder / name).read_bytes())}
+    layer = {"where": "in every graph", "mean": list(PIXEL_MEAN), "deviation": list(PIXEL_STD)}
+    image = {**image_preprocessing(), "standardisation": {**layer, "rule": IMAGE_STANDARDISATION}}
     return {
         **manifest,
         "schema_version": SCHEMA_VERSION,
         "class_table": class_table(LabelMap.from_json(manifest["label_map"]), of_beats=of_beats),
-        "preprocessing": preprocessing_of(rr_version_in(manifest)) if of_beats else _image_preprocessing(),
+        "preprocessing": preprocessing_of(rr_version_in(manifest)) if of_beats else image,
         "files": files,
     }
 
@@ -61,11 +63,6 @@ def preprocessing_of(rr_version: int) -> dict[str, Any]:
     """Return ``preprocessing`` for a bundle of beats with RR features of a version (0: none)."""
     layer = {"where": "in every graph", "variance_floor_mv2": WINDOW_VARIANCE_FLOOR, "rule": STANDARDISATION}
     return {**preprocessing_metadata(rr_version), "standardisation": layer}
-
-
-def _image_preprocessing() -> dict[str, Any]:
-    layer = {"where": "in every graph", "mean": list(PIXEL_MEAN), "deviation": list(PIXEL_STD)}
-    return {**image_preprocessing(), "standardisation": {**layer, "rule": IMAGE_STANDARDISATION}}
 
 
 def finish_bundle(

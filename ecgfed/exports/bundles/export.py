@@ -360,10 +360,7 @@ def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
 
 
 def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, dict[str, Any]]:
-    """Return test scores of 'ecgfed evaluate' by client id, and of the run under ``""``; empty if there are none.
-
-    Scores of other rounds are ignored, and T_g if it is of another global model than the exported one.
-    """
+    """Return test scores of this round by client id, and of the run under ``""``; T_g only of the exported model."""
     suffix = "" if personal == run.method.personal else f"-{personal}"
     path = run.path / f"evaluation-test{suffix}" / "scores.json"
     if not path.is_file():

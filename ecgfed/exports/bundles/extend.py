@@ -28,23 +28,8 @@ from ecgfed.exports.device.signatures import Signer
 
 #: Metadata that all graphs of a bundle share.
 _SHARED_PROPERTIES = (
-    "schema_version",
-    "tool_version",
-    "intended_use",
-    "classes",
-    "symbols",
-    "units",
-    "method",
-    "cohort_fingerprint",
-    "fs_hz",
-    "samples_before_r",
-    "samples_after_r",
-    "leads",
-    "lead",
-    "filter",
-    "normalisation",
-    "rr_features",
-    BOUND,
+    *("schema_version", "tool_version", "intended_use", "classes", "symbols", "units", "method", "cohort_fingerprint"),
+    *("fs_hz", "samples_before_r", "samples_after_r", "leads", "lead", "filter", "normalisation", "rr_features", BOUND),
 )
 
 
@@ -57,13 +42,8 @@ def check_extension(bundle: Bundle, out: Path, patient: str, *, overwrite: bool)
     """
     if patient in bundle.manifest["patients"] and not overwrite:
         problem = f"the bundle {bundle.path} has a patient {patient}"
-        raise OptionError(
-            "patient",
-            problem,
-            "a new name",
-            f"name another, or {param('overwrite=True')} to replace that model",
-            code="exists",
-        )
+        action = f"name another, or {param('overwrite=True')} to replace that model"
+        raise OptionError("patient", problem, "a new name", action, code="exists")
     if out.resolve() == MODEL:
         raise OptionError("out", f"{out} is the model in the package", "another folder")
     check_new_bundle(out, overwrite=overwrite)
@@ -138,10 +118,7 @@ def _card(bundle: Bundle) -> dict[str, str]:
 
 
 def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, Any]]:
-    """Copy a bundle's files, except those that only a patient of this name uses; return their manifest entries.
-
-    The file names of the patient's new model are free afterwards.
-    """
+    """Copy a bundle's files, except those that only this patient uses; return their manifest entries."""
     manifest = bundle.manifest
     remaining = [entry for name, entry in manifest["patients"].items() if name != patient]
     used = {name for entry in (manifest["global"], *remaining) for chain in chains_of(entry) for name in chain}

@@ -97,11 +97,7 @@ def _bumps(kind: str, waves: slice) -> NDArray[np.float64]:
 
 
 def _context() -> dict[str, Any]:
-    """Return synthetic beats over minutes, for RR features of version 2, which compare a beat with its neighbours.
-
-    Windows are sums of three shapes, to keep the file small: a P wave, the rest of a normal beat, and a ventricular
-    beat. There are premature beats of both kinds, an irregular segment, undefined intervals and unusable windows.
-    """
+    """Return synthetic beats over minutes for RR features of version 2; windows are sums of three shapes."""
     draw = np.random.default_rng(18)
     kinds = np.where(draw.random(CONTEXT_BEATS) < 0.08, "V", np.where(draw.random(CONTEXT_BEATS) < 0.1, "A", "N"))
     at = np.arange(CONTEXT_BEATS)
@@ -127,13 +123,6 @@ def _context() -> dict[str, Any]:
     return entry
 
 
-def _images() -> NDArray[np.uint8]:
-    """Return two synthetic images: gradients and noise."""
-    rows, columns = np.meshgrid(np.arange(32), np.arange(32), indexing="ij")
-    slopes = np.stack([rows * 8, columns * 8, (rows + columns) * 4]).astype(np.uint8)
-    return np.stack([slopes, np.random.default_rng(17).integers(0, 256, (3, 32, 32)).astype(np.uint8)])
-
-
 def golden_of(bundle: Bundle) -> dict[str, Any]:
     """Compute a bundle's golden vectors, JSON-ready.
 
@@ -143,7 +132,11 @@ def golden_of(bundle: Bundle) -> dict[str, Any]:
     golden: dict[str, Any] = {"version": VERSION, "about": DESCRIPTION, "run": bundle.manifest[BOUND]}
     rr: NDArray[np.float32] | None = None
     if bundle.modality == "image":
-        examples: NDArray[Any] = _images()
+        rows, columns = np.meshgrid(np.arange(32), np.arange(32), indexing="ij")
+        slopes = np.stack([rows * 8, columns * 8, (rows + columns) * 4]).astype(np.uint8)
+        examples: NDArray[Any] = np.stack(
+            [slopes, np.random.default_rng(17).integers(0, 256, (3, 32, 32)).astype(np.uint8)]
+        )
         golden["images"], some = examples.tolist(), [0, 1]
     else:
         recordings = [_recording(number, bundle.rr_version) for number in range(len(RECORDINGS))]

@@ -69,18 +69,16 @@ class _Int8Variant:
 
 
 @dataclass
-class Int8Variants:
-    """Creates, validates and writes int8 variants of a bundle's float graphs.
+class Variants:
+    """Variants of a bundle's float graphs.
 
     Attributes:
-        writer: writer of the float graphs; also writes accepted int8 graphs.
+        writer: writer of the float graphs; also writes accepted variants.
         net: the net of the graphs.
         cohort: beats for calibration and validation.
         leave_out: excluded training beats, as in ``TrainPlan``.
         rule: acceptance rule.
-        entries: field ``int8`` of the manifest's entries: the global model under None, patients by id.
-        global_logits: validation logits of the global variant, if accepted.
-        personal_logits: validation logits of accepted patients' variants.
+        entries: the variants' field of the manifest's entries: the global model under None, patients by id.
     """
 
     writer: GraphWriter
@@ -88,7 +86,30 @@ class Int8Variants:
     cohort: Cohort
     leave_out: str
     rule: Int8Rule
-    entries: dict[str | None, dict[str, Any]] = field(default_factory=dict)
+    entries: dict[str | None, dict[str, Any]] = field(default_factory=dict, kw_only=True)
+
+    def feeds(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the first graph for rows of the cohort."""
+        feeds: dict[str, NDArray[Any]] = {self.net.input_name: np.take(self.cohort.examples, rows, axis=0)}
+        return {**feeds, "rr": self.cohort.rr[rows]} if self.net.spec.rr else feeds
+
+    def calibrate(self, fitter: CalibrationFitter, global_calibration: dict[str, Any]) -> None:
+        """Fit temperatures and thresholds on the logits of the accepted variants, as for float models."""
+        if fitter.global_logits:
+            self.entries[None]["certainty"] = global_calibration = fitter.fit_global()
+        for name, certainty in fitter.fit_patients(global_calibration).items():
+            self.entries[name]["certainty"] = certainty
+
+
+@dataclass
+class Int8Variants(Variants):
+    """Creates, validates and writes int8 variants of a bundle's float graphs.
+
+    Attributes:
+        global_logits: validation logits of the global variant, if accepted.
+        personal_logits: validation logits of accepted patients' variants.
+    """
+
     global_logits: list[ValidationLogits] = field(default_factory=list)
     personal_logits: dict[str, ValidationLogits] = field(default_factory=dict)
     _global: tuple[list[str], _Int8Variant] | None = None
@@ -150,12 +171,7 @@ class Int8Variants:
             global_calibration: of the float global model; its threshold serves patients with few validation beats if
                 the global model has no int8 variant.
         """
-        calibration = CalibrationFitter(accuracy, self.global_logits, self.personal_logits)
-        of_all = calibration.fit_global() if self.global_logits else global_calibration
-        if self.global_logits:
-            self.entries[None]["certainty"] = of_all
-        for name, certainty in calibration.fit_patients(of_all).items():
-            self.entries[name]["certainty"] = certainty
+        self.calibrate(CalibrationFitter(accuracy, self.global_logits, self.personal_logits), global_calibration)
         for client, entry in self.entries.items():
             if client is not None:
                 patients[client][INT8] = entry
@@ -188,9 +204,20 @@ class Int8Variants:
             layers = read_by_layers(model)
             if feeds is None:
                 count = max(MIN_BEATS, limit * LAYERS // max(LAYERS, len(layers)))
-                feeds = self._feeds(calibration_rows(self.cohort.label, rows, count))
+                feeds = self.feeds(calibration_rows(self.cohort.label, rows, count))
+            watched = onnx.ModelProto()
+            watched.CopyFrom(model)
+            existing = {entry.name for entry in (*model.graph.input, *model.graph.output)}
+            watched.graph.output.extend(
+                helper.make_empty_tensor_value_info(name) for name in layers if name not in existing
+            )
+            inside = [name for name in layers if name not in feeds]
             ranges = {
-                name: RULES[self.rule.ranges](values) for name, values in _activations_of(model, layers, feeds).items()
+                name: RULES[self.rule.ranges](values)
+                for name, values in (
+                    {name: feeds[name] for name in layers if name in feeds}
+                    | activations(watched.SerializeToString(), inside, feeds)
+                ).items()
             }
             name = "int8/global.onnx" if client is None else f"int8/{role}/{client.id}.onnx"
             owner = {} if client is None else {"client": client.id, "patient": client.patient}
@@ -205,12 +232,8 @@ class Int8Variants:
         rr_version = self.net.spec.rr_version if self.net.spec.rr else 0
         return _Int8Variant(names, quantized_graphs, Classifier(graphs, self.cohort.classes, rr_version))
 
-    def _feeds(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        feeds: dict[str, NDArray[Any]] = {self.net.input_name: np.take(self.cohort.examples, rows, axis=0)}
-        return {**feeds, "rr": self.cohort.rr[rows]} if self.net.spec.rr else feeds
-
     def _logits(self, variant: _Int8Variant, rows: NDArray[np.int64]) -> ValidationLogits:
-        feeds = self._feeds(rows)
+        feeds = self.feeds(rows)
         if self.net.spec.modality == "image":
             logits = variant.classifier.image_logits(feeds[self.net.input_name])
         else:
@@ -286,17 +309,3 @@ def calibration_rows(label: NDArray[np.integer], rows: NDArray[np.int64], limit:
         count = min(len(class_rows), max(MIN_PER_CLASS, round(limit * len(class_rows) / len(rows))))
         chosen.append(class_rows[np.linspace(0, len(class_rows) - 1, count).astype(np.int64)])
     return np.sort(np.concatenate(chosen))
-
-
-def _activations_of(
-    model: onnx.ModelProto, names: list[str], feeds: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[np.float32]]:
-    """Return values of a graph by name, for a batch."""
-    watched = onnx.ModelProto()
-    watched.CopyFrom(model)
-    existing = {entry.name for entry in (*model.graph.input, *model.graph.output)}
-    watched.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in existing)
-    inside = [name for name in names if name not in feeds]
-    return {name: feeds[name] for name in names if name in feeds} | activations(
-        watched.SerializeToString(), inside, feeds
-    )

@@ -31,9 +31,8 @@ def check_new_bundle(out: Path, *, overwrite: bool = False) -> None:
     elif out.is_dir():
         raise OptionError("out", f"{out} is a folder", "a zip file to create", "choose another name")
     elif out.exists() and not overwrite:
-        raise OptionError(
-            "out", f"{out} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
-        )
+        action = f"choose another, or pass {param('overwrite=True')}"
+        raise OptionError("out", f"{out} exists", "a new file", action, code="exists")
 
 
 @contextmanager

@@ -96,15 +96,16 @@ class Parity:
         """Compare one chain on some beats; raises BundleError above the tolerance."""
         expected = model_logits(self.net, model, inputs)
         if not np.isfinite(expected).all():
+            action = f"train again with a lower learning rate, {param('settings')} lr=..."
             raise BundleError(
-                f"model of {name}",
-                "gives logits that are not finite",
-                "a training that converged",
-                f"train again with a lower learning rate, {param('settings')} lr=...",
+                f"model of {name}", "gives logits that are not finite", "a training that converged", action
             )
         rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
         device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
-        actual = self._device_logits(device, inputs)
+        if self.net.spec.modality == "image":
+            actual = device.image_logits(inputs.examples.numpy())
+        else:
+            actual = device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
         largest, agree = difference(expected, actual)
         if not (largest <= LOGIT_TOLERANCE and agree):
             raise BundleError(
@@ -114,11 +115,6 @@ class Parity:
                 "nothing was exported; report this",
             )
         self.worst, self.beats, self.chains = max(self.worst, largest), self.beats + len(actual), self.chains + 1
-
-    def _device_logits(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
-        if self.net.spec.modality == "image":
-            return device.image_logits(inputs.examples.numpy())
-        return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
 
     def report(self) -> dict[str, Any]:
         """Return the figures for the manifest."""

@@ -42,9 +42,15 @@ def fit_prototypes(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] 
     with single_torch_thread(), torch.inference_mode():
         label = cohort.label[rows]
         centres_by_class = []
-        for number, count in _quotas(label).items():
-            class_rows = rows[label == number]
-            some = np.sort(random.permutation(class_rows)[: count * BEATS_EACH])
+        numbers, counts = np.unique(label, return_counts=True)
+        roots = np.sqrt(counts)
+        shares = np.maximum(2, (PROTOTYPES * roots / roots.sum()).astype(np.int64))
+        while shares.sum() > PROTOTYPES:  # many rare classes with two each
+            shares[shares.argmax()] -= 1
+        for number, count in dict(
+            zip(numbers.tolist(), np.minimum(shares, np.maximum(1, counts // MIN_MEMBERS)).tolist(), strict=True)
+        ).items():
+            some = np.sort(random.permutation(rows[label == number])[: count * BEATS_EACH])
             centres_by_class.append(_means(_shapes(net, cohort, some), count, random))
         centres = torch.cat(centres_by_class)[:PROTOTYPES]
         if not len(centres):
@@ -67,15 +73,6 @@ def prototype_part(centres: Tensor) -> Stage:
         "far.square": torch.cat([centres.square().sum(1), torch.full((missing,), NOWHERE)]),
     }
     return Stage("far", params, shared=True)
-
-
-def _quotas(label: NDArray[np.integer]) -> dict[int, int]:
-    numbers, counts = np.unique(label, return_counts=True)
-    roots = np.sqrt(counts)
-    shares = np.maximum(2, (PROTOTYPES * roots / roots.sum()).astype(np.int64))
-    while shares.sum() > PROTOTYPES:  # many rare classes with two each
-        shares[shares.argmax()] -= 1
-    return dict(zip(numbers.tolist(), np.minimum(shares, np.maximum(1, counts // MIN_MEMBERS)).tolist(), strict=True))
 
 
 def _shapes(net: Net, cohort: Cohort, rows: NDArray[np.int64]) -> Tensor:

@@ -86,9 +86,8 @@ def int8_layers(model: onnx.ModelProto) -> list[Int8Layer]:
         if len(read) == 2 and all(maker is not None and maker.op_type == "DequantizeLinear" for maker in read):
             quantiser = makers.get(read[0].input[0])  # type: ignore[union-attr]  # the line above says so
             if quantiser is None or quantiser.op_type != "QuantizeLinear":
-                raise BundleError(
-                    "an int8 graph", f"reads {node.input[0]} as int8 that nothing made", "quantise's form"
-                )
+                actual = f"reads {node.input[0]} as int8 that nothing made"
+                raise BundleError("an int8 graph", actual, "quantise's form")
             layers.append(_layer(node, read[1], quantiser, values))
     if not layers:
         raise BundleError("a graph", "has no layer in int8", "one that 'ecgfed export --int8' wrote")
@@ -321,12 +320,8 @@ def _weights(layer: _FloatLayer, max_weight: int, tensors: dict[str, onnx.Tensor
     reduced_axes = tuple(dim for dim in range(weight.ndim) if dim != layer.axis)
     largest = int(np.abs(weight.astype(np.int64)).sum(axis=reduced_axes).max()) * (MAX_INT8 - MIN_INT8)
     if largest >= EXACT_IN_FLOAT:
-        raise BundleError(
-            layer.name,
-            f"sums up to {largest:,} in int8",
-            f"less than {EXACT_IN_FLOAT:,}",
-            f"train a net of a smaller {param('width')}",
-        )
+        action = f"train a net of a smaller {param('width')}"
+        raise BundleError(layer.name, f"sums up to {largest:,} in int8", f"less than {EXACT_IN_FLOAT:,}", action)
     tensors[layer.name] = numpy_helper.from_array(weight, layer.name)
     tensors[f"{layer.name}.scale"] = numpy_helper.from_array(scale, f"{layer.name}.scale")
     return [

@@ -34,8 +34,22 @@ def simplify(model: onnx.ModelProto, params: Collection[str]) -> dict[str, tuple
         Name -> shape of parameters that must be stored in another shape.
     """
     model.ir_version = IR_VERSION
-    shapes = _shapes(model)
-    _plain_sizes(model, shapes)
+    inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
+    shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in inferred.initializer}
+    for entry in (*inferred.value_info, *inferred.input, *inferred.output):
+        dims = entry.type.tensor_type.shape.dim
+        shapes[entry.name] = tuple(int(dim.dim_value) if dim.HasField("dim_value") else None for dim in dims)
+    graph = model.graph
+    for node in graph.node:
+        shape = shapes.get(node.output[0], (None, None))
+        if node.op_type != "Reshape" or None in shape[1:]:
+            continue
+        numbers = tuple(0 if dim is None else dim for dim in shape)
+        name = "sizes_" + "_".join(map(str, numbers))
+        if name not in {tensor.name: tensor for tensor in graph.initializer}:
+            graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
+        node.input[1] = name
+        del node.attribute[:]  # without allowzero 0 means: as it was
     stored = _stored_as_used(model, params, shapes)
     _without_unused(model)
     del model.graph.value_info[:]
@@ -58,39 +72,6 @@ def with_batch(model: onnx.ModelProto, batch: int | None) -> onnx.ModelProto:
 def ops_of(model: onnx.ModelProto) -> dict[str, int]:
     """Return the operations of a graph with their counts, sorted by name."""
     return dict(sorted(Counter(str(node.op_type) for node in model.graph.node).items()))
-
-
-def _shapes(model: onnx.ModelProto) -> dict[str, Shape]:
-    """Return the shape of every value; None for a batch axis."""
-    inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
-    shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in inferred.initializer}
-    for entry in (*inferred.value_info, *inferred.input, *inferred.output):
-        dims = entry.type.tensor_type.shape.dim
-        shapes[entry.name] = tuple(int(dim.dim_value) if dim.HasField("dim_value") else None for dim in dims)
-    return shapes
-
-
-def _constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    return {tensor.name: tensor for tensor in graph.initializer}
-
-
-def _sizes(graph: onnx.GraphProto, numbers: tuple[int, ...]) -> str:
-    """Return the name of an integer initializer, added if missing."""
-    name = "sizes_" + "_".join(map(str, numbers))
-    if name not in _constants(graph):
-        graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
-    return name
-
-
-def _plain_sizes(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> None:
-    """Give every Reshape its sizes as numbers: 0 for the batch, which stays as it is, and what there is."""
-    graph = model.graph
-    for node in graph.node:
-        shape = shapes.get(node.output[0], (None, None))
-        if node.op_type != "Reshape" or None in shape[1:]:
-            continue
-        node.input[1] = _sizes(graph, tuple(0 if dim is None else dim for dim in shape))
-        del node.attribute[:]  # without allowzero 0 means: as it was
 
 
 def _stored_as_used(

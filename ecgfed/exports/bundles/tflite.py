@@ -24,14 +24,11 @@ from onnx import helper
 from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.files import write_bytes
 from ecgfed.core.methods.models import Model
-from ecgfed.core.nets.net import Net
-from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import TRAIN
 from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, validation_rows
-from ecgfed.exports.bundles.graph_writer import GraphWriter
-from ecgfed.exports.bundles.int8_variants import BEATS, BEATS_OF_ALL, NO_TRAINING, Int8Rule, calibration_rows, judgement
+from ecgfed.exports.bundles.int8_variants import BEATS, BEATS_OF_ALL, NO_TRAINING, Variants, calibration_rows, judgement
 from ecgfed.exports.bundles.simplify import with_batch
-from ecgfed.exports.bundles.tflite_steps import LayerSteps, steps_of
+from ecgfed.exports.bundles.tflite_steps import steps_of
 from ecgfed.exports.device.activations import activations
 
 #: Environment variable with the Python interpreter that has TensorFlow.
@@ -115,47 +112,32 @@ def tflite_of(jobs: Sequence[Job], python: Path) -> list[Converted]:
         folders = [Path(temporary) / str(number) for number in range(len(jobs))]
         for folder, job in zip(folders, jobs, strict=True):
             folder.mkdir()
-            _write(folder, job)
-        _run(python, folders)
+            steps = steps_of(job.models, job.where)
+            arrays: dict[str, NDArray[Any]] = dict(steps.weights)
+            for what, feeds in (("calibrate", job.calibrate), ("check", job.check)):
+                opened = with_batch(job.models[0], None)
+                existing = {entry.name for entry in opened.graph.input}
+                inside = [name for name in steps.fronts.values() if name not in existing]
+                del opened.graph.output[:]
+                opened.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in inside)
+                values = {name: np.asarray(feeds[name], np.float32) for name in existing if name in feeds}
+                values |= activations(opened.SerializeToString(), inside, feeds)
+                for name, value in {source: values[name] for source, name in steps.fronts.items()}.items():
+                    arrays[f"{what}/{name}"] = value
+            np.savez(folder / "job.npz", **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for allow_pickle
+            (folder / "job.json").write_text(json.dumps({"inputs": steps.inputs, "steps": steps.steps}))
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
+        command = [str(python), "-I", str(_PROGRAM), *map(str, folders)]
+        try:
+            process = subprocess.run(
+                command, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise BundleError(python, f"could not convert ({problem})", "a python with TensorFlow", _HOW) from None
+        if process.returncode:
+            last = (process.stderr.strip().splitlines() or ["no word"])[-1]
+            raise BundleError(python, f"could not convert: {last:.200}", "a python with TensorFlow", _HOW)
         return [_read(folder) for folder in folders]
-
-
-def _write(folder: Path, job: Job) -> None:
-    steps = steps_of(job.models, job.where)
-    arrays: dict[str, NDArray[Any]] = dict(steps.weights)
-    for what, feeds in (("calibrate", job.calibrate), ("check", job.check)):
-        for name, value in _fronts(job.models[0], steps, feeds).items():
-            arrays[f"{what}/{name}"] = value
-    np.savez(folder / "job.npz", **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for allow_pickle
-    (folder / "job.json").write_text(json.dumps({"inputs": steps.inputs, "steps": steps.steps}))
-
-
-def _fronts(
-    model: onnx.ModelProto, steps: LayerSteps, feeds: Mapping[str, NDArray[Any]]
-) -> dict[str, NDArray[np.float32]]:
-    """Return the net's scaled inputs for some beats."""
-    opened = with_batch(model, None)
-    existing = {entry.name for entry in opened.graph.input}
-    inside = [name for name in steps.fronts.values() if name not in existing]
-    del opened.graph.output[:]
-    opened.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in inside)
-    values = {name: np.asarray(feeds[name], np.float32) for name in existing if name in feeds}
-    values |= activations(opened.SerializeToString(), inside, feeds)
-    return {source: values[name] for source, name in steps.fronts.items()}
-
-
-def _run(python: Path, folders: Sequence[Path]) -> None:
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "TF_ENABLE_ONEDNN_OPTS": "0"}
-    command = [str(python), "-I", str(_PROGRAM), *map(str, folders)]
-    try:
-        process = subprocess.run(
-            command, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise BundleError(python, f"could not convert ({problem})", "a python with TensorFlow", _HOW) from None
-    if process.returncode:
-        last = (process.stderr.strip().splitlines() or ["no word"])[-1]
-        raise BundleError(python, f"could not convert: {last:.200}", "a python with TensorFlow", _HOW)
 
 
 def _read(folder: Path) -> Converted:
@@ -166,29 +148,17 @@ def _read(folder: Path) -> Converted:
 
 
 @dataclass
-class TfliteVariants:
+class TfliteVariants(Variants):
     """Creates, validates and writes TensorFlow Lite files for a bundle, all at the end.
 
     Attributes:
-        writer: writer of the float graphs.
-        net: the net of the graphs.
-        cohort: beats for calibration and validation.
-        leave_out: excluded training beats, as in ``TrainPlan``.
-        rule: acceptance rule.
         python: see ``tflite_python``.
         waiting: file name -> job, owner (id or None), and logits of the float model.
-        entries: field ``tflite`` of the manifest's entries: the global model under None, patients by id.
-        accepted: validation logits of accepted files, likewise.
+        accepted: validation logits of accepted files, of the global model under None, of patients by id.
     """
 
-    writer: GraphWriter
-    net: Net
-    cohort: Cohort
-    leave_out: str
-    rule: Int8Rule
     python: Path
     waiting: dict[str, tuple[Job, str | None, list[ValidationLogits]]] = field(default_factory=dict)
-    entries: dict[str | None, dict[str, Any]] = field(default_factory=dict)
     accepted: dict[str | None, ValidationLogits] = field(default_factory=dict)
 
     def add_global(self, chain: list[str], model: Model, floats: list[ValidationLogits]) -> None:
@@ -225,12 +195,8 @@ class TfliteVariants:
             reason = f"is no extractor and head of a net ({problem.reason})"
             self.entries[owner] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
             return
-        calibrate = self._feeds(calibration_rows(self.cohort.label, rows, limit))
-        self.waiting[name] = (Job(models, chain[0], calibrate, self._feeds(valid)), owner, floats)
-
-    def _feeds(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        feeds: dict[str, NDArray[Any]] = {self.net.input_name: np.take(self.cohort.examples, rows, axis=0)}
-        return {**feeds, "rr": self.cohort.rr[rows]} if self.net.spec.rr else feeds
+        calibrate = self.feeds(calibration_rows(self.cohort.label, rows, limit))
+        self.waiting[name] = (Job(models, chain[0], calibrate, self.feeds(valid)), owner, floats)
 
     def finish_entries(
         self, patients: dict[str, dict[str, Any]], accuracy: float, global_calibration: dict[str, Any]
@@ -255,14 +221,8 @@ class TfliteVariants:
         for (name, (job, owner, floats)), result in zip(self.waiting.items(), converted, strict=True):
             self.entries[owner] = self._judged(name, owner, job, floats, result)
         personal_logits = {name: logits for name, logits in self.accepted.items() if name is not None}
-        calibration = CalibrationFitter(
-            accuracy, [self.accepted[None]] if None in self.accepted else [], personal_logits
-        )
-        of_all = calibration.fit_global() if None in self.accepted else global_calibration
-        if None in self.accepted:
-            self.entries[None]["certainty"] = of_all
-        for patient, certainty in calibration.fit_patients(of_all).items():
-            self.entries[patient]["certainty"] = certainty
+        global_logits = [self.accepted[None]] if None in self.accepted else []
+        self.calibrate(CalibrationFitter(accuracy, global_logits, personal_logits), global_calibration)
         for client, entry in self.entries.items():
             if client is not None:
                 patients[client][TFLITE] = entry

@@ -114,10 +114,7 @@ def _quantised(value: np.ndarray, scale: float, zero: int) -> np.ndarray:
 def _interpreter_logits(
     data: bytes, job: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return TensorFlow Lite's logits of the beats to check, and the quantisation of inputs and output.
-
-    Uses the reference kernels, as TensorFlow Lite for Microcontrollers does.
-    """
+    """Return logits of the reference kernels, which TFLM uses too, and the quantisation of inputs and output."""
     import tensorflow as tf
 
     kind = tf.lite.experimental.OpResolverType.BUILTIN_REF
@@ -151,7 +148,16 @@ def _micro(data: bytes, job: dict[str, Any], arrays: dict[str, np.ndarray], meta
     def interpreter(size: int) -> Any:
         return runtime.Interpreter.from_bytes(data, arena_size=size)
 
-    metadata["arena_bytes"] = _smallest_arena(interpreter)
+    high = ARENA_BYTES
+    while not _fits(interpreter, high):
+        high *= 2
+        if high > MAX_ARENA_BYTES:
+            raise ValueError(f"the net asks for an arena of more than {MAX_ARENA_BYTES} bytes")
+    low = 0
+    while high - low > 64:
+        middle = (low + high) // 128 * 64
+        low, high = (low, middle) if _fits(interpreter, middle) else (middle, high)
+    metadata["arena_bytes"] = high
     micro_interpreter = interpreter(metadata["arena_bytes"])
     scale, zero = metadata["quantised"]["logits"]
     names = list(job["inputs"])
@@ -162,20 +168,6 @@ def _micro(data: bytes, job: dict[str, Any], arrays: dict[str, np.ndarray], meta
         micro_interpreter.invoke()
         all_logits.append((micro_interpreter.get_output(0)[0].astype(np.float32) - zero) * np.float32(scale))
     return np.array(all_logits, np.float32)
-
-
-def _smallest_arena(interpreter: Callable[[int], Any]) -> int:
-    """Return the smallest arena, a multiple of 64 bytes, that an interpreter accepts, by bisection."""
-    high = ARENA_BYTES
-    while not _fits(interpreter, high):
-        high *= 2
-        if high > MAX_ARENA_BYTES:
-            raise ValueError(f"the net asks for an arena of more than {MAX_ARENA_BYTES} bytes")
-    low = 0
-    while high - low > 64:
-        middle = (low + high) // 128 * 64
-        low, high = (low, middle) if _fits(interpreter, middle) else (middle, high)
-    return high
 
 
 def _fits(interpreter: Callable[[int], Any], size: int) -> bool:

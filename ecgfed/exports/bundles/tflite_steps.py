@@ -134,18 +134,15 @@ class _Reader:
         elif node.op_type == "ReduceMean" and self.constants[inputs[1]].tolist() == [2, 3]:
             self._add(node, "mean", inputs[:1])
         elif node.op_type == "BatchNormalization":
-            self._batch_norm(node, inputs, attributes["epsilon"])
+            epsilon = attributes["epsilon"]
+            weight, bias, mean, var = (self.constants[name].astype(np.float64) for name in inputs[1:])
+            scale = weight / np.sqrt(var + epsilon)
+            self.constants |= {f"{node.output[0]}/scale": scale, f"{node.output[0]}/shift": bias - mean * scale}
+            between = onnx.NodeProto(output=[f"{node.output[0]}/scaled"])
+            self._add(between, "scale", inputs[:1], weight=self._constant(f"{node.output[0]}/scale"))
+            self._add(node, "shift", between.output, weight=self._constant(f"{node.output[0]}/shift"))
         else:
             self._group_norm(node, inputs, attributes)
-
-    def _batch_norm(self, node: onnx.NodeProto, inputs: list[str], epsilon: float) -> None:
-        """Replace running statistics by a scale and a shift per channel, which the converter folds."""
-        weight, bias, mean, var = (self.constants[name].astype(np.float64) for name in inputs[1:])
-        scale = weight / np.sqrt(var + epsilon)
-        self.constants |= {f"{node.output[0]}/scale": scale, f"{node.output[0]}/shift": bias - mean * scale}
-        between = onnx.NodeProto(output=[f"{node.output[0]}/scaled"])
-        self._add(between, "scale", inputs[:1], weight=self._constant(f"{node.output[0]}/scale"))
-        self._add(node, "shift", between.output, weight=self._constant(f"{node.output[0]}/shift"))
 
     def _group_norm(self, node: onnx.NodeProto, inputs: list[str], attributes: dict[str, Any]) -> None:
         """Combine reshape to groups, normalisation and reshape back into one step."""

@@ -10,8 +10,7 @@ from ecgfed.domain.cohort.split import TRAIN
 
 
 def _training_rows(cohort: Cohort, client: Client, leave_out: str) -> NDArray[np.int64]:
-    rows = cohort.rows(client, TRAIN)
-    return cohort.usable(rows, leave_out)
+    return cohort.usable(cohort.rows(client, TRAIN), leave_out)
 
 
 def training_metadata(cohort: Cohort, leave_out: str) -> dict[str, Any]:
@@ -24,11 +23,16 @@ def training_metadata(cohort: Cohort, leave_out: str) -> dict[str, Any]:
     counts = np.zeros(len(cohort.classes), np.int64)
     for client in cohort.federation:
         counts += np.bincount(cohort.label[_training_rows(cohort, client, leave_out)], minlength=len(counts))
+    records = _records(cohort)
+    files = [file for record in _records(cohort) for file in record.get("sha256", {}).items()]
+    digests = {digest for name, digest in files if not name.casefold().endswith(".hea")}
     return {
-        "synthetic": _is_synthetic(cohort),
+        "synthetic": bool(
+            cohort.meta["kind"] == "demo" or (records and all(record.get("synthetic") is True for record in records))
+        ),
         "clients": len(cohort.federation),
         "class_counts": {name: int(count) for name, count in zip(cohort.classes, counts, strict=True)},
-        "recordings": _digests(cohort),
+        "recordings": (sorted(digests) if digests else None),
     }
 
 
@@ -42,18 +46,3 @@ def _records(cohort: Cohort) -> list[dict[str, Any]]:
     """Return the entries of the training recordings in ``cohort.json``."""
     took_part = {name for client in cohort.federation for name in client.records}
     return [record for record in cohort.meta.get("records", ()) if record["name"] in took_part]
-
-
-def _is_synthetic(cohort: Cohort) -> bool:
-    """Return whether all patients are synthetic: from ``prepare demo``, or marked so in the records."""
-    records = _records(cohort)
-    return bool(
-        cohort.meta["kind"] == "demo" or (records and all(record.get("synthetic") is True for record in records))
-    )
-
-
-def _digests(cohort: Cohort) -> list[str] | None:
-    """Return the sorted SHA-256 of the recordings' files without headers; None if the cohort lacks them."""
-    files = [file for record in _records(cohort) for file in record.get("sha256", {}).items()]
-    digests = {digest for name, digest in files if not name.casefold().endswith(".hea")}
-    return sorted(digests) if digests else None

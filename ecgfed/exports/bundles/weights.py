@@ -75,11 +75,9 @@ def _net_of(bundle: Bundle) -> Net:
     stored = (spec.modality, spec.classes, spec.rr_version if spec.rr else 0)
     expected = (bundle.modality, len(bundle.classes), bundle.rr_version)
     if stored != expected:
+        actual = f"says a net for {stored[0]} with {stored[1]} classes and RR features {stored[2]}"
         raise BundleError(
-            bundle.path,
-            f"says a net for {stored[0]} with {stored[1]} classes and RR features {stored[2]}",
-            f"{expected[0]}, {expected[1]} and {expected[2]}, as its graphs have",
-            _OTHER,
+            bundle.path, actual, f"{expected[0]}, {expected[1]} and {expected[2]}, as its graphs have", _OTHER
         )
     return make_net(spec)
 
@@ -146,13 +144,9 @@ def check_weights(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
     """
     expected = model_logits(model.net, model.chain, inputs)
     rr = None if inputs.rr is None else inputs.rr.numpy()
-    actual = bundle.classifier(None).logits(inputs.examples.numpy(), rr)
-    largest, agree = difference(expected, actual)
+    largest, agree = difference(expected, bundle.classifier(None).logits(inputs.examples.numpy(), rr))
     if not (largest <= LOGIT_TOLERANCE and agree):
-        raise BundleError(
-            bundle.path,
-            f"its weights answer otherwise than its graphs (logits differ by {largest:.2g})",
-            f"at most {LOGIT_TOLERANCE:g} and equal labels",
-            "ask for the bundle again",
-        )
+        actual = f"its weights answer otherwise than its graphs (logits differ by {largest:.2g})"
+        action = "ask for the bundle again"
+        raise BundleError(bundle.path, actual, f"at most {LOGIT_TOLERANCE:g} and equal labels", action)
     return largest

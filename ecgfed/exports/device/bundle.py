@@ -110,13 +110,8 @@ class Bundle:
                 if self.patients
                 else "none: it holds the global model alone"
             )
-            raise BundleError(
-                self.path,
-                f"has no patient {patient!r}",
-                known,
-                f"leave {param('patient')} out for the global model",
-                code="unknown-patient",
-            )
+            action = f"leave {param('patient')} out for the global model"
+            raise BundleError(self.path, f"has no patient {patient!r}", known, action, code="unknown-patient")
         if int8:
             chain = int8_variant(self.path, self.manifest, patient)["chain"]
         graphs = [self._graph(name) for name in chain]

@@ -71,10 +71,8 @@ def calibration_in(manifest: Mapping[str, Any], patient: str | None, *, int8: bo
     entry_calibration, rule = entry.get("certainty"), manifest.get("certainty")
     if entry_calibration is None or rule is None:
         return UNCALIBRATED
-    temperature, threshold = (
-        _number(entry_calibration["temperature"], "temperature"),
-        _number(entry_calibration["threshold"], "threshold"),
-    )
+    temperature = _number(entry_calibration["temperature"], "temperature")
+    threshold = _number(entry_calibration["threshold"], "threshold")
     accuracy = _number(rule["accuracy"], "accuracy")
     if not MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE or not 0 <= threshold <= 1 or not 0 < accuracy <= 1:
         raise ValueError("a certainty in its bounds")
@@ -129,9 +127,8 @@ class OodDetector:
     def __init__(self, graph: Graph, threshold: float) -> None:
         takes = [(entry.name, entry.dtype.name, entry.shape[1:]) for entry in graph.inputs]
         if takes != [("window", "float32", (1, WINDOW_SAMPLES))]:
-            raise graph_fault(
-                graph.path, f"takes {', '.join(map(shape_text, graph.inputs)) or 'nothing'}, not a window"
-            )
+            actual = f"takes {', '.join(map(shape_text, graph.inputs)) or 'nothing'}, not a window"
+            raise graph_fault(graph.path, actual)
         if (graph.output.name, graph.output.shape[1]) != ("distance", 1):
             raise graph_fault(graph.path, f"gives {graph.output.name} {shape_text(graph.output)}, not one distance")
         self.session, self.threshold = Session(graph), threshold

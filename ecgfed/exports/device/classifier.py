@@ -83,9 +83,8 @@ def check_chain(graphs: Sequence[Graph], classes: int, rr: int) -> None:
         if takes_all != [(before.output.name, before.output.dtype, before.output.shape)]:
             raise graph_fault(graph.path, f"does not take what {before.path.name} gives, {shape_text(before.output)}")
     if (last.output.name, last.output.shape[1]) != ("logits", classes):
-        raise graph_fault(
-            last.path, f"gives {last.output.name} {shape_text(last.output)}, not logits of {count_of(classes, 'class')}"
-        )
+        actual = f"gives {last.output.name} {shape_text(last.output)}, not logits of {count_of(classes, 'class')}"
+        raise graph_fault(last.path, actual)
 
 
 def _aligned_batches(blocks: Iterable[Windows]) -> Iterator[Windows]:
@@ -269,10 +268,8 @@ class Classifier:
         flags: NDArray[np.uint8],
         no_signal: NDArray[np.bool_],
     ) -> Predictions:
-        label, uncertain = (
-            probability.argmax(1),
-            self.calibration.low_confidence(probability.max(axis=1, initial=0.0)) | out_of_distribution,
-        )
+        label = probability.argmax(1)
+        uncertain = self.calibration.low_confidence(probability.max(axis=1, initial=0.0)) | out_of_distribution
         override = np.where(no_signal, UNCLASSIFIED, "")
         return Predictions(
             label,

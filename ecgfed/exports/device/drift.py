@@ -171,10 +171,7 @@ class Drift:
         return ratios
 
     def _usual_beat(self) -> tuple[float, float]:
-        """Change of the mean beat of the most frequent reference class: shape and size, each relative to its bound.
-
-        0 if too few of the last beats have that class.
-        """
+        """Change of the commonest class's mean beat, shape and size over their bounds; 0 if too few beats have it."""
         first, now = self._at_first, self._now
         usual = first.label.index(max(first.label))
         if now.label[usual] * 4 < self.bounds.last or not first.size_uv[usual] or not now.size_uv[usual]:

@@ -133,13 +133,11 @@ class Session:
             raise graph_fault(graph.path, f"failed on {beats} beats ({problem})") from problem
         output = np.asarray(value, dtype=np.float32)
         if output.shape != (beats, graph.output.shape[1]):
-            raise graph_fault(
-                graph.path, f"gave {graph.output.name} of shape {output.shape}, not {shape_text(graph.output)}"
-            )
+            actual = f"gave {graph.output.name} of shape {output.shape}, not {shape_text(graph.output)}"
+            raise graph_fault(graph.path, actual)
         if not np.isfinite(output).all():
-            raise BundleError(
-                graph.path, f"gives {graph.output.name} that are not finite", "finite numbers", "train and export again"
-            )
+            action = "train and export again"
+            raise BundleError(graph.path, f"gives {graph.output.name} that are not finite", "finite numbers", action)
         return output
 
     def _run_batches(self, inputs: dict[str, NDArray[Any]], beats: int) -> NDArray[Any]:

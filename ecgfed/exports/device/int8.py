@@ -34,12 +34,10 @@ def int8_variant(path: Path, manifest: Mapping[str, Any], patient: str | None) -
         entry, owner = manifest["patients"][patient], f"patient {patient!r}"
     variant: Mapping[str, Any] | None = entry.get(INT8)
     if variant is None:
-        problem = f"has no int8 form of {owner}"
-        raise BundleError(path, problem, "one of 'ecgfed export --int8'", _FLOAT)
+        raise BundleError(path, f"has no int8 form of {owner}", "one of 'ecgfed export --int8'", _FLOAT)
     if variant["chain"] is None:
-        raise BundleError(
-            path, f"refused the int8 form of {owner}: {variant['reason']:.200}", "an accepted one", _FLOAT
-        )
+        actual = f"refused the int8 form of {owner}: {variant['reason']:.200}"
+        raise BundleError(path, actual, "an accepted one", _FLOAT)
     return variant
 
 

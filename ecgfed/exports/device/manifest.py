@@ -84,23 +84,19 @@ def read_manifest(files: Container) -> tuple[dict[str, Any], bytes]:
     if type(version) is not int or version not in SCHEMA_VERSIONS:
         known = " or ".join(map(str, SCHEMA_VERSIONS))
         raise BundleError(path, f"schema version {version}", known, "run 'ecgfed export' again")
-    _check_digest(path, manifest)
+    if DIGEST in manifest:
+        try:
+            digest = digest_of(manifest, DIGEST)
+        except ValueError as problem:
+            raise BundleError(path, f"has no digest ({problem})", action=_AGAIN) from None
+        if manifest[DIGEST] != digest:
+            actual = "was changed (its digest is not the one it holds)"
+            raise BundleError(path, actual, action="ask for the bundle again")
     try:
         _check_fields(path, manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BundleError(path, f"lacks {problem}", action=_AGAIN) from problem
     return manifest, data
-
-
-def _check_digest(path: Path, manifest: Mapping[str, Any]) -> None:
-    if DIGEST not in manifest:
-        return
-    try:
-        digest = digest_of(manifest, DIGEST)
-    except ValueError as problem:
-        raise BundleError(path, f"has no digest ({problem})", action=_AGAIN) from None
-    if manifest[DIGEST] != digest:
-        raise BundleError(path, "was changed (its digest is not the one it holds)", action="ask for the bundle again")
 
 
 def modality_of(manifest: Mapping[str, Any]) -> str:
@@ -183,8 +179,7 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
         if path_problem(name) or not isinstance(entry["sha256"], str) or type(entry.get("bytes", 0)) is not int:
             raise foreign_files
     owners = (manifest["global"], *manifest["patients"].values())
-    chains = [chain for entry in owners for chain in chains_of(entry)]
-    for chain in chains:
+    for chain in [chain for entry in owners for chain in chains_of(entry)]:
         if (
             not isinstance(chain, list)
             or not chain
@@ -223,29 +218,6 @@ def _same(value: Any, expected: Any) -> bool:
     return bool(value == expected)
 
 
-def _expected_metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that every graph must have according to the manifest; None for absent fields."""
-    ecg = modality_of(manifest) == "ecg"
-    cohort = manifest.get("cohort")
-    leads = list(leads_in(manifest)) if ecg else None
-    return {
-        "schema_version": manifest["schema_version"],
-        "classes": list(LabelMap.from_json(manifest["label_map"]).classes),
-        "symbols": manifest["label_map"]["symbols"] if ecg else None,
-        "units": manifest.get("units"),
-        "method": manifest["method"],
-        "cohort_fingerprint": cohort.get("fingerprint") if isinstance(cohort, dict) else None,
-        "fs_hz": manifest.get("fs_hz"),
-        "samples_before_r": R_INDEX if ecg else None,
-        "samples_after_r": WINDOW_SAMPLES - R_INDEX if ecg else None,
-        "leads": leads,
-        "lead": None if leads is None else "|".join(leads),
-        "filter": manifest.get("filter"),
-        "rr_features": manifest.get("rr_features"),
-        BOUND: manifest.get(BOUND),
-    }
-
-
 class Binding:
     """Checks graphs against the manifest that lists them.
 
@@ -256,7 +228,25 @@ class Binding:
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path, self.manifest = path, manifest
-        self.expected = _expected_metadata(manifest)
+        ecg = modality_of(manifest) == "ecg"
+        cohort = manifest.get("cohort")
+        leads = list(leads_in(manifest)) if ecg else None
+        self.expected = {
+            "schema_version": manifest["schema_version"],
+            "classes": list(LabelMap.from_json(manifest["label_map"]).classes),
+            "symbols": manifest["label_map"]["symbols"] if ecg else None,
+            "units": manifest.get("units"),
+            "method": manifest["method"],
+            "cohort_fingerprint": cohort.get("fingerprint") if isinstance(cohort, dict) else None,
+            "fs_hz": manifest.get("fs_hz"),
+            "samples_before_r": R_INDEX if ecg else None,
+            "samples_after_r": WINDOW_SAMPLES - R_INDEX if ecg else None,
+            "leads": leads,
+            "lead": None if leads is None else "|".join(leads),
+            "filter": manifest.get("filter"),
+            "rr_features": manifest.get("rr_features"),
+            BOUND: manifest.get(BOUND),
+        }
         #: file -> owners of the chains with it, as (id in the manifest, patient); (None, None) for the global model
         self.users: dict[str, list[tuple[str | None, str | None]]] = {}
         entries = [(None, None, manifest["global"])]
@@ -283,7 +273,10 @@ class Binding:
                 if key in metadata and metadata[key] != owner:
                     uses = "the global model" if owner is None else f"{owner}"
                     raise self._disagree(path, key, metadata[key], uses)
-        self._check_bound(path, metadata)
+        if BOUND in metadata and DIGEST not in self.manifest:
+            raise BundleError(self.path, f"has no {DIGEST}, but its graphs ask for one", action="ask for it again")
+        if BOUND in self.manifest and BOUND not in metadata:
+            raise BundleError(path, f"does not say which {BOUND} it is of", "a graph of this bundle", _AGAIN)
 
     def check_graph(self, name: str, path: Path, metadata: Mapping[str, Any]) -> None:
         """Compare a graph's versions, inputs and output with a manifest of version 2."""
@@ -292,13 +285,6 @@ class Binding:
             if differs is not None:
                 where, graph, stored = differs
                 raise self._disagree(path, where, f"{graph!r}", f"{stored!r}")
-
-    def _check_bound(self, path: Path, metadata: Mapping[str, str]) -> None:
-        """Check that graphs with a run id have a manifest with a digest, and the reverse."""
-        if BOUND in metadata and DIGEST not in self.manifest:
-            raise BundleError(self.path, f"has no {DIGEST}, but its graphs ask for one", action="ask for it again")
-        if BOUND in self.manifest and BOUND not in metadata:
-            raise BundleError(path, f"does not say which {BOUND} it is of", "a graph of this bundle", _AGAIN)
 
     def _disagree(self, path: Path, key: str, graph: str, manifest: str) -> BundleError:
         problem = f"says {key} {graph[:100]} of itself, its manifest {manifest[:100]}"

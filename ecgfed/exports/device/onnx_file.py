@@ -145,10 +145,6 @@ def _texts(fields: dict[str, list[Value]], name: str) -> tuple[str, ...]:
     return tuple(value for value in fields.get(name, []) if isinstance(value, str))
 
 
-def _ints(fields: dict[str, list[Value]], name: str) -> tuple[int, ...]:
-    return tuple(value for value in fields.get(name, []) if isinstance(value, int))
-
-
 _NOTHING = memoryview(b"")
 
 
@@ -198,7 +194,7 @@ def _length(dims: Sequence[int], name: str) -> int:
 
 def _tensor(data: memoryview) -> Tensor:
     fields = read_message(data, _TENSOR, MAX_SMALL)
-    name, dims = _first(fields, "name", ""), _ints(fields, "dims")
+    name, dims = _first(fields, "name", ""), tuple(value for value in fields.get("dims", []) if isinstance(value, int))
     dtype, raw = _type_of(_first(fields, "data_type", 0), name), _first(fields, "raw_data", _NOTHING)
     if len(dims) > 8 or _length(dims, name) * dtype.itemsize != len(raw):
         raise WireError(f"holds tensor {name!r} of {len(raw)} bytes that is no {dtype.name} of shape {dims}")

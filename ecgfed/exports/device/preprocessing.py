@@ -26,6 +26,13 @@ CLOSE = 1e-9
 INFORMATIVE = ("standardisation", "detector", "latency")
 
 
+#: Limits of lost signal, which voids RR intervals and excludes reference windows: constants of ``quality``.
+_SIGNAL_LIMITS = (
+    *("FLAT_S", "FLAT_MV", "RAIL_S", "RAIL_SAMPLES", "RAIL_FROM_REST_MV", "SPIKE_MV", "SPIKE_TIMES", "SPIKE_MARGIN_S"),
+    *("SPIKE_RINGS_S", "BASELINE_WINDOW_S", "BLOCK_S", "HEIGHT_S", "HEIGHT_STRETCHES", "LIMIT_MV"),
+)
+
+
 def preprocessing_metadata(rr_version: int) -> dict[str, Any]:
     """Return a manifest's field ``preprocessing``, except for the graph's first layer.
 
@@ -36,9 +43,23 @@ def preprocessing_metadata(rr_version: int) -> dict[str, Any]:
         "version": VERSION,
         "order": list(rules.ORDER),
         "lead": {"rule": rules.LEAD},
-        "gaps": {"rule": rules.GAPS, "no_signal": _no_signal()},
+        "gaps": {
+            "rule": rules.GAPS,
+            "no_signal": {
+                "reasons": sorted(str(reason) for reason in quality.NO_SIGNAL),
+                **{name.lower(): getattr(quality, name) for name in _SIGNAL_LIMITS},
+            },
+        },
         "filter": _filter(),
-        "resampling": _resampling(),
+        "resampling": {
+            "to_fs_hz": windows.FS_HZ,
+            "largest_denominator": windows.LARGEST_DENOMINATOR,
+            "window": "kaiser",
+            "kaiser_beta": fir.KAISER_BETA,
+            "reach": fir.REACH,
+            "formula": rules.RESAMPLING,
+            "r_peaks": rules.RESAMPLED_PEAKS,
+        },
         "window": {
             "samples": windows.WINDOW_SAMPLES,
             "r_index": windows.R_INDEX,
@@ -59,27 +80,6 @@ def image_preprocessing() -> dict[str, Any]:
     return {"version": VERSION, "image": {"shape": [3, 32, 32], "dtype": "uint8", "rule": rules.IMAGE}}
 
 
-def _no_signal() -> dict[str, Any]:
-    """Return the criteria for lost signal, which voids RR intervals and excludes reference windows."""
-    return {
-        "reasons": sorted(str(reason) for reason in quality.NO_SIGNAL),
-        "flat_s": quality.FLAT_S,
-        "flat_mv": quality.FLAT_MV,
-        "rail_s": quality.RAIL_S,
-        "rail_samples": quality.RAIL_SAMPLES,
-        "rail_from_rest_mv": quality.RAIL_FROM_REST_MV,
-        "spike_mv": quality.SPIKE_MV,
-        "spike_times": quality.SPIKE_TIMES,
-        "spike_margin_s": quality.SPIKE_MARGIN_S,
-        "spike_rings_s": quality.SPIKE_RINGS_S,
-        "baseline_window_s": quality.BASELINE_WINDOW_S,
-        "block_s": quality.BLOCK_S,
-        "height_s": quality.HEIGHT_S,
-        "height_stretches": quality.HEIGHT_STRETCHES,
-        "limit_mv": quality.LIMIT_MV,
-    }
-
-
 def _filter() -> dict[str, Any]:
     taps = filters.band_pass_taps(windows.FS_HZ)
     half = len(taps) // 2
@@ -97,18 +97,6 @@ def _filter() -> dict[str, Any]:
             "delay_samples": half,
             "first_half_and_middle": taps[: half + 1].tolist(),
         },
-    }
-
-
-def _resampling() -> dict[str, Any]:
-    return {
-        "to_fs_hz": windows.FS_HZ,
-        "largest_denominator": windows.LARGEST_DENOMINATOR,
-        "window": "kaiser",
-        "kaiser_beta": fir.KAISER_BETA,
-        "reach": fir.REACH,
-        "formula": rules.RESAMPLING,
-        "r_peaks": rules.RESAMPLED_PEAKS,
     }
 
 

@@ -61,12 +61,6 @@ def _signed(value: int) -> int:
     return value - _TWO_64 if value & _SIGN else value
 
 
-def _piece(data: memoryview, at: int, length: int) -> memoryview:
-    if length > len(data) - at:
-        raise WireError("is cut short or damaged")
-    return data[at : at + length]
-
-
 def raw_fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
     """Yield field number, wire type and value (numbers unsigned, the rest as a view of the bytes) of a message."""
     at, end = 0, len(data)
@@ -85,7 +79,9 @@ def raw_fields(data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
             length = 4 if wire == FIXED32 else 8
         else:
             raise WireError(f"holds wire type {wire}")
-        piece = _piece(data, at, length)
+        if length > len(data) - at:
+            raise WireError("is cut short or damaged")
+        piece = data[at : at + length]
         at += length
         yield number, wire, piece
 

@@ -15,11 +15,7 @@ CARD, CARD_DATA = "CARD.md", "card.json"
 
 
 def shipped_model() -> Path:
-    """Return the folder of the model in the package.
-
-    Raises:
-        BundleError: this ecgfed was built without one.
-    """
+    """Return the folder of the model in the package; raises BundleError (this ecgfed was built without one)."""
     if not (MODEL / MANIFEST).is_file():
         raise BundleError(MODEL, "this ecgfed came without a model", "a bundle", f"name one with {param('bundle')}")
     return MODEL

@@ -78,10 +78,8 @@ def _private_key(path: Path, parameter: str = "sign") -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    option, expected = (
-        f"{param(parameter)} {path}" if parameter else str(path),
-        "an Ed25519 private key in PEM (PKCS 8), without a passphrase",
-    )
+    option = f"{param(parameter)} {path}" if parameter else str(path)
+    expected = "an Ed25519 private key in PEM (PKCS 8), without a passphrase"
     action = "make one with 'ecgfed keys new NAME'"
     data = read_bounded(path, MOST_KEY_BYTES, OptionError, option)
     try:
@@ -154,7 +152,14 @@ def check_signature(
         return None
     signature, pem = files.read(SIGNATURE, SIGNATURE_BYTES), files.read(PUBLIC_KEY, MOST_KEY_BYTES)
     if not is_installed(PACKAGE):  # the base install: say who claims it, and that nobody checked
-        return Signature(_claimed(pem), verified=False, trusted=False)
+        match = re.search(rb"-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----", pem)
+        try:
+            der = base64.b64decode(b"".join(match[1].split()) if match else b"", validate=True)
+        except ValueError:
+            der = b""
+        return Signature(
+            (f"SHA256:{hashlib.sha256(der).hexdigest()}" if der else "unreadable"), verified=False, trusted=False
+        )
     from cryptography.exceptions import InvalidSignature
 
     signer = read_public_key(pem, folder / PUBLIC_KEY, BundleError)
@@ -166,20 +171,9 @@ def check_signature(
     name = fingerprint(signer)
     known = [fingerprint(key) for key in keys or ()]
     if keys is not None and name not in known:
-        raise BundleError(
-            folder, f"is signed by {name}", f"{' or '.join(known)}, of {param('trusted')}", code="untrusted"
-        )
+        actual = f"is signed by {name}"
+        raise BundleError(folder, actual, f"{' or '.join(known)}, of {param('trusted')}", code="untrusted")
     return Signature(name, verified=True, trusted=keys is not None)
-
-
-def _claimed(pem: bytes) -> str:
-    """Return the fingerprint of a public key in PEM without the package: its DER stands between two lines."""
-    match = re.search(rb"-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END PUBLIC KEY-----", pem)
-    try:
-        der = base64.b64decode(b"".join(match[1].split()) if match else b"", validate=True)
-    except ValueError:
-        der = b""
-    return f"SHA256:{hashlib.sha256(der).hexdigest()}" if der else "unreadable"
 
 
 def generate() -> tuple[bytes, bytes, str]:

@@ -141,12 +141,9 @@ class StreamClassifier:
         beats = []
         if at_sample is not None and at_sample != self.sample_count:
             if not _is_count(at_sample) or at_sample < self.sample_count:
-                raise RecordError(
-                    "at_sample",
-                    f"is {at_sample!r:.40}, and {self.sample_count:,} samples have come",
-                    f"a whole number, {self.sample_count:,} or more",
-                    "begin another stream where the recorder's clock was set back",
-                )
+                actual = f"is {at_sample!r:.40}, and {self.sample_count:,} samples have come"
+                action = "begin another stream where the recorder's clock was set back"
+                raise RecordError("at_sample", actual, f"a whole number, {self.sample_count:,} or more", action)
             beats = self.gap(at_sample - self.sample_count)
         self.sample_count += samples.shape[1]
         return beats + self._take(samples)
@@ -214,8 +211,7 @@ class StreamClassifier:
         early = self._classified(update.early, update.at, "early")
         silent = max(update.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)
         self.drift.quiet(update.at / self.fs_hz, silent / self.fs_hz)
-        withdrawn = [self._withdrawn(sample, update.at) for sample in update.withdrawn.tolist()]
-        return [*withdrawn, *final, *early]
+        return [*[self._withdrawn(sample, update.at) for sample in update.withdrawn.tolist()], *final, *early]
 
     def _classified(self, cut: Cut, at: int, stage: Literal["early", "final"]) -> list[StreamBeat]:
         if not len(cut.sample):

@@ -58,12 +58,22 @@ class ZipFile:
             raise BundleError(where, "does not exist", action="check the path")
         entry = self.entries[name]
         if entry.size > max_bytes:
-            raise BundleError(
-                where, f"has {entry.size:,} bytes", f"at most {max_bytes:,}", "check that it is the right file"
-            )
+            actual = f"has {entry.size:,} bytes"
+            raise BundleError(where, actual, f"at most {max_bytes:,}", "check that it is the right file")
         try:
             with open_regular(self.path) as stream:
-                packed = _packed(stream, self.path, entry)
+                stream.seek(entry.at)
+                head = stream.read(_LOCAL.size)
+                if len(head) < _LOCAL.size or head[:4] != b"PK\x03\x04":
+                    _refuse(self.path, f"does not hold {entry.name!r:.100} where its directory says", "a zip file")
+                fields = _LOCAL.unpack(head)
+                flags, method, name_bytes, extra = fields[2], fields[3], fields[9], fields[10]
+                if stream.read(name_bytes) != entry.name.encode() or method != entry.method or flags & ~_FLAGS:
+                    _refuse(self.path, f"says two things of {entry.name!r:.100}", "one and the same")
+                stream.seek(extra, os.SEEK_CUR)
+                packed = stream.read(entry.packed)
+                if len(packed) != entry.packed:
+                    _refuse(self.path, f"does not hold all of {entry.name!r:.100}", "a whole zip file")
         except OSError as problem:
             raise BundleError(self.path, f"cannot be read ({problem.strerror or problem})", "a file") from problem
         data = packed if entry.method == STORED else _inflated(where, packed, entry.size)
@@ -126,7 +136,14 @@ def _entries(path: Path, data: bytes, count: int) -> list[Entry]:
         name_bytes, extra, comment, attributes, start = *fields[10:13], fields[15], fields[16]
         raw = data[at + _ENTRY.size : at + _ENTRY.size + name_bytes]
         at += _ENTRY.size + name_bytes + extra + comment
-        name = _name(path, raw, attributes)
+        try:
+            name = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            _refuse(path, f"holds a name that is not UTF-8 ({raw!r:.100})")
+        if "\\" in name or path_problem(name[:-1] if name.endswith("/") else name) or "." in name.split("/"):
+            _refuse(path, f"holds {name!r:.100}, which is no path inside a bundle")
+        if stat.S_IFMT(attributes >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            _refuse(path, f"holds {name!r:.100}, which is a link or a device", "plain files")
         if name in names:
             _refuse(path, f"holds {name!r:.100} twice", "each file once")
         names.add(name)
@@ -147,20 +164,6 @@ def _entries(path: Path, data: bytes, count: int) -> list[Entry]:
     return entries
 
 
-def _name(path: Path, raw: bytes, attributes: int) -> str:
-    """Return an entry's name; rejects links and paths outside the archive."""
-    try:
-        name = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        _refuse(path, f"holds a name that is not UTF-8 ({raw!r:.100})")
-    if "\\" in name or path_problem(name[:-1] if name.endswith("/") else name) or "." in name.split("/"):
-        _refuse(path, f"holds {name!r:.100}, which is no path inside a bundle")
-    kind = stat.S_IFMT(attributes >> 16)
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        _refuse(path, f"holds {name!r:.100}, which is a link or a device", "plain files")
-    return name
-
-
 def _check_overlaps(path: Path, entries: list[Entry], directory: int) -> None:
     """Reject files that overlap each other or the directory, as in a zip bomb."""
     reached = 0
@@ -169,23 +172,6 @@ def _check_overlaps(path: Path, entries: list[Entry], directory: int) -> None:
         if entry.at < reached or stop > directory:
             _refuse(path, f"holds {entry.name!r:.100} inside another file", "files side by side")
         reached = stop
-
-
-def _packed(stream: BinaryIO, path: Path, entry: Entry) -> bytes:
-    """Return an entry's compressed bytes; its local header must match the directory."""
-    stream.seek(entry.at)
-    head = stream.read(_LOCAL.size)
-    if len(head) < _LOCAL.size or head[:4] != b"PK\x03\x04":
-        _refuse(path, f"does not hold {entry.name!r:.100} where its directory says", "a zip file")
-    fields = _LOCAL.unpack(head)
-    flags, method, name_bytes, extra = fields[2], fields[3], fields[9], fields[10]
-    if stream.read(name_bytes) != entry.name.encode() or method != entry.method or flags & ~_FLAGS:
-        _refuse(path, f"says two things of {entry.name!r:.100}", "one and the same")
-    stream.seek(extra, os.SEEK_CUR)
-    data = stream.read(entry.packed)
-    if len(data) != entry.packed:
-        _refuse(path, f"does not hold all of {entry.name!r:.100}", "a whole zip file")
-    return data
 
 
 def _inflated(where: Path, packed: bytes, size: int) -> bytes:

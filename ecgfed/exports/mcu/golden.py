@@ -49,8 +49,7 @@ def golden_signal_uv(fs_hz: float = FS_HZ) -> NDArray[np.int16]:
     time_s = np.arange(round(LENGTH_S * fs_hz)) / fs_hz
     signal_mv = _WANDER_MV * np.sin(2 * np.pi * _WANDER_HZ * time_s)
     for at_s, kind in BEATS:
-        waves = _WAVES["V"] if kind == "V" else _WAVES["N"][kind == "A" :]
-        for offset_ms, width_ms, height_mv in waves:
+        for offset_ms, width_ms, height_mv in _WAVES["V"] if kind == "V" else _WAVES["N"][kind == "A" :]:
             signal_mv += height_mv * np.exp(-0.5 * ((time_s - at_s - offset_ms / 1e3) / (width_ms / 1e3)) ** 2)
     noise = np.random.default_rng(17).integers(-_NOISE_UV, _NOISE_UV + 1, len(time_s))
     return (np.rint(signal_mv * 1000).astype(np.int64) + noise).astype(np.int16)

@@ -97,12 +97,9 @@ def check_spec(spec: NetSpec) -> None:
     if spec.modality != "ecg":
         raise BundleError(f"{param('target')} mcu", f"a net for images ({spec.architecture})", "a net for ECG")
     if spec.rr and spec.rr_version != 1:
-        raise BundleError(
-            f"{param('target')} mcu",
-            f"RR features of version {spec.rr_version}, which look 104 beats ahead and need about 115 kB of RAM",
-            "RR features of version 1, or the window alone",
-            f"prepare the cohort with {param('rr_version')} 1, or train with {param('rr=False')}",
-        )
+        actual = f"RR features of version {spec.rr_version}, which look 104 beats ahead and need about 115 kB of RAM"
+        action = f"prepare the cohort with {param('rr_version')} 1, or train with {param('rr=False')}"
+        raise BundleError(f"{param('target')} mcu", actual, "RR features of version 1, or the window alone", action)
     if spec.classes > MAX_CLASSES:
         raise BundleError(f"{param('target')} mcu", f"{spec.classes} classes", f"{MAX_CLASSES} at most")
 
@@ -135,12 +132,9 @@ def make_model(
     names = layer_names(spec, params)
     if set(by_name) != set(names) or not all(np.isfinite(params[f"{name}.weight"]).all() for name in names):
         differences = ", ".join(sorted(set(by_name) ^ set(names))) or "weights that are not finite"
-        raise BundleError(
-            f"{param('target')} mcu",
-            f"a model of other layers than an extractor and a head ({differences:.200})",
-            "one extractor and one head",
-            f"choose another {param('personal')}, or leave {param('patient')} out for the global model",
-        )
+        actual = f"a model of other layers than an extractor and a head ({differences:.200})"
+        action = f"choose another {param('personal')}, or leave {param('patient')} out for the global model"
+        raise BundleError(f"{param('target')} mcu", actual, "one extractor and one head", action)
     for name in names:
         _check_layer(by_name[name], params[f"{name}.weight"])
     norms = {name: values for name in norm_names() if (values := _norm(spec, params, name)) is not None}
@@ -200,8 +194,7 @@ def buffers(model: McuModel) -> dict[str, int]:
         out, size = steps.get(name, 1), layer.weight.shape
         if layer.kind == "conv":
             conv1 = name.endswith("conv1")
-            reads = out if conv1 else before
-            input_bytes.append((reads + 2 * (size[2] // 2)) * size[1])
+            input_bytes.append(((out if conv1 else before) + 2 * (size[2] // 2)) * size[1])
             before = out if conv1 or name == "extractor.stem" else before
             (second if name.endswith("skip") else first).append(out * size[0])
         else:

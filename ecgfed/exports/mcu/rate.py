@@ -26,9 +26,8 @@ def check_rate(fs_hz: int) -> tuple[int, int]:
     up, down = round(FS_HZ) // common, fs_hz // common
     taps = 2 * REACH * max(up, down) + 1
     if taps > MAX_TAPS:
-        raise OptionError(
-            "fs_hz", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MAX_TAPS:,}", "use 125, 250 or 500"
-        )
+        actual = f"{fs_hz}, whose filter has {taps:,} taps"
+        raise OptionError("fs_hz", actual, f"at most {MAX_TAPS:,}", "use 125, 250 or 500")
     return up, down
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from ecgfed.base.text import count_of, listed
 
 from . import tables
-from .output import console, note, print_json, seconds, stderr, table, warn, without_zero_rows
+from .output import console, note, print_json, stderr, table, warn
+from .reporter import Output
+from .tables import without_zero_rows
 
 if TYPE_CHECKING:
     from ecgfed.domain.cohort.cohort import Cohort
@@ -22,7 +24,7 @@ SYNTHETIC = "These patients are synthetic: it proves that the software runs, nev
 
 
 @contextmanager
-def print_problems(*, quiet: bool, json_output: bool) -> Iterator[None]:
+def print_problems(output: Output) -> Iterator[None]:
     """Print a table of every recording that cannot be used before the line that says so; several of them, that is.
 
     A script reads them as JSON; with ``--quiet`` the line is all.
@@ -32,29 +34,28 @@ def print_problems(*, quiet: bool, json_output: bool) -> Iterator[None]:
     try:
         yield
     except UnusableError as error:
-        if json_output and not quiet:
+        if output.json_output and not output.quiet:
             print_json({"problems": [{"recording": name, "problem": problem} for name, problem in error.problems]})
-        elif not quiet:
+        elif not output.quiet:
             stderr.print(tables.table(["recording", "what is wrong"], error.problems, width=stderr.width))
         raise
 
 
-def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:
+def report_cohort(cohort: "Cohort", out: Path, output: Output) -> None:
     """Print a cohort as tables for a person or as JSON for a script."""
     from ecgfed.domain.cohort.summary import provenance, summarise
 
     summary = summarise(cohort)
-    if json_output:
-        print_json({"cohort": str(out), **summary, **provenance(cohort), "seconds": round(elapsed, 2)})
-        return
-    if quiet:
-        return
-    _print_classes(cohort)
-    if "images" in summary:
-        _print_images(cohort, summary)
-    else:
-        _print_beats(cohort, summary)
-    note(f"Wrote {out} in {seconds(elapsed)}. Next: ecgfed train {shlex.quote(str(out))} --out RUN", quiet=quiet)
+
+    def print_text() -> None:
+        _print_classes(cohort)
+        if "images" in summary:
+            _print_images(cohort, summary)
+        else:
+            _print_beats(cohort, summary)
+        note(f"Wrote {out} in {output.seconds}. Next: ecgfed train {shlex.quote(str(out))} --out RUN")
+
+    output.show({"cohort": str(out), **summary, **provenance(cohort)}, print_text)
 
 
 def _print_classes(cohort: "Cohort") -> None:
@@ -64,7 +65,7 @@ def _print_classes(cohort: "Cohort") -> None:
     what = "images" if cohort.modality == "image" else "beats"
     console.print(table(["class", what, "train", "valid", "test", "clients"], present))
     if empty:
-        note(f"No {what[:-1]} of {', '.join(empty)}.", quiet=False)
+        note(f"No {what[:-1]} of {', '.join(empty)}.")
 
 
 def _print_requested_names(cohort: "Cohort") -> None:
@@ -75,7 +76,7 @@ def _print_requested_names(cohort: "Cohort") -> None:
     counts = Counter(f"{lead} for {requested}" for lead, requested in pairs if requested)
     if counts:
         pairs_listed = listed([f"{name} ({number})" for name, number in counts.most_common()], NAMED)
-        note(f"Leads under another name, with the number of records: {pairs_listed}.", quiet=False)
+        note(f"Leads under another name, with the number of records: {pairs_listed}.")
 
 
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
@@ -83,18 +84,17 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         f"{_clients(summary)}, {len(cohort.classes)} classes, {count_of(summary['beats'], 'beat')} "
         f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
         f"{summary['classes_per_client']} classes a client; {count_of(summary['padded'], 'beat')} padded at an edge, "
-        f"{summary['poor_quality']:,} in stretches of poor quality.",
-        quiet=False,
+        f"{summary['poor_quality']:,} in stretches of poor quality."
     )
     meta = cohort.meta
     if meta.get("without_lead"):
         leads, records = " or ".join(cohort.leads), listed(meta["without_lead"], NAMED)
-        note(f"Left out, since they have no lead {leads}: {records}.", quiet=False)
+        note(f"Left out, since they have no lead {leads}: {records}.")
     _print_requested_names(cohort)
     if meta.get("counts_checked"):
-        note("The counts are the published database's.", quiet=False)
+        note("The counts are the published database's.")
     if meta.get("synthetic"):
-        note(f"{SYNTHETIC} ({meta['synthetic']}).", quiet=False)
+        note(f"{SYNTHETIC} ({meta['synthetic']}).")
     missing = summary["cells_without_test"]
     if missing:
         pairs = listed([f"{client}:{name}" for client, name in missing], NAMED)
@@ -106,7 +106,7 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         warn(f"clients without any test beat, not scored on their own: {listed(summary['no_test'], NAMED)}")
     if removed := meta.get("anonymised"):
         fields = ", ".join(f"{name} ({count})" for name, count in removed["removed"].items())
-        note(f"Not in the cohort, with the number of records that have it: {fields}.", quiet=False)
+        note(f"Not in the cohort, with the number of records that have it: {fields}.")
     if meta["without_beats"]:
         warn(f"left out, no beat of any class: {listed(meta['without_beats'], NAMED)}")
 
@@ -123,8 +123,7 @@ def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:
         f"{count_of(summary['clients'], 'client')} of {sizes[0]:,} to {sizes[-1]:,} images, "
         f"{summary['classes_per_client']} classes a client; {summary['splits']['train']:,} to train on, "
         f"{summary['splits']['valid']:,} valid, {summary['splits']['test']:,} to test in common; "
-        f"{cohort.meta['left_over']:,} images not used.",
-        quiet=False,
+        f"{cohort.meta['left_over']:,} images not used."
     )
     missing = summary["cells_without_test"]
     if missing:

@@ -1,6 +1,5 @@
 """``ecgfed convert``: a recording of any format in, a WFDB record out, read back before it is kept."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,9 +7,9 @@ import typer
 
 from ecgfed.domain.record.read_options import ReadOptions
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, seconds, table
 from .reading import AnonymizeOption, KeyOption, RecordArgument, lead_names, names, takes_reading
-from .reporter import terminal_reporter
+from .reporter import Output
 
 if TYPE_CHECKING:
     from ecgfed.tasks.convert import Conversion
@@ -41,8 +40,8 @@ def convert_command(
     """Write a recording as a WFDB record of 16 bits: from WFDB, EDF, CSV, NumPy, DICOM, HL7 aECG, SCP-ECG or ISHNE."""
     from ecgfed.tasks.convert import convert
 
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         conversion = convert(
             record,
             out,
@@ -55,20 +54,17 @@ def convert_command(
             overwrite=overwrite,
             progress=progress,
         )
-    if json_output:
-        print_json({**conversion.to_dict(), "seconds": round(time.perf_counter() - started, 2)})
-    elif not quiet:
-        _print(conversion)
+    output.show(conversion.to_dict(), lambda: _print(conversion))
 
 
 def _print(conversion: "Conversion") -> None:
-    note(f"Record {conversion.record}, {conversion.fs_hz:g} Hz, {seconds(conversion.duration_s)}:", quiet=False)
+    note(f"Record {conversion.record}, {conversion.fs_hz:g} Hz, {seconds(conversion.duration_s)}:")
     rows = [
         (lead.name, f"{lead.gain:g}", f"{lead.step_uv:g} uV", f"{1000 * lead.max_error_mv:.3g} uV", lead.gaps)
         for lead in conversion.leads
     ]
     console.print(table(("lead", "steps a mV", "a step", "largest error", "gaps"), rows))
     marks = "no annotation" if conversion.annotations is None else f"{conversion.annotations:,} annotations"
-    note(f"{marks}; read back and compared: {', '.join(map(str, conversion.files))}", quiet=False)
+    note(f"{marks}; read back and compared: {', '.join(map(str, conversion.files))}")
     if conversion.removed is not None:
-        note(f"Left out: {', '.join(conversion.removed)}.", quiet=False)
+        note(f"Left out: {', '.join(conversion.removed)}.")

@@ -1,6 +1,5 @@
 """``ecgfed detect``: recordings in, their R peaks out, as WFDB annotation files."""
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
 
-from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds, warn
+from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, warn
 from .reading import (
     DetectorOption,
     LeadsTogetherOption,
@@ -19,7 +18,7 @@ from .reading import (
     requested_leads,
     takes_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 
 
 @takes_reading
@@ -42,8 +41,8 @@ def detect_command(
     """Find the R peaks of recordings, each marked N; 'ecgfed ec57' and WFDB's bxb score the files."""
     from ecgfed.tasks.detect import detect
 
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         detections = detect(
             records,
             out,
@@ -66,7 +65,6 @@ def detect_command(
         warn(f"failed: {failure['problem']}")
     if not json_output:
         failed = f", {len(detections.failed)} failed" if detections.failed else ""
-        elapsed = seconds(time.perf_counter() - started)
-        note(f"{count_of(len(detections.records), 'record')}{failed} in {elapsed}.", quiet=quiet)
+        note(f"{count_of(len(detections.records), 'record')}{failed} in {output.seconds}.", quiet=quiet)
     if detections.failed:
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ import typer
 
 from .complete import choices
 from .output import JsonOption, QuietOption, console, note, print_json, table
-from .reporter import terminal_reporter
+from .reporter import Output
 from .tables import Cell
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def ec57_command(
     """Score beat annotations by ANSI/AAMI EC57: QRS, VEB, SVEB and VF sensitivity and +P; no AF, no ST."""
     from ecgfed.tasks.ec57 import score_ec57
 
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    with Output(json_output=json_output, quiet=quiet).reporter() as progress:
         scores = score_ec57(
             records, test, reference=reference, test_folder=test_folder, start=start, mapping=mapping, progress=progress
         )
@@ -62,16 +62,16 @@ def _print(scores: "Ec57Scores") -> None:
         console.print()
         console.print(table(("record", "VF episodes", *FLUTTER_COLUMNS), _cells(flutter)))
     words = scores.mapping_words
-    note(f"{words[0].upper()}{words[1:]}.", quiet=False)
-    note("Percent. Q: all QRS, V: VEB, S: SVEB; Se: sensitivity, +P: positive predictivity.", quiet=False)
-    note("O: missed or extra; X: missed or extra while the other annotator was shut down.", quiet=False)
+    note(f"{words[0].upper()}{words[1:]}.")
+    note("Percent. Q: all QRS, V: VEB, S: SVEB; Se: sensitivity, +P: positive predictivity.")
+    note("O: missed or extra; X: missed or extra while the other annotator was shut down.")
     if scores.shutdown_words():
-        note(scores.shutdown_words(), quiet=False)
+        note(scores.shutdown_words())
     if flutter:
-        note("VF: flutter and fibrillation, [ to ]; E: by episodes, D: by duration.", quiet=False)
+        note("VF: flutter and fibrillation, [ to ]; E: by episodes, D: by duration.")
     else:
-        note("VF: neither file marks flutter or fibrillation, [ to ], so it has no scores.", quiet=False)
-    note("Not scored: atrial fibrillation (AF) and ST; WFDB's epicmp does.", quiet=False)
+        note("VF: neither file marks flutter or fibrillation, [ to ], so it has no scores.")
+    note("Not scored: atrial fibrillation (AF) and ST; WFDB's epicmp does.")
 
 
 def _cells(rows: "list[Row]") -> list[tuple[Cell, ...]]:

@@ -1,6 +1,5 @@
 """``ecgfed evaluate``: a run in, tables and figures out."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,19 +8,9 @@ import typer
 from ecgfed.base.text import count_of
 
 from .options import LeaveOutOption, MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, ScoredSplitOption
-from .output import (
-    JsonOption,
-    OverwriteOption,
-    QuietOption,
-    WorkersOption,
-    console,
-    note,
-    print_json,
-    seconds,
-    table,
-    without_zero_rows,
-)
-from .reporter import terminal_reporter
+from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption, console, note, print_json, table
+from .reporter import Output
+from .tables import without_zero_rows
 
 if TYPE_CHECKING:
     from ecgfed.core.evaluation.result import Scores
@@ -57,8 +46,8 @@ def evaluate_command(
     """Score a run: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and learning curves beside the run."""
     from ecgfed.tasks.evaluate import evaluate
 
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         scores = evaluate(
             run_path,
             cohort=cohort_path,
@@ -80,36 +69,27 @@ def evaluate_command(
         return
     _print(scores)
     if every_table:
-        _print_more(scores)
+        for print_tables in (_print_scenarios, _print_accuracies, _print_classes, _print_patients):
+            print_tables(scores)
     else:
-        note("Classes, patients, accuracies: --all, and the files beside the run.", quiet=False)
-    note(f"Scored in {seconds(time.perf_counter() - started)}.", quiet=False)
+        note("Classes, patients, accuracies: --all, and the files beside the run.")
+    note(f"Scored in {output.seconds}.")
 
 
 def _print(scores: "Scores") -> None:
     from ecgfed.core.evaluation.result import QUESTIONS, SCENARIOS
 
     for sentence in scores.sentences():
-        note(sentence, quiet=False)
+        note(sentence)
     not_scored = scores.results[0]["left_out"]
     if not_scored:
-        note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(not_scored, 'beat')}.", quiet=False)
+        note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(not_scored, 'beat')}.")
     rows = [
         [name, scores.written("scores", name), scores.written("scores_truth", name), QUESTIONS[name]]
         for name in SCENARIOS
     ]
     console.print(table(["macro-F1", "all classes", "in truth", "what is asked"], rows))
-    note(
-        "All classes: those in truth or prediction, scikit-learn's default; in truth: those that are there.",
-        quiet=False,
-    )
-
-
-def _print_more(scores: "Scores") -> None:
-    _print_scenarios(scores)
-    _print_accuracies(scores)
-    _print_classes(scores)
-    _print_patients(scores)
+    note("All classes: those in truth or prediction, scikit-learn's default; in truth: those that are there.")
 
 
 def _print_scenarios(scores: "Scores") -> None:
@@ -150,7 +130,7 @@ def _print_accuracies(scores: "Scores") -> None:
     console.print(table(["over patients", "mean", "std", "worst tenth", "worst"], rows))
     if local:
         values = ", ".join(f"{name} {scores.written('local_models', name)}" for name in ("T_p", "T_r", "T_l"))
-        note(f"Local models as personal ones: {values}.", quiet=False)
+        note(f"Local models as personal ones: {values}.")
 
 
 def _print_classes(scores: "Scores") -> None:
@@ -166,7 +146,7 @@ def _print_classes(scores: "Scores") -> None:
         table(["class", "beats", "predicted", "Se", "+P", "F1"], present, title="the model for everybody, per class")
     )
     if empty:
-        note(f"Neither in truth nor predicted: {', '.join(empty)}.", quiet=False)
+        note(f"Neither in truth nor predicted: {', '.join(empty)}.")
 
 
 def _print_patients(scores: "Scores") -> None:
@@ -182,4 +162,4 @@ def _print_patients(scores: "Scores") -> None:
     columns = ["patient", "beats", "classes", "personal F1", "global F1"]
     console.print(table(columns, printed, title="per patient, worst first"))
     if len(worst) > WORST:
-        note(f"({len(worst) - WORST} more in per_patient.csv)", quiet=False)
+        note(f"({len(worst) - WORST} more in per_patient.csv)")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import shlex
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ecgfed.base.text import count_of
 
-from .export_mcu import McuOptions, export_for_target
+from .export_mcu import check_target, show_package
 from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
-from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
-from .reporter import terminal_reporter
+from .output import JsonOption, OverwriteOption, QuietOption, note
+from .reporter import Output
 
 if TYPE_CHECKING:
     from ecgfed import Bundle
@@ -59,58 +58,26 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
+    output = Output(json_output=json_output, quiet=quiet)
+    shared: dict[str, Any] = {"cohort": cohort_path, "personal": personal, "accuracy": accuracy, "int8_loss": int8_loss}
+    shared |= {"overwrite": overwrite, "method": method}
     if target != "bundle" or patient is not None or fs_hz is not None:
-        export_for_target(
-            run_path,
-            out,
-            target=target,
-            refused={
-                "--global-only": global_only,
-                "--sign": sign is not None,
-                "--global": protocol != "ensemble",
-                "--batch": batch is not None,
-                "--tflite": tflite,
-            },
-            options=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, fs_hz, overwrite, method),
-            json_output=json_output,
-            quiet=quiet,
-        )
-        return
-    from ecgfed.tasks.export import export, int8_line, tflite_line
+        bundle_only = {"--global-only": global_only, "--sign": sign is not None, "--global": protocol != "ensemble"}
+        check_target(target, patient, fs_hz, {**bundle_only, "--batch": batch is not None, "--tflite": tflite})
+        from ecgfed.tasks.export_mcu import export_mcu
 
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
-        bundle = export(
-            run_path,
-            out,
-            cohort=cohort_path,
-            protocol=protocol,
-            personal=personal,
-            global_only=global_only,
-            accuracy=accuracy,
-            batch=batch,
-            int8=int8,
-            int8_loss=int8_loss,
-            tflite=tflite,
-            sign=sign,
-            overwrite=overwrite,
-            method=method,
-            progress=progress,
-        )
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({"bundle": str(out), **_as_json(bundle, int8=int8), "seconds": round(elapsed, 2)})
+        fs_hz = 360 if fs_hz is None else fs_hz
+        with output.reporter() as progress:
+            package = export_mcu(run_path, out, patient=patient, fs_hz=fs_hz, **shared, progress=progress)
+        show_package(package, out, output)
         return
-    _print_quality(bundle, quiet=quiet)
-    if int8:
-        note(int8_line(bundle), quiet=quiet)
-    if tflite:
-        note(tflite_line(bundle), quiet=quiet)
-    if bundle.signature is not None:
-        note(f"Signed by {bundle.signature.key}.", quiet=quiet)
-    command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"
-    after = f" Next: {command}" if bundle.modality == "ecg" else ""
-    note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)
+    from ecgfed.tasks.export import export
+
+    shared |= {"protocol": protocol, "global_only": global_only, "batch": batch, "int8": int8, "tflite": tflite}
+    with output.reporter() as progress:
+        bundle = export(run_path, out, **shared, sign=sign, progress=progress)
+    value = {"bundle": str(out), **_as_json(bundle, int8=int8)}
+    output.show(value, lambda: _print(bundle, out, output.seconds, int8=int8, tflite=tflite))
 
 
 def _bytes_of(bundle: Bundle) -> int:
@@ -130,20 +97,28 @@ def _as_json(bundle: Bundle, *, int8: bool) -> dict[str, object]:
     }
 
 
-def _print_quality(bundle: Bundle, *, quiet: bool) -> None:
+def _print(bundle: Bundle, out: Path, elapsed: str, *, int8: bool, tflite: bool) -> None:
     """Say what the bundle holds, and how close its graphs and its probabilities come."""
+    from ecgfed.tasks.export import int8_line, tflite_line
+
     manifest = bundle.manifest
     note(
         f"{count_of(len(bundle.patients), 'patient')}, {count_of(len(manifest['files']), 'file')}, "
         f"{_bytes_of(bundle) / 1e6:.2f} MB; "
         f"logits differ by at most {manifest['parity']['max_logit_difference']:.1e} from the trained model on "
-        f"{count_of(manifest['parity']['beats'], 'beat')}.",
-        quiet=quiet,
+        f"{count_of(manifest['parity']['beats'], 'beat')}."
     )
     if (after := manifest["certainty"]["ece_after"]) is not None:
         before = manifest["certainty"]["ece_before"]
         note(
             "Calibration error on validation beats, mean over patients (worst patient): "
-            f"{before['mean']:.3f} ({before['worst']:.3f}) before, {after['mean']:.3f} ({after['worst']:.3f}) after.",
-            quiet=quiet,
+            f"{before['mean']:.3f} ({before['worst']:.3f}) before, {after['mean']:.3f} ({after['worst']:.3f}) after."
         )
+    if int8:
+        note(int8_line(bundle))
+    if tflite:
+        note(tflite_line(bundle))
+    if bundle.signature is not None:
+        note(f"Signed by {bundle.signature.key}.")
+    command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"
+    note(f"Wrote {out} in {elapsed}.{f' Next: {command}' if bundle.modality == 'ecg' else ''}")

@@ -1,7 +1,6 @@
 """``ecgfed federate``: the same training across sites, on Flower."""
 
 import shlex
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from ecgfed.network.config import FederationConfig, ServerOptions, SiteOptions
 
 from .complete import method_names
 from .expand import takes_options
-from .options import settings_of
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
-from .reporter import terminal_reporter
+from .options import SetOption, settings_of
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, stderr, table
+from .reporter import Output
 from .stop import graceful_stop
 
 if TYPE_CHECKING:
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="The same training across hospitals, on Flower: recordings stay where they are.", no_args_is_help=True
 )
-
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
-]
 
 
 def _require() -> None:
@@ -81,17 +76,15 @@ def server_command(
             note(f"Made {folder}. Give each site {ca}, and collect each site's key.pub in one folder.", quiet=quiet)
         return
     if keys is None:
-        raise OptionError(
-            "--keys", "was not given", "the folder with each site's public key", "or pass --prepare first"
-        )
+        expected = "the folder with each site's public key"
+        raise OptionError("--keys", "was not given", expected, "or pass --prepare first")
     _run(
         lambda progress, stop_requested: run_server(
             folder, config, keys, listening, policy=policy, progress=progress, should_stop=stop_requested
         ),
         folder,
         "every finished round is saved, the same 'ecgfed federate server' goes on",
-        json_output=json_output,
-        quiet=quiet,
+        Output(json_output=json_output, quiet=quiet),
     )
 
 
@@ -123,7 +116,7 @@ def site_command(
     if server is None or ca is None:
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
-    with graceful_stop(quiet=True) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    with graceful_stop(quiet=True) as stop, Output(json_output=json_output, quiet=quiet).reporter() as progress:
         run_site(folder, cohort, server, ca, options, key=key, progress=progress, should_stop=stop.requested)
     if stop.code is not None:
         raise SystemExit(stop.code)
@@ -143,7 +136,7 @@ def status_command(
         print_json(status.as_json())
         return
     for line in status.sentences():
-        note(line, quiet=False)
+        note(line)
     if status.leaves:
         console.print(
             table(
@@ -186,8 +179,7 @@ def try_command(
         ),
         out / "server",
         f"a trial begins anew: pass --overwrite to replace {out}",
-        json_output=json_output,
-        quiet=quiet,
+        Output(json_output=json_output, quiet=quiet),
     )
 
 
@@ -195,21 +187,13 @@ def _run(
     work: Callable[["ProgressReporter", Callable[[], bool]], Mapping[str, object]],
     folder: Path,
     how_to_resume: str,
-    *,
-    json_output: bool,
-    quiet: bool,
+    output: Output,
 ) -> None:
     """Run a server and print the result, or how to resume if it was stopped."""
-    started = time.perf_counter()
-    with graceful_stop(quiet=True) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    with graceful_stop(quiet=True) as stop, output.reporter() as progress:
         result = work(progress, stop.requested)
     if not result:
         stderr.print(f"ecgfed: stopped; {how_to_resume}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(stop.code or 1)
-    if json_output:
-        print_json({**result, "seconds": round(time.perf_counter() - started, 2)})
-        return
-    note(
-        f"Done in {seconds(time.perf_counter() - started)}. Next: ecgfed federate status {shlex.quote(str(folder))}",
-        quiet=quiet,
-    )
+    after = f"ecgfed federate status {shlex.quote(str(folder))}"
+    output.show(result, lambda: note(f"Done in {output.seconds}. Next: {after}"))

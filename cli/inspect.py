@@ -1,6 +1,5 @@
 """``ecgfed inspect``: a recording in, what of it can be used out. No torch anywhere on this path."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from ecgfed.domain.record.read_options import ReadOptions
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, table
 from .reading import (
     DetectorOption,
     LeadsTogetherOption,
@@ -19,7 +18,7 @@ from .reading import (
     requested_leads,
     takes_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 
 if TYPE_CHECKING:
     from ecgfed.tasks.inspect import Inspection
@@ -53,8 +52,8 @@ def inspect_command(
     """Say how much of a recording can be used, what is amiss, and where. Findings are no errors."""
     from ecgfed.tasks.inspect import inspect_recording
 
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         inspection = inspect_recording(
             record,
             leads=requested_leads(lead, leads),
@@ -67,14 +66,10 @@ def inspect_command(
             overwrite=overwrite,
             progress=progress,
         )
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({**inspection.to_dict(), "seconds": round(elapsed, 2)})
-    elif not quiet:
-        _print(inspection, elapsed)
+    output.show(inspection.to_dict(), lambda: _print(inspection, output.seconds))
 
 
-def _print(inspection: "Inspection", elapsed: float) -> None:
+def _print(inspection: "Inspection", elapsed: str) -> None:
     from ecgfed.reports.strip import clock
     from ecgfed.tasks.inspect import usable_percent
 
@@ -82,11 +77,10 @@ def _print(inspection: "Inspection", elapsed: float) -> None:
     beating = "no heart rate" if rate is None else f"median heart rate {rate:.0f}/min"
     note(
         f"Record {recording.name}: {clock(recording.duration_s)} at {recording.fs_hz:g} Hz, "
-        f"leads {', '.join(inspection.quality)}; {recording.lead}: {beating}.",
-        quiet=False,
+        f"leads {', '.join(inspection.quality)}; {recording.lead}: {beating}."
     )
     if recording.skipped:  # who counts channels for --lead '#2' counts these too
-        note(f"Left out: {', '.join(recording.skipped)}.", quiet=False)
+        note(f"Left out: {', '.join(recording.skipped)}.")
     usable = [
         (lead, f"{item.usable_s:.1f} s", f"{usable_percent(item):.2f}%") for lead, item in inspection.quality.items()
     ]
@@ -96,11 +90,11 @@ def _print(inspection: "Inspection", elapsed: float) -> None:
         console.print()
         console.print(table(("lead", "reason", "seconds", "stretches", "where"), reasons))
     else:
-        note("No stretch of any lead is amiss.", quiet=False)
+        note("No stretch of any lead is amiss.")
     for finding in inspection.findings:
-        note(f"- {finding.text}", quiet=False)
+        note(f"- {finding.text}")
     if inspection.picture:
-        note(f"Wrote {inspection.picture} in {seconds(elapsed)}.", quiet=False)
+        note(f"Wrote {inspection.picture} in {elapsed}.")
 
 
 def _reasons(inspection: "Inspection", lead: str) -> list[tuple[str | int, ...]]:

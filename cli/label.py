@@ -28,7 +28,7 @@ from .reading import (
     takes_reading,
     typed_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 
 if TYPE_CHECKING:
     from ecgfed.tasks.label import Labelling, Served
@@ -69,7 +69,7 @@ def label_command(
     from ecgfed.tasks.label import label
 
     started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    with Output(json_output=json_output, quiet=quiet).reporter() as progress:
         labelling = label(
             record,
             out,
@@ -121,21 +121,18 @@ def _print(labelling: "Labelling", ended: "Served | None", elapsed: float, recor
     beats, groups = count_of(summary["beats"], "beat"), count_of(summary["groups"], "group")
     covered = f"{beats}{part} in {groups} on {', '.join(summary['leads'])}"
     worth = count_of(summary["count"], "is worth", "are worth")
-    note(f"{summary['record']}: {covered}; {worth} a label first.", quiet=False)
+    note(f"{summary['record']}: {covered}; {worth} a label first.")
     for notice in summary["notices"]:
-        note(f"- {notice}", quiet=False)
+        note(f"- {notice}")
     typed_record, labels, out = (
         shlex.quote(str(name)) for name in (record, labelling.labels_file, f"{summary['record']}-own")
     )
     then = f"ecgfed personalize {typed_record} --labels {labels}{reading} --out {out}"
     if ended is None:
-        note(
-            f"Wrote {labelling.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.",
-            quiet=False,
-        )
-        note(f"The browser saves them among its downloads: move them to {labels}. Next: {then}", quiet=False)
+        note(f"Wrote {labelling.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.")
+        note(f"The browser saves them among its downloads: move them to {labels}. Next: {then}")
     elif ended.labels:
         lie = count_of(ended.labels, "label is", "labels are")
-        note(f"{lie} in {ended.file}. Next: {then}", quiet=False)
+        note(f"{lie} in {ended.file}. Next: {then}")
     else:
-        note("Nothing was answered, and nothing written.", quiet=False)
+        note("Nothing was answered, and nothing written.")

@@ -72,23 +72,15 @@ def _register() -> None:
         train,
     )
 
-    app.add_typer(prepare.app, name="prepare")
-    app.command("train")(train.train_command)
-    app.command("evaluate")(evaluate.evaluate_command)
-    app.command("export")(export.export_command)
-    app.command("personalize")(personalize.personalize_command)
-    app.command("label")(label.label_command)
-    app.command("predict")(predict.predict_command)
-    app.command("report")(report.report_command)
-    app.command("detect")(detect.detect_command)
-    app.command("ec57")(ec57.ec57_command)
-    app.command("inspect")(inspect.inspect_command)
-    app.command("convert")(convert.convert_command)
-    app.command("methods")(methods.methods_command)
-    app.command("doctor")(doctor.doctor_command)
-    app.add_typer(federate.app, name="federate")
-    app.add_typer(runs.app, name="runs")
-    app.add_typer(keys.app, name="keys")
+    for group in (prepare, federate, runs, keys):
+        app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+    for command in (
+        *(train.train_command, evaluate.evaluate_command, export.export_command, personalize.personalize_command),
+        *(label.label_command, predict.predict_command, report.report_command, detect.detect_command),
+        *(ec57.ec57_command, inspect.inspect_command, convert.convert_command, methods.methods_command),
+        doctor.doctor_command,
+    ):
+        app.command(command.__name__.removesuffix("_command"))(command)
     add_synopses(app)
 
 

@@ -49,6 +49,9 @@ MethodOption = Annotated[
         help="The run's method, where it is somebody's own: no file gets to run code unless you name it.",
     ),
 ]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
+]
 SignOption = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this private key (PEM, Ed25519).")
 ]

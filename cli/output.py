@@ -22,7 +22,6 @@ from . import tables
 from .progress import LineProgress, bar_on
 from .progress import seconds as seconds
 from .tables import Cell
-from .tables import without_zero_rows as without_zero_rows
 
 
 class _PlainConsole(Console):
@@ -78,7 +77,7 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def note(text: str, *, quiet: bool, json_output: bool = False) -> None:
+def note(text: str, *, quiet: bool = False, json_output: bool = False) -> None:
     """Print a line for a person; to stderr when stdout belongs to a script."""
     if not quiet:
         _print_line(stderr if json_output else console, text)

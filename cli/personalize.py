@@ -3,9 +3,6 @@ patient's first labelled minutes.
 """
 
 import shlex
-import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +14,7 @@ from ecgfed.domain.record.read_options import ReadOptions
 
 from .complete import detector_names
 from .options import MethodOption, MovedCohortOption, PersonalOption, SignOption
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, table
 from .reading import (
     AnnotatorOption,
     ForceOption,
@@ -32,7 +29,7 @@ from .reading import (
     takes_reading,
     typed_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 from .tables import Cell
 from .two_forms import refuse_options_of
 
@@ -106,7 +103,7 @@ def personalize_command(
     quiet: QuietOption = False,
 ) -> None:
     """Make a patient's own model from a recording and a few labels of its beats, or from a run and a new patient."""
-    started = time.perf_counter()
+    output = Output(json_output=json_output, quiet=quiet)
     options: dict[str, Any] = {
         "minutes": minutes,
         "patient": patient,
@@ -118,16 +115,17 @@ def personalize_command(
     }
     typed = as_typed(lead=lead, **typed_reading(how))
     if _is_run(source, labels):
-        refuse_options_of(context, source, _typed_options(context, _OF_A_RECORDING), "recordings", "a run")
+        refuse_options_of(context, source, _OF_A_RECORDING, "recordings", "a run")
         options |= {"record": record, "class_mix": class_mix, "epochs": epochs, "personal": personal}
         options |= {"cohort": cohort_path, "method": method}
         options["detector"] = None if detector is None else named_detector(detector)
         from ecgfed.tasks.personalize import personalize
 
-        from_run = partial(personalize, source, out, **options)
-        _from_run(from_run, started, typed, json_output=json_output, quiet=quiet)
+        with output.reporter() as progress:
+            from_run = personalize(source, out, **options, progress=progress)
+        output.show(from_run.to_dict(), lambda: _print(from_run, output.seconds, typed))
         return
-    refuse_options_of(context, source, _typed_options(context, _OF_A_RUN), "runs", "a recording")
+    refuse_options_of(context, source, _OF_A_RUN, "runs", "a recording")
     if labels is None:
         expected = "a file of labels, as 'ecgfed label' saves it"
         raise OptionError("--labels", f"is missing, and {source} is a recording", expected)
@@ -139,45 +137,10 @@ def personalize_command(
     typed += " --force" * force
     from ecgfed.tasks.personalize_labels import personalize_labels
 
-    from_labels = partial(personalize_labels, source, out, **options)
-    _from_labels(from_labels, source, started, typed, json_output=json_output, quiet=quiet)
-
-
-def _from_run(
-    make: Callable[..., "PersonalModel"], started: float, typed: str, *, json_output: bool, quiet: bool
-) -> None:
-    """Make the model of a run, and say what was made; ``typed`` is how the recording was told to be read."""
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
-        model = make(progress=progress)
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
-    elif not quiet:
-        _print(model, elapsed, typed)
-
-
-def _from_labels(
-    make: Callable[..., "LabelPersonalization"],
-    record: Path,
-    started: float,
-    typed: str,
-    *,
-    json_output: bool,
-    quiet: bool,
-) -> None:
-    """Make the model of labels, and say what was made."""
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
-        model = make(progress=progress)
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
-    elif not quiet:
-        _print_labelled(model, elapsed, f"{shlex.quote(str(record))} --patient {shlex.quote(model.patient)}{typed}")
-
-
-def _typed_options(context: typer.Context, some: tuple[str, ...]) -> set[str]:
-    """Return the names of all parameters but some."""
-    return {str(parameter.name) for parameter in context.command.params} - set(some)
+    with output.reporter() as progress:
+        model = personalize_labels(source, out, **options, progress=progress)
+    reading = f"{shlex.quote(str(source))} --patient {shlex.quote(model.patient)}{typed}"
+    output.show(model.to_dict(), lambda: _print_labelled(model, output.seconds, reading))
 
 
 def _is_run(source: Path, labels: Path | None) -> bool:
@@ -194,21 +157,21 @@ def _is_run(source: Path, labels: Path | None) -> bool:
     )
 
 
-def _print_labelled(model: "LabelPersonalization", elapsed: float, reading: str) -> None:
+def _print_labelled(model: "LabelPersonalization", elapsed: str, reading: str) -> None:
     """Print what was made, what it is worth, and where to label next; ``reading`` is how the recording is read."""
     counts = ", ".join(f"{symbol} {count:,}" for symbol, count in model.user_labels.counts.items())
     labelled = len(model.user_labels.label)
-    note(f"{model.patient}: {count_of(labelled, 'label')} ({counts}).", quiet=False)
+    note(f"{model.patient}: {count_of(labelled, 'label')} ({counts}).")
     sources = model.labels.by_source()
     rows: list[list[Cell]] = [
         [name, count, *_by_source(model, name)] for name, count in model.labels.by_symbol().items()
     ]
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
     for line in model.sentences():
-        note(line, quiet=False)
+        note(line)
     files = ", ".join(map(str, model.files))
-    note(f"Wrote {model.bundle.path}, {files} in {seconds(elapsed)}.", quiet=False)
-    note(f"Next: ecgfed predict {shlex.quote(str(model.bundle.path))} {reading} --out predictions", quiet=False)
+    note(f"Wrote {model.bundle.path}, {files} in {elapsed}.")
+    note(f"Next: ecgfed predict {shlex.quote(str(model.bundle.path))} {reading} --out predictions")
 
 
 def _by_source(model: "LabelPersonalization", symbol: str) -> list[int]:
@@ -216,7 +179,7 @@ def _by_source(model: "LabelPersonalization", symbol: str) -> list[int]:
     return [int((of_symbol & (model.labels.source == name)).sum()) for name in model.labels.by_source()]
 
 
-def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
+def _print(model: "PersonalModel", elapsed: str, reading: str) -> None:
     """Print what was made, and how to use it; ``reading`` is how the recording was told to be read."""
     learned, scores = model.learned_from, model.scores
     if "class_mix" in learned:
@@ -227,7 +190,7 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
         counts = ", ".join(f"{name} {n:,}" for name, n in learned["classes"].items())
         early = count_of(learned["minutes"], "minute")
         source = f"{count_of(learned['beats'], 'beat')} of the first {early} ({counts})"
-    note(f"{model.patient}: a personal model ({model.method}) from {source}.", quiet=False)
+    note(f"{model.patient}: a personal model ({model.method}) from {source}.")
     if scores["beats"]:
         columns = [
             f"on {count_of(scores['beats'], 'beat')} it did not learn from",
@@ -241,11 +204,11 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
         ]
         console.print(table(columns, rows))
     elif model.record:
-        note("No beat of the recording is left to score it on.", quiet=False)
+        note("No beat of the recording is left to score it on.")
     path = model.bundle.path
     if model.modality == "image":
-        note(f"Wrote {path} in {seconds(elapsed)}.", quiet=False)
+        note(f"Wrote {path} in {elapsed}.")
         return
     run, record, patient = (shlex.quote(str(name)) for name in (path, model.record or "RECORD", model.patient))
     then = f"ecgfed predict {run} {record} --patient {patient}{reading}"
-    note(f"Wrote {path} in {seconds(elapsed)}. Next: {then} --out predictions", quiet=False)
+    note(f"Wrote {path} in {elapsed}. Next: {then} --out predictions")

@@ -2,7 +2,6 @@
 out. No torch anywhere on this path.
 """
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from ecgfed.base.errors import OptionError
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, table, warn
 from .reading import (
     RECORD_HELP,
     DetectorOption,
@@ -27,7 +26,7 @@ from .reading import (
     requested_leads,
     takes_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 from .tables import Cell, fits
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def predict_command(
     from ecgfed.tasks.predict import predict
     from ecgfed.tasks.predict_inputs import bundle_and_records, is_batch
 
-    started = time.perf_counter()
+    output = Output(json_output=json_output, quiet=quiet)
     which, records = bundle_and_records(sources, bundle)
     options: dict[str, Any] = {
         "bundle": which,
@@ -95,43 +94,34 @@ def predict_command(
     if is_batch(records):
         from ecgfed.tasks.predict_batch import predict_batch
 
-        with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+        with output.reporter() as progress:
             batch = predict_batch(records, out, **options, **drawn, resume=resume, progress=progress)
-        _print_batch(batch, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+        _print_batch(batch, output)
         if batch.failed:
             raise typer.Exit(1)
         return
     if resume:
         raise OptionError("--resume", f"{records[0]} is one recording", "a folder, or several", "leave --resume out")
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    with output.reporter() as progress:
         predictions = predict(recording=records[0], **options, progress=progress)
     files = predictions.save(out, **drawn)
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({**predictions.summary(files), "seconds": round(elapsed, 2)})
-    elif not quiet:
-        _print(predictions, files, elapsed)
+    output.show(predictions.summary(files), lambda: _print(predictions, files, output.seconds))
 
 
-def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bool) -> None:
+def _print_batch(batch: "Batch", output: Output) -> None:
     """Print a line for each recording that was done, and a line on stderr for each that failed."""
-    if json_output:
-        print_json({**batch.to_dict(), "summary": str(batch.summary), "seconds": round(elapsed, 2)})
-    elif not quiet and batch.completed:
-        _print_tables(batch)
-        note(f"{batch.completed[0]['intended_use']}", quiet=False)
+    output.show({**batch.to_dict(), "summary": str(batch.summary)}, lambda: _print_tables(batch))
     for failure in batch.failed:
         warn(f"failed: {failure['problem']}")
-    if not (quiet or json_output):
+    if not (output.quiet or output.json_output):
         finished, failed = len(batch.completed), len(batch.failed)
-        note(
-            f"{count_of(finished, 'recording')} done, {failed} failed, in {seconds(elapsed)}: {batch.summary}",
-            quiet=False,
-        )
+        note(f"{count_of(finished, 'recording')} done, {failed} failed, in {output.seconds}: {batch.summary}")
 
 
 def _print_tables(batch: "Batch") -> None:
     """Print the recordings, the classes of all of them together, and what speaks against the answers."""
+    if not batch.completed:
+        return
     counts, uncertain, ood = batch.counts, batch.low_confidence_counts, batch.out_of_distribution_counts
     present, any_ood = [name for name, count in counts.items() if count], any(ood.values())
     last = ["far"] * any_ood
@@ -160,36 +150,37 @@ def _print_tables(batch: "Batch") -> None:
         console.print(
             table([*begin, *end], [[*row, *cells] for row, cells in zip(lengths, warning_cells, strict=True)])
         )
-        note("", quiet=False)
+        note("")
         console.print(table(["recording", *present], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
-    note("", quiet=False)
+    note("")
     totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[ood[name]] * any_ood] for name in present]
     if some_without:
         totals.append(["unclassified", sum(unclassified), "", *[""] * any_ood])
     console.print(table(["class", "beats", "uncertain", *last], totals))
     for line in batch.remarks:
-        note(f"- {line}", quiet=False)
+        note(f"- {line}")
+    note(f"{batch.completed[0]['intended_use']}")
 
 
-def _print(predictions: "RecordingPredictions", files: list[Path], elapsed: float) -> None:
+def _print(predictions: "RecordingPredictions", files: list[Path], elapsed: str) -> None:
     from ecgfed.tasks.predict import describe_model
     from ecgfed.tasks.predict_inputs import card_of
 
     metadata = predictions.metadata
     model = describe_model(metadata["patient"]) + (f" in {metadata['precision']}" if "precision" in metadata else "")
-    note(f"Record {metadata['record']}, lead {metadata['lead']}, {model}:", quiet=False)
+    note(f"Record {metadata['record']}, lead {metadata['lead']}, {model}:")
     doubtful = predictions.low_confidence_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in predictions.counts.items() if count]
     rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in predictions.unclassified_counts.items()]
     console.print(table(["class", "beats", "uncertain"], rows))
     for warning in predictions.warnings:
         if not warning.severe:  # the others were told as they were found
-            note(f"- {warning.text}", quiet=False)
+            note(f"- {warning.text}")
     if metadata["signature"] is not None:
         signed = "and trusted" if metadata["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"
         checked = signed if metadata["signature"]["verified"] else "not checked; pip install 'ecgfed[sign]' checks it"
-        note(f"Bundle signed by {metadata['signature']['key']}, {checked}.", quiet=False)
+        note(f"Bundle signed by {metadata['signature']['key']}, {checked}.")
     if card := card_of(metadata["bundle"]):
-        note(f"By the model in the package: what it learned from, and what it gets wrong, is in {card}.", quiet=False)
-    note(f"{metadata['intended_use']}", quiet=False)
-    note(f"{count_of(len(predictions), 'beat')} in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)
+        note(f"By the model in the package: what it learned from, and what it gets wrong, is in {card}.")
+    note(f"{metadata['intended_use']}")
+    note(f"{count_of(len(predictions), 'beat')} in {elapsed}: {', '.join(map(str, files))}")

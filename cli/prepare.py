@@ -1,6 +1,5 @@
 """``ecgfed prepare``: recordings in, a cohort out."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -23,7 +22,7 @@ from .reading import (
     names,
     takes_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 
 if TYPE_CHECKING:
     from ecgfed.domain.cohort.split import SplitKind
@@ -85,8 +84,8 @@ def mitbih(
 
     if source is None and not download:
         raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         cohort = prepare_mitbih(
             source or Path("mitdb"),
             out,
@@ -109,7 +108,7 @@ def mitbih(
             workers=workers,
             progress=progress,
         )
-    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    report_cohort(cohort, out, output)
 
 
 @app.command("folder")
@@ -155,11 +154,8 @@ def folder(
     """Make a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, DICOM, HL7 aECG, SCP-ECG or ISHNE."""
     from ecgfed.tasks.prepare import prepare_folder
 
-    started = time.perf_counter()
-    with (
-        print_problems(quiet=quiet, json_output=json_output),
-        terminal_reporter(quiet=quiet, json_output=json_output) as progress,
-    ):
+    output = Output(json_output=json_output, quiet=quiet)
+    with print_problems(output), output.reporter() as progress:
         cohort = prepare_folder(
             directory,
             out,
@@ -185,7 +181,7 @@ def folder(
             workers=workers,
             progress=progress,
         )
-    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    report_cohort(cohort, out, output)
 
 
 @app.command("demo")
@@ -208,8 +204,8 @@ def demo(
     """Make up recordings of 12 synthetic patients and a cohort from them: to see the software run, without data."""
     from ecgfed.tasks.prepare import prepare_demo
 
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         cohort = prepare_demo(
             out,
             records=records,
@@ -223,7 +219,7 @@ def demo(
             workers=workers,
             progress=progress,
         )
-    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    report_cohort(cohort, out, output)
 
 
 @app.command("unpack")
@@ -237,9 +233,8 @@ def unpack(
     """Make a cohort from a packed file, on the machine it travelled to."""
     from ecgfed.tasks.prepare import unpack_cohort
 
-    started = time.perf_counter()
-    cohort = unpack_cohort(file, out, overwrite=overwrite)
-    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    output = Output(json_output=json_output, quiet=quiet)
+    report_cohort(unpack_cohort(file, out, overwrite=overwrite), out, output)
 
 
 @app.command("cifar10")
@@ -277,8 +272,8 @@ def cifar10(
 
     if source is None and not download:
         raise OptionError("--source", "is missing", "a folder with CIFAR-10", "or pass --download")
-    started = time.perf_counter()
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with output.reporter() as progress:
         cohort = prepare_cifar10(
             source or Path("cifar10"),
             out,
@@ -296,4 +291,4 @@ def cifar10(
             overwrite=overwrite,
             progress=progress,
         )
-    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    report_cohort(cohort, out, output)

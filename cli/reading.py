@@ -73,10 +73,9 @@ def lead_option(default: str) -> OptionInfo:
 
 def lead_names(text: str, option: str = "--lead") -> tuple[str, ...]:
     """Return the names that ``--lead`` lists, in order of preference; raises OptionError for none."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
+    if not (leads := names(text)):
         raise OptionError(option, "is empty", "one or more lead names, separated by commas")
-    return names
+    return leads
 
 
 LeadsTogetherOption = Annotated[

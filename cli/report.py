@@ -3,7 +3,6 @@
 No torch on the way of a recording.
 """
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ import typer
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, seconds, table
+from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, table
 from .reading import (
     RECORD_HELP,
     DetectorOption,
@@ -27,7 +26,7 @@ from .reading import (
     requested_leads,
     takes_reading,
 )
-from .reporter import terminal_reporter
+from .reporter import Output
 from .tables import Cell
 from .two_forms import refuse_options_of
 
@@ -82,16 +81,21 @@ def report_command(
     """Make a page of a recording that a clinician reads, or of a run for researchers. Not for diagnosis."""
     from ecgfed.tasks.report_input import find_run
 
-    started = time.perf_counter()
+    output = Output(json_output=json_output, quiet=quiet)
     if (run := find_run(source)) is not None:
-        _refuse(context, source, of_a_run=True)
-        _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
+        every = {str(parameter.name) for parameter in context.command.params}
+        refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
+        from ecgfed.tasks.report_run import report_run
+
+        with output.reporter() as progress:
+            run_report = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, progress=progress)
+        output.show(run_report.to_dict(), lambda: _print_run(run_report, output.seconds))
         return
-    _refuse(context, source, of_a_run=False)
+    refuse_options_of(context, source, _OF_A_RUN, "runs", "a recording")
     from ecgfed.domain.events.rules import EventRules
     from ecgfed.tasks.report import report
 
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    with output.reporter() as progress:
         report_of_recording = report(
             source,
             bundle,
@@ -111,69 +115,33 @@ def report_command(
             overwrite=overwrite,
             progress=progress,
         )
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({**report_of_recording.to_dict(), "seconds": round(elapsed, 2)})
-    elif not quiet:
-        _print(report_of_recording, elapsed)
+    output.show(report_of_recording.to_dict(), lambda: _print(report_of_recording, output.seconds))
 
 
-def _refuse(context: typer.Context, source: Path, *, of_a_run: bool) -> None:
-    """Refuse options that were given and that are not of what was named."""
-    if of_a_run:
-        refuse_options_of(context, source, (*_OF_BOTH, *_OF_A_RUN), "recordings", "a run")
-    else:
-        every = {str(parameter.name) for parameter in context.command.params}
-        refuse_options_of(context, source, every - set(_OF_A_RUN), "runs", "a recording")
-
-
-def _report_run(
-    run: Path,
-    out: Path,
-    cohort: Path | None,
-    started: float,
-    *,
-    pdf: bool,
-    overwrite: bool,
-    json_output: bool,
-    quiet: bool,
-) -> None:
-    """Make the page of a run, and say what is on it."""
-    from ecgfed.tasks.report_run import report_run
-
-    with terminal_reporter(quiet=quiet, json_output=json_output) as progress:
-        run_report = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, progress=progress)
-    elapsed = time.perf_counter() - started
-    if json_output:
-        print_json({**run_report.to_dict(), "seconds": round(elapsed, 2)})
-    elif not quiet:
-        _print_run(run_report, elapsed)
-
-
-def _print_run(run_report: "RunReport", elapsed: float) -> None:
+def _print_run(run_report: "RunReport", elapsed: str) -> None:
     parts = run_report.parts
     method = "" if parts.method == parts.run else f", {parts.method}"
-    note(f"Run {parts.run}{method}:", quiet=False)
+    note(f"Run {parts.run}{method}:")
     if parts.scored:
         names = ("T_g", "T_p", "T_r", "T_l")
         rows = [[scored.title, *(_score(scored.scores.get(name)) for name in names)] for scored in parts.scored]
         console.print(table(["macro-F1", *names], rows))
     for _, text in parts.notes:
-        note(f"- {text}", quiet=False)
-    note(parts.intended_use, quiet=False)
-    note(f"Wrote {', '.join(map(str, run_report.files))} in {seconds(elapsed)}.", quiet=False)
+        note(f"- {text}")
+    note(parts.intended_use)
+    note(f"Wrote {', '.join(map(str, run_report.files))} in {elapsed}.")
 
 
 def _score(value: float | None) -> str:
     return NOT_ASSESSED if value is None else f"{value:.3f}"
 
 
-def _print(recording_report: "RecordingReport", elapsed: float) -> None:
+def _print(recording_report: "RecordingReport", elapsed: str) -> None:
     from ecgfed.domain.events.kinds import Kind
     from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 
     parts, events = recording_report.parts, recording_report.parts.events
-    note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:", quiet=False)
+    note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:")
     longest = events.pauses.longest
     rows: list[tuple[str, Cell]] = [
         ("beats", events.counted),
@@ -191,8 +159,8 @@ def _print(recording_report: "RecordingReport", elapsed: float) -> None:
     ]
     console.print(key_values(rows))
     for _, text in parts.warnings:
-        note(f"- {text}", quiet=False)
+        note(f"- {text}")
     if parts.notes:
-        note(f"{count_of(len(parts.notes), 'note')} on the page.", quiet=False)
-    note(parts.intended_use, quiet=False)
-    note(f"Wrote {', '.join(map(str, recording_report.files))} in {seconds(elapsed)}.", quiet=False)
+        note(f"{count_of(len(parts.notes), 'note')} on the page.")
+    note(parts.intended_use)
+    note(f"Wrote {', '.join(map(str, recording_report.files))} in {elapsed}.")

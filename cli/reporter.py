@@ -1,6 +1,7 @@
 """Progress reporting at a terminal: a progress bar, notes, warnings on stderr."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +9,7 @@ from rich.progress import Progress, TaskID
 
 from ecgfed.tasks.progress import ProgressReporter
 
-from .output import note, progress_bar, warn
+from .output import note, print_json, progress_bar, seconds, warn
 
 
 class TerminalReporter(ProgressReporter):
@@ -51,8 +52,32 @@ class TerminalReporter(ProgressReporter):
         warn(text, quiet=self.quiet)
 
 
-@contextmanager
-def terminal_reporter(*, quiet: bool, json_output: bool) -> Iterator[TerminalReporter]:
-    """Yield a reporter with a progress bar on stderr."""
-    with progress_bar(quiet) as bar:
-        yield TerminalReporter(bar, quiet=quiet, json_output=json_output)
+class Output:
+    """What a command prints, from its start on.
+
+    Args:
+        json_output: print one JSON object.
+        quiet: print nothing.
+    """
+
+    def __init__(self, *, json_output: bool, quiet: bool) -> None:
+        self.json_output, self.quiet = json_output, quiet
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> str:
+        """The time since the command began, as text."""
+        return seconds(time.perf_counter() - self._started)
+
+    @contextmanager
+    def reporter(self) -> Iterator[TerminalReporter]:
+        """Yield a reporter with a progress bar on stderr."""
+        with progress_bar(self.quiet) as bar:
+            yield TerminalReporter(bar, quiet=self.quiet, json_output=self.json_output)
+
+    def show(self, value: Mapping[str, object], print_text: Callable[[], None]) -> None:
+        """Print a result as JSON with the seconds it took, or as text unless the command is to be quiet."""
+        if self.json_output:
+            print_json({**value, "seconds": round(time.perf_counter() - self._started, 2)})
+        elif not self.quiet:
+            print_text()

@@ -45,17 +45,17 @@ def list_runs(
 
 def _print_list(rows: "list[RunRow]", folder: Path) -> None:
     if not rows:
-        note(f"No runs below '{folder}'.", quiet=False)
+        note(f"No runs below '{folder}'.")
         return
     names = ("run", "method", "rounds", "passes", "T_g", "T_p", "saved (UTC)")
     lines = [[str(row.run.relative_to(folder)), *_progress(row.progress)] for row in rows]
     console.print(table(names, lines, title="T_g and T_p: latest on the validation split"))
     unfinished = sum(row.progress is not None and row.progress.state == "unfinished" for row in rows)
     if unfinished:
-        note(f"{unfinished} unfinished; one goes on with 'ecgfed train COHORT --out RUN --resume'.", quiet=False)
+        note(f"{unfinished} unfinished; one goes on with 'ecgfed train COHORT --out RUN --resume'.")
     for row in rows:
         if row.problem:
-            note(row.problem, quiet=False)
+            note(row.problem)
 
 
 def _progress(progress: "RunProgress | None") -> list[str]:
@@ -162,7 +162,7 @@ def compare(
     elif not quiet:
         _print_comparison(comparison)
         if out is not None:
-            note(f"Wrote {out}.", quiet=False)
+            note(f"Wrote {out}.")
 
 
 def _print_comparison(comparison: "RunComparison") -> None:
@@ -177,7 +177,7 @@ def _print_comparison(comparison: "RunComparison") -> None:
     console.print(table(["", *names], main_rows(comparison), title=f"macro-F1 on {split}"))
     for letter, settings in zip(names, comparison.specific_settings, strict=True):
         if settings:
-            note(f"Settings of {letter} that not all have: {_pairs(settings)}", quiet=False)
+            note(f"Settings of {letter} that not all have: {_pairs(settings)}")
     if comparison.classes:
         console.print()
         console.print(
@@ -190,7 +190,7 @@ def _print_comparison(comparison: "RunComparison") -> None:
         console.print(table(heads, rows, title="patients, by macro-F1 on their own beats"))
     for letter, run in zip(names, comparison.runs, strict=True):
         for line in run.notes:
-            note(f"{letter} {line}", quiet=False)
+            note(f"{letter} {line}")
 
 
 def _named(run: "ComparedRun") -> str:

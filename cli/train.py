@@ -1,7 +1,6 @@
 """``ecgfed train``: a cohort in, a run out."""
 
 import shlex
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +11,9 @@ from ecgfed.core.config import TrainConfig
 
 from .complete import method_names
 from .expand import takes_options
-from .options import settings_of
-from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds, stderr
-from .reporter import terminal_reporter
+from .options import SetOption, settings_of
+from .output import JsonOption, QuietOption, WorkersOption, note, stderr
+from .reporter import Output
 from .stop import graceful_stop
 
 if TYPE_CHECKING:
@@ -32,9 +31,7 @@ def train_command(
     seeds: Annotated[
         str | None, typer.Option(help="Several seeds, such as 0,1,2: a run each, in OUT/seed-0 and so on.")
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
-    ] = None,
+    set_: SetOption = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with the same names, and a table [set]; the command line wins.")
     ] = None,
@@ -68,15 +65,15 @@ def train_command(
         "workers": workers,
     }
     several = _seeds(seeds, out)
-    started = time.perf_counter()
-    with graceful_stop(quiet=quiet) as stop, terminal_reporter(quiet=quiet, json_output=json_output) as progress:
+    output = Output(json_output=json_output, quiet=quiet)
+    with graceful_stop(quiet=quiet) as stop, output.reporter() as progress:
         if several is None or out is None:
             runs = [train(cohort, out, progress=progress, should_stop=stop.requested, **arguments)]
         else:
             runs = train_seeds(cohort, several, out, progress=progress, should_stop=stop.requested, **arguments)
     if stop.code is not None:
         _exit_if_interrupted(runs, several, cohort, out, stop.code)
-    _report(runs, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    _report(runs, out, output)
 
 
 def _seeds(text: str | None, out: Path | None) -> list[int] | None:
@@ -109,21 +106,15 @@ def _method_label(run: "Run") -> str:
     return f" --method {shlex.quote(run.custom_method)}" if run.custom_method else ""
 
 
-def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output: bool, quiet: bool) -> None:
+def _report(runs: list["Run"], out: Path | None, output: Output) -> None:
     where = out or runs[0].path
-    if json_output:
-        lines = [
-            {
-                "run": str(run.path),
-                "method": run.method.name,
-                "rounds": run.plan.rounds,
-                **run.last_record(),
-                "excluded": run.meta.get("excluded"),
-            }
-            for run in runs
-        ]
-        spent = {"seconds": round(elapsed, 2)}
-        print_json({**lines[0], **spent} if len(runs) == 1 else {"runs": lines, **spent})
-        return
+    lines = [
+        {"run": str(run.path), "method": run.method.name, "rounds": run.plan.rounds}
+        | {**run.last_record(), "excluded": run.meta.get("excluded")}
+        for run in runs
+    ]
     after = f"ecgfed evaluate {shlex.quote(str(where))}{_method_label(runs[0])}"
-    note(f"Wrote {where} in {seconds(elapsed)}. Next: {after}", quiet=quiet)
+    output.show(
+        lines[0] if len(runs) == 1 else {"runs": lines},
+        lambda: note(f"Wrote {where} in {output.seconds}. Next: {after}"),
+    )

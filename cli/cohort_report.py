@@ -80,8 +80,10 @@ def _print_requested_names(cohort: "Cohort") -> None:
 
 
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
+    holdout = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""  # train will not see these
     note(
-        f"{_clients(summary)}, {len(cohort.classes)} classes, {count_of(summary['beats'], 'beat')} "
+        f"{count_of(summary['clients'], 'client')}{holdout}, {len(cohort.classes)} classes, "
+        f"{count_of(summary['beats'], 'beat')} "
         f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
         f"{summary['classes_per_client']} classes a client; {count_of(summary['padded'], 'beat')} padded at an edge, "
         f"{summary['poor_quality']:,} in stretches of poor quality."
@@ -109,12 +111,6 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         note(f"Not in the cohort, with the number of records that have it: {fields}.")
     if meta["without_beats"]:
         warn(f"left out, no beat of any class: {listed(meta['without_beats'], NAMED)}")
-
-
-def _clients(summary: "BeatSummary") -> str:
-    """Count the clients, and those among them that ``train`` will not see."""
-    holdout = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""
-    return f"{count_of(summary['clients'], 'client')}{holdout}"
 
 
 def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:

@@ -9,7 +9,7 @@ import typer
 from .output import JsonOption, QuietOption, console, print_json, table
 
 if TYPE_CHECKING:
-    from ecgfed.tasks.doctor import Check, Examination, Extra
+    from ecgfed.tasks.doctor import Examination
 
 
 def doctor_command(
@@ -45,20 +45,12 @@ def _print(examination: Examination) -> None:
         ("base", base),
     ):
         console.print(f"{name:<9} {version}", soft_wrap=True)
-    console.print(table(("extra", "installed", "missing"), [_extra_row(extra) for extra in examination.extras]))
+    extras = [
+        (extra.name, ", ".join(f"{name} {label}" for name, label in extra.installed.items()), ", ".join(extra.missing))
+        for extra in examination.extras
+    ]
+    console.print(table(("extra", "installed", "missing"), extras))
     for check in examination.checks:
-        console.print(_check_line(check), soft_wrap=True)
+        word = {True: "well", False: "WRONG", None: "-"}[check.ok]
+        console.print(f"{check.name}: {word} ({check.seconds:.1f} s). {check.message}", soft_wrap=True)
     console.print("All that was tried is well." if examination.healthy else "Something is wrong: see above.")
-
-
-def _extra_row(extra: Extra) -> tuple[str, str, str]:
-    return (
-        extra.name,
-        ", ".join(f"{name} {label}" for name, label in extra.installed.items()),
-        ", ".join(extra.missing),
-    )
-
-
-def _check_line(check: Check) -> str:
-    word = {True: "well", False: "WRONG", None: "-"}[check.ok]
-    return f"{check.name}: {word} ({check.seconds:.1f} s). {check.message}"

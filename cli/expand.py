@@ -60,7 +60,8 @@ def takes_options(
                 parameters.append(part)
                 continue
             for one in described:
-                annotation = _annotated(hints[one.name], _typer_option(one, complete.get(one.name)))
+                hint = str if typing.get_origin(hints[one.name]) is tuple else hints[one.name]
+                annotation = Annotated[hint | None, _typer_option(one, complete.get(one.name))]
                 default = defaults.get(one.name, False if one.kind is bool and not one.optional else None)
                 parameters.append(
                     inspect.Parameter(one.name, part.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -72,11 +73,6 @@ def takes_options(
         return expanded
 
     return decorate
-
-
-def _annotated(hint: type, typed: object) -> object:
-    """Return the annotation of an option that may be left out."""
-    return Annotated[(str if typing.get_origin(hint) is tuple else hint) | None, typed]
 
 
 def _parsed(one: Option, value: object) -> object:

@@ -163,20 +163,16 @@ def _print_labelled(model: "LabelPersonalization", elapsed: str, reading: str) -
     labelled = len(model.user_labels.label)
     note(f"{model.patient}: {count_of(labelled, 'label')} ({counts}).")
     sources = model.labels.by_source()
-    rows: list[list[Cell]] = [
-        [name, count, *_by_source(model, name)] for name, count in model.labels.by_symbol().items()
-    ]
+    rows: list[list[Cell]] = []
+    for name, count in model.labels.by_symbol().items():
+        of_symbol = model.labels.source[model.labels.symbol == name]
+        rows.append([name, count, *(int((of_symbol == source).sum()) for source in sources)])
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
     for line in model.sentences():
         note(line)
     files = ", ".join(map(str, model.files))
     note(f"Wrote {model.bundle.path}, {files} in {elapsed}.")
     note(f"Next: ecgfed predict {shlex.quote(str(model.bundle.path))} {reading} --out predictions")
-
-
-def _by_source(model: "LabelPersonalization", symbol: str) -> list[int]:
-    of_symbol = model.labels.symbol == symbol
-    return [int((of_symbol & (model.labels.source == name)).sum()) for name in model.labels.by_source()]
 
 
 def _print(model: "PersonalModel", elapsed: str, reading: str) -> None:

@@ -22,11 +22,6 @@ def _number(value: float | None, form: str = ".3f") -> str:
     return "-" if value is None else format(value, form)
 
 
-def _minute(saved: str | None) -> str:
-    """``2026-11-21T17:05:31+00:00`` -> ``11-21 17:05``; the year is in --json."""
-    return saved[5:16].replace("T", " ") if saved else "-"
-
-
 @app.command("list")
 def list_runs(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to look, below it too.")] = Path(),
@@ -67,7 +62,8 @@ def _progress(progress: "RunProgress | None") -> list[str]:
         _number(progress.passes, ".1f"),
         _number(progress.valid_T_g),
         _number(progress.valid_T_p),
-        _minute(progress.saved),
+        # 2026-11-21T17:05:31+00:00 -> 11-21 17:05; the year is in --json
+        progress.saved[5:16].replace("T", " ") if progress.saved else "-",
     ]
 
 
@@ -114,9 +110,8 @@ def _lines(description: "RunDescription") -> list[tuple[str, str]]:
         ("saved", progress.saved or "never"),
     ]
     if description.losses:
-        lines.append(
-            ("loss", f"mean {description.losses['loss_mean']:.3f}, worst {description.losses['loss_max']:.3f}")
-        )
+        losses = description.losses
+        lines.append(("loss", f"mean {losses['loss_mean']:.3f}, worst {losses['loss_max']:.3f}"))
     for number, scores in list(description.valid.items())[-5:]:
         lines.append((f"valid, round {number}", _scores(scores)))
     for split, scores in description.evaluations.items():
@@ -171,18 +166,15 @@ def _print_comparison(comparison: "RunComparison") -> None:
     names = letters(len(comparison.runs))
     console.print(key_values((letter, _named(run)) for letter, run in zip(names, comparison.runs, strict=True)))
     console.print()
-    split = (
-        comparison.split if comparison.leave_out == "nothing" else f"{comparison.split} without {comparison.leave_out}"
-    )
-    console.print(table(["", *names], main_rows(comparison), title=f"macro-F1 on {split}"))
+    without = "" if comparison.leave_out == "nothing" else f" without {comparison.leave_out}"
+    console.print(table(["", *names], main_rows(comparison), title=f"macro-F1 on {comparison.split}{without}"))
     for letter, settings in zip(names, comparison.specific_settings, strict=True):
         if settings:
             note(f"Settings of {letter} that not all have: {_pairs(settings)}")
     if comparison.classes:
         console.print()
-        console.print(
-            table(class_heads(comparison), class_rows(comparison), title="F1 of each class, one model for everybody")
-        )
+        title = "F1 of each class, one model for everybody"
+        console.print(table(class_heads(comparison), class_rows(comparison), title=title))
     if comparison.patients:
         console.print()
         heads = ["against A", "better", "same", "worse", "mean", "largest gain", "largest loss"]

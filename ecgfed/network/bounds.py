@@ -55,12 +55,12 @@ class UploadLimit:
         try:
             length = int(headers.get(b"content-length", b""))
         except ValueError:
-            await _refuse(send, 411)
+            await refuse(send, 411)
             return
         site = headers.get(KEY_HEADER, b"")
         received = self._sent.get(site, 0)
         if not 0 <= length <= MAX_REQUEST_BYTES or (path == PUSH_OBJECT and received + length > self._limit):
-            await _refuse(send, 413)
+            await refuse(send, 413)
             return
 
         async def counted(message: Scope) -> None:
@@ -78,7 +78,7 @@ class UploadLimit:
             return INITIAL_LIMIT
 
 
-async def _refuse(send: Send, status: int) -> None:
+async def refuse(send: Send, status: int) -> None:
     """Respond without reading the request body, and close the connection."""
     headers = [(b"content-length", b"0"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})

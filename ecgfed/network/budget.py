@@ -88,13 +88,8 @@ def check_noise(max_epsilon: float | None, plan: TrainPlan) -> None:
 
 def _refusal(reason: str, max_epsilon: float) -> SiteError:
     expected = f"at most {max_epsilon:g} at delta {DELTA:g}, the limit of this site"
-    return SiteError(
-        "privacy",
-        "the server's run",
-        reason,
-        expected,
-        f"more {param('dp_noise')}, {param('dp_at')} patient, fewer rounds",
-    )
+    action = f"more {param('dp_noise')}, {param('dp_at')} patient, fewer rounds"
+    return SiteError("privacy", "the server's run", reason, expected, action)
 
 
 def spent_by(folder: Path) -> dict[str, float]:
@@ -103,11 +98,8 @@ def spent_by(folder: Path) -> dict[str, float]:
     if not file.is_file():
         return {}
     document = read_json(file, StorageError)
-    valid = isinstance(document, Mapping) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-        for value in document.values()
-    )
-    if not valid:
+    numbers = list(document.values()) if isinstance(document, Mapping) else [math.nan]
+    if not all(type(value) in (int, float) and 0 < value < math.inf for value in numbers):
         raise StorageError(file, "holds invalid charges", "a number above 0 for each run", "restore it from a backup")
     return {str(name): float(value) for name, value in document.items()}
 
@@ -142,11 +134,9 @@ def noised_scalars(
         total = sum(value.numel() for value in scalars.values())
         noise = gaussian(scalars, plan.dp_noise * bound * math.sqrt(total), secret, round_number, "numbers", position)
         clipped = {path: _clipped(_clipped(value, bound) + noise[path], bound) for path, value in scalars.items()}
-        clipped_leaves = {
-            path: clipped[f"tree/{path}"].to(leaf.dtype) for path, leaf in leaves.items() if path not in weights
-        }
+        leaves |= {p: clipped[f"tree/{p}"].to(leaf.dtype) for p, leaf in leaves.items() if p not in weights}
         losses = {name: float(clipped[f"report/{name}"]) for name in result.losses}
-        noised.append(replace(result, returned=unflatten({**leaves, **clipped_leaves}), losses=losses))
+        noised.append(replace(result, returned=unflatten(leaves), losses=losses))
     return noised
 
 

@@ -157,9 +157,8 @@ def make_site_key(path: Path) -> Path:
         write_private(public, text + b"\n", mode=0o644)
     elif read_bounded(public, _MAX_BYTES, StorageError).split()[:2] != text.split()[:2]:  # a comment may follow
         reason = f"{public} is not the public half of {path}"
-        raise OptionError(
-            "key", reason, "both of one pair", f"remove {public.name}, and send the new one to the server"
-        )
+        action = f"remove {public.name}, and send the new one to the server"
+        raise OptionError("key", reason, "both of one pair", action)
     return public
 
 
@@ -168,13 +167,11 @@ def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_ssh_private_key(read_bounded(path, _MAX_BYTES, StorageError), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as problem:
-        raise OptionError(
-            "key", f"{path} is not a private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
-        ) from problem
+        reason = f"{path} is not a private key ({problem!s:.100})"
+        raise OptionError("key", reason, "OpenSSH, ECDSA, no password") from problem
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise OptionError(
-            "key", f"{path} is a {type(key).__name__}", "an ECDSA key", "make one with ecgfed federate site"
-        )
+        action = "make one with ecgfed federate site"
+        raise OptionError("key", f"{path} is a {type(key).__name__}", "an ECDSA key", action)
     return key
 
 
@@ -200,9 +197,8 @@ def check_certificate(path: Path) -> None:
         raise OptionError("ca", f"{path} is not a certificate ({problem!s:.100})", "the server's ca.crt") from problem
     with contextlib.suppress(x509.ExtensionNotFound, ValueError):
         if not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
-            raise OptionError(
-                "ca", f"{path} is the certificate of one server", "its authority's, tls/ca.crt", "ask for that file"
-            )
+            reason = f"{path} is the certificate of one server"
+            raise OptionError("ca", reason, "its authority's, tls/ca.crt", "ask for that file")
     if certificate.not_valid_after_utc < datetime.now(UTC):
         expired = f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
         raise OptionError("ca", expired, "a valid certificate", f"ask for the server's current {CA}")

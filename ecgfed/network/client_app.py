@@ -73,9 +73,7 @@ def _write_log(folder: Path, problem: SiteError) -> None:
 
 
 def _register(site: Site, content: RecordDict) -> RecordDict:
-    rr, leave_out = messages.read_registration_request(content)
-    reply = registration(site, rr, leave_out)
-    return messages.registration_reply(reply)
+    return messages.registration_reply(registration(site, *messages.read_registration_request(content)))
 
 
 def _round(site: Site, content: RecordDict) -> RecordDict:
@@ -97,23 +95,23 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
     return messages.end_reply(replace(scores, t_g=None, t_p=None) if withhold else scores)
 
 
-def _folder() -> Path:
-    return Path(os.environ[SITE])
+def _reply(message: Message, handler: Callable[[Site, RecordDict], RecordDict]) -> Message:
+    return Message(handle(Path(os.environ[SITE]), message.content, handler), reply_to=message)
 
 
 def register(message: Message, context: Context) -> Message:
     """Register this site with the server."""
-    return Message(handle(_folder(), message.content, _register), reply_to=message)
+    return _reply(message, _register)
 
 
 def train_round(message: Message, context: Context) -> Message:
     """Train this site's participants for a round."""
-    return Message(handle(_folder(), message.content, _round), reply_to=message)
+    return _reply(message, _round)
 
 
 def finish_run(message: Message, context: Context) -> Message:
     """Build, score and export the trained model."""
-    return Message(handle(_folder(), message.content, _finish), reply_to=message)
+    return _reply(message, _finish)
 
 
 app.query("hello")(register)

@@ -49,9 +49,8 @@ class FederationConfig(ModelConfig, _SitesOptions):
             raise OptionError("method", reason, "a registered name", "install it at every site as a package")
         settings: Any = make_settings(method_by_name(self.method).settings_type, self.settings)
         if getattr(settings, "risk", "") == "meta-bsm":
-            raise OptionError(
-                f"{param('settings')} risk", "meta-bsm, for which beats would leave their site", "another risk"
-            )
+            reason = "meta-bsm, for which beats would leave their site"
+            raise OptionError(f"{param('settings')} risk", reason, "another risk")
         Aggregation.parse(self.aggregation)
 
     def options(self) -> dict[str, str]:
@@ -96,13 +95,8 @@ class PolicyOptions(Options):
     def check_together(self) -> None:
         """Raise OptionError for a time to wait if every site is required."""
         if self.wait_s is not None and self.min_sites is None:
-            raise OptionError(
-                "wait_s",
-                f"was given without {param('min_sites')}",
-                "both options",
-                f"add {param('min_sites')}",
-                code="missing",
-            )
+            reason, action = f"was given without {param('min_sites')}", f"add {param('min_sites')}"
+            raise OptionError("wait_s", reason, "both options", action, code="missing")
 
 
 @dataclass(frozen=True)

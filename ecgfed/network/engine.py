@@ -81,8 +81,9 @@ class NetworkEngine:
         active = {site: request for site, request in requests.items() if site not in skipped}
         site_of = {self.roster.sites[site].node: site for site in active}
         schema = round_schema(method, self.plan, work[0])
-        self._write_limit(schema, requests)
-
+        largest = max(len(request.clients) for request in requests.values())
+        # the upload limit per site, which the SuperLink applies until the next request
+        write_json(self.folder / BOUND, {"bytes": _SIZE_FACTOR * largest * schema.bytes + _EXTRA_BYTES})
         per_step = method.requirements.batches_per_step
         beats = {
             client.info.index: expected_beats(self.plan, client.info.train_examples, client.beats_used, per_step)
@@ -100,10 +101,8 @@ class NetworkEngine:
             write_json(self.folder / SKIPPED_FILE, {"round": round_number, "sites": sites})
         results: dict[int, ClientResult] = {}
         for node, reply in replies.replies.items():
-            for position, index in enumerate(active[site_of[node]].clients):
-                results[index] = ClientResult(
-                    reply.returned[position], {}, reply.losses[position], reply.examples[position]
-                )
+            parts = zip(active[site_of[node]].clients, reply.returned, reply.losses, reply.examples, strict=True)
+            results |= {index: ClientResult(tree, {}, losses, count) for index, tree, losses, count in parts}
             self.last_rounds[site_of[node]] = round_number
         if not results:
             raise NetworkError(self.folder / SKIPPED_FILE, "leaves no site for the round", action="remove it")
@@ -115,16 +114,12 @@ class NetworkEngine:
         by_site: dict[int, list[ClientWork]] = {}
         for client in work:
             by_site.setdefault(self.roster.site_of(client.info.index), []).append(client)
-        return {
-            site: RoundRequest(
-                self.run_spec(site),
-                work[0].info.round,
-                tuple(client.info.index for client in clients),
-                self.last_rounds.get(site, 0),
-                [client.shared for client in clients],
-            )
-            for site, clients in by_site.items()
-        }
+        requests, number = {}, work[0].info.round
+        for site, clients in by_site.items():
+            indices, last = tuple(client.info.index for client in clients), self.last_rounds.get(site, 0)
+            shared = [client.shared for client in clients]
+            requests[site] = RoundRequest(self.run_spec(site), number, indices, last, shared)
+        return requests
 
     def _already_skipped(self, round_number: int) -> dict[int, str]:
         """Return the sites that an earlier session, killed in this round, had already decided to skip."""
@@ -140,11 +135,6 @@ class NetworkEngine:
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise StorageError(file, f"lacks {problem!s:.100}", "a round's missing sites", "remove it") from problem
 
-    def _write_limit(self, schema: TensorSchema, requests: Mapping[int, RoundRequest]) -> None:
-        """Write the upload limit per site, which the SuperLink applies until the next request."""
-        clients = max(len(request.clients) for request in requests.values())
-        write_json(self.folder / BOUND, {"bytes": _SIZE_FACTOR * clients * schema.bytes + _EXTRA_BYTES})
-
 
 def _read_reply(
     content: RecordDict, request: RoundRequest, method: Method, schema: TensorSchema, expected: Mapping[int, int]
@@ -156,7 +146,6 @@ def _read_reply(
     except EcgfedError as problem:
         raise NetworkError(*problem.parts[:3]) from problem
     except Exception as problem:
-        raise NetworkError(
-            "a site's reply", f"cannot be read ({type(problem).__name__}: {problem!s:.200})"
-        ) from problem
+        reason = f"cannot be read ({type(problem).__name__}: {problem!s:.200})"
+        raise NetworkError("a site's reply", reason) from problem
     return reply

@@ -129,43 +129,27 @@ def run_server(
     with locked(folder / TLS):  # one server per folder; the process of its run locks the folder itself
         write_policy(folder, policy)
         start_policy = policy if resumed else ALL_SITES
-        return _serve(folder, public, listening, ca, start_policy, progress, should_stop, on_listening)
-
-
-def _serve(
-    folder: Path,
-    public: list[Path],
-    listening: Listening,
-    ca: Path,
-    policy: Policy,
-    progress: ProgressReporter,
-    should_stop: Callable[[], bool],
-    on_listening: Callable[[], None],
-) -> dict[str, Any]:
-    flower, address = server_flower(folder, listening.local_address.host), listening.local_address
-    for name in (ENDED, MESSAGES):
-        remove(folder / name)
-    processes = [start_superlink(flower, (folder / TLS).resolve(), listening.host, listening.port)]
-    with stopping(processes):
-        wait_listening(processes[0], address, folder / LOG)
-        with Control(str(address), ca) as control:
-            names = control.register(public)
-            write_json(folder / NODES, {str(node): name for node, name in names.items()})
-            progress.note(
-                f"Listening at {Address(listening.host, listening.port)} for {count_of(len(names), 'site')}: "
-                f"{', '.join(names.values())}."
-            )
-            on_listening()
-            if not _wait_for_sites(control, names, policy, progress, should_stop):
-                return {}
-            run = control.start_run(flower.home / "app")
-            ended = _follow(folder, control, run, progress, should_stop, lambda: processes[0].poll() is None)
-    if ended is None:
-        return {}
-    if ended:
-        raise NetworkError(folder, ended, action="every finished round is saved; start the server again to go on")
-    result: dict[str, Any] = read_json(folder / RESULT, StorageError)
-    return result
+        flower, address = server_flower(folder, listening.local_address.host), listening.local_address
+        for name in (ENDED, MESSAGES):
+            remove(folder / name)
+        process = start_superlink(flower, (folder / TLS).resolve(), listening.host, listening.port)
+        with stopping([process]):
+            wait_listening(process, address, folder / LOG)
+            with Control(str(address), ca) as control:
+                names = control.register(public)
+                write_json(folder / NODES, {str(node): name for node, name in names.items()})
+                sites = f"{count_of(len(names), 'site')}: {', '.join(names.values())}"
+                progress.note(f"Listening at {Address(listening.host, listening.port)} for {sites}.")
+                on_listening()
+                if not _wait_for_sites(control, names, start_policy, progress, should_stop):
+                    return {}
+                run = control.start_run(flower.home / "app")
+                ended = _follow(folder, control, run, progress, should_stop, lambda: process.poll() is None)
+        if ended is None:
+            return {}
+        if ended:
+            raise NetworkError(folder, ended, action="every finished round is saved; start the server again to go on")
+        return dict(read_json(folder / RESULT, StorageError))
 
 
 def _wait_for_sites(
@@ -307,13 +291,9 @@ def run_site(
                     f"{address} is not reachable, does not match {ca}, or does not know this site's key (or one of the "
                     f"two clocks is wrong); retrying in {RETRY_S:.0f} s"
                 )
-                _pause(RETRY_S, should_stop)
-
-
-def _pause(seconds: float, should_stop: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and not should_stop():
-        time.sleep(CHECK_S)
+                until = time.monotonic() + RETRY_S
+                while time.monotonic() < until and not should_stop():
+                    time.sleep(CHECK_S)
 
 
 def try_federation(
@@ -353,9 +333,8 @@ def try_federation(
     if out.exists():
         remove(out)
     partition_cohort(opened, [folder / "cohort" for folder in folders])
-    progress.note(
-        f"Divided {count_of(len(opened.clients), 'patient')} among {count_of(config.sites, 'site')} in {out}."
-    )
+    patients = count_of(len(opened.clients), "patient")
+    progress.note(f"Divided {patients} among {count_of(config.sites, 'site')} in {out}.")
     server, keys, port = out / "server", out / "keys", free_port()
     listening = Listening("127.0.0.1", port, ())
     ca = prepare_server(server, config, listening)
@@ -387,9 +366,8 @@ def try_federation(
         )
         if not outcome and not should_stop() and (exit_info := exited()):
             site, code = exit_info
-            raise NetworkError(
-                site, f"its process ended with code {code} before the run was finished", action=f"see {site / LOG}"
-            )
+            reason = f"its process ended with code {code} before the run was finished"
+            raise NetworkError(site, reason, action=f"see {site / LOG}")
     for folder in folders if outcome else []:
         progress.note(f"{folder.name}: its patients' run is {folder / 'result'}, their bundle {folder / 'bundle'}.")
     return outcome

@@ -75,9 +75,8 @@ def check_free(port: int, host: str, option: str = "port") -> None:
     except OSError as problem:
         reason = f"cannot listen at {Address(host, port)} ({problem.strerror})"
         if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-            raise OptionError(
-                "host", reason, "an address of this machine", "see 'ip address', or leave it out"
-            ) from None
+            action = "see 'ip address', or leave it out"
+            raise OptionError("host", reason, "an address of this machine", action) from None
         raise OptionError(option, reason, "a free port of this machine", "choose another") from None
 
 
@@ -109,9 +108,8 @@ class Flower:
         self.folder, self.home = folder, folder / FLOWER
         if os.pathsep in str(folder.resolve()):
             # it would split PATH, and Flower would start its original programs, which run code sent by the server
-            raise OptionError(
-                str(folder), f"has {os.pathsep!r} in its path", "a path without it", "choose another folder"
-            )
+            reason = f"has {os.pathsep!r} in its path"
+            raise OptionError(str(folder), reason, "a path without it", "choose another folder")
         create_folder(self.home)
         programs = self.home.resolve() / "bin"
         write_programs(programs)

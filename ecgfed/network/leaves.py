@@ -27,8 +27,8 @@ ROUND_UP = {
     "clients": ALWAYS_SENT["clients"],
     "examples": "number of beats used in this round",
 }
-#: A SHA-256 as text.
-_RUN = torch.zeros(64, dtype=torch.uint8)
+#: A SHA-256 as text, and a whole number.
+_RUN, _COUNT = torch.zeros(64, dtype=torch.uint8), torch.zeros((), dtype=torch.int64)
 #: With ``--transport`` other than ``plain``: the scale sent with every compressed leaf.
 SCALE = "the leaf's largest change"
 #: Fields of a site's registration.
@@ -137,20 +137,15 @@ def leaves_of_round(
     down, up = ({entry.name: entry.what for entry in entries} for entries in (card.down, card.up))
     reports = {entry.name: entry.what for entry in card.metrics}
     number = torch.zeros((), dtype=torch.float64)
-    sent = {
-        path: torch.zeros(shape, dtype=packed(dtype, shape, transport))
-        for path, (dtype, shape) in schema.leaves.items()
-    }
-    smaller = [path for path, leaf in sent.items() if leaf.dtype != schema.leaves[path][0]]
+    dtypes = {path: packed(dtype, shape, transport) for path, (dtype, shape) in schema.leaves.items()}
+    sent = {path: torch.zeros(shape, dtype=dtypes[path]) for path, (_, shape) in schema.leaves.items()}
+    smaller = [path for path, dtype in dtypes.items() if dtype != schema.leaves[path][0]]
     return [
         *(_leaf("down", path, down[str(entry_of(path, card.down))], leaf) for path, leaf in flatten(shared).items()),
         *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in sent.items()),
         *(_leaf("up", f"scales/{path}", SCALE, torch.zeros(())) for path in smaller),
         *(_leaf("up", f"reports/{name}", reports[name], number) for name in losses),
-        *(
-            _leaf("up", name, what, _RUN if name == "run" else torch.zeros((), dtype=torch.int64))
-            for name, what in ROUND_UP.items()
-        ),
+        *(_leaf("up", name, what, _RUN if name == "run" else _COUNT) for name, what in ROUND_UP.items()),
     ]
 
 
@@ -170,6 +165,5 @@ def final_leaves(method: Method, server: Tree) -> dict[str, Tensor]:
 
 def leaves_of_end(method: Method, server: Tree) -> list[Leaf]:
     """Return every leaf of ``final_leaves`` with its description."""
-    return [
-        _leaf("end", path, "part of the trained model", leaf) for path, leaf in final_leaves(method, server).items()
-    ]
+    leaves = final_leaves(method, server)
+    return [_leaf("end", path, "part of the trained model", leaf) for path, leaf in leaves.items()]

@@ -47,18 +47,12 @@ class Limits:
         """
         existing = [path for path in runs.glob("*") if path.is_dir() and path != folder] if runs.is_dir() else []
         if len(existing) >= self.runs:
-            raise SiteError(
-                "limit",
-                runs,
-                f"holds {len(existing)} runs",
-                f"fewer than {self.runs} before another run starts (this site's limit)",
-                "remove runs you no longer need ('ecgfed federate status' lists them), or raise the limit",
-            )
+            expected = f"fewer than {self.runs} before another run starts (this site's limit)"
+            action = "remove runs you no longer need ('ecgfed federate status' lists them), or raise the limit"
+            raise SiteError("limit", runs, f"holds {len(existing)} runs", expected, action)
 
     def check_rounds(self, rounds: int) -> None:
         """Refuse a run of more rounds than this site takes part in; raises SiteError."""
         if rounds > self.rounds:
-            expected = f"at most {self.rounds:,} (this site's limit)"
-            raise SiteError(
-                "limit", "the server's run", f"has {rounds:,} rounds", expected, "raise the limit, or shorten the run"
-            )
+            reason, expected = f"has {rounds:,} rounds", f"at most {self.rounds:,} (this site's limit)"
+            raise SiteError("limit", "the server's run", reason, expected, "raise the limit, or shorten the run")

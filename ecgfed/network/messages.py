@@ -52,9 +52,8 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
     """
     fields = dict(_fields(content))
     if set(fields) != set(REGISTRATION_UP) or fields.pop("protocol") != PROTOCOL:
-        raise NetworkError(
-            "a site's registration", f"has the fields {sorted(fields)!s:.200}", ", ".join(REGISTRATION_UP)
-        )
+        reason = f"has the fields {sorted(fields)!s:.200}"
+        raise NetworkError("a site's registration", reason, ", ".join(REGISTRATION_UP))
     clients, beats, patients = fields["clients"], fields["train_examples"], fields["patients"]
     lists = isinstance(clients, list) and isinstance(beats, list) and len(clients) == len(beats)
     if not lists or not _is_integer(patients, 0, 1 << 20) or not all(_is_integer(n, 1, 1 << 40) for n in beats):
@@ -77,16 +76,9 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
 def round_request(request: RoundRequest) -> RecordDict:
     """Return the server's request to a site for a round."""
     shared, per_client, holders = down_records(request.shared)
-    fields = ConfigRecord(
-        {
-            "order": request.run_spec.as_text(),
-            "round": request.round,
-            "clients": list(request.clients),
-            "last": request.last,
-            "holders": json.dumps(holders),
-        }
-    )
-    return RecordDict({_FIELDS: fields, _SHARED: shared, _PER_CLIENT: per_client})
+    fields = {"order": request.run_spec.as_text(), "round": request.round, "clients": list(request.clients)}
+    fields |= {"last": request.last, "holders": json.dumps(holders)}
+    return RecordDict({_FIELDS: ConfigRecord(fields), _SHARED: shared, _PER_CLIENT: per_client})
 
 
 def read_round_request(content: RecordDict) -> RoundRequest:
@@ -96,11 +88,8 @@ def read_round_request(content: RecordDict) -> RoundRequest:
     clients, round_number, last = fields.get("clients"), fields.get("round"), fields.get("last")
     if not isinstance(clients, list) or not all(_is_integer(client, 0, 1 << 31) for client in clients):
         raise SiteError("request", "the server's round", "names no patients")
-    if (
-        not _is_integer(round_number, 1, 1 << 40)
-        or not _is_integer(last, 0, 1 << 40)
-        or clients != sorted(set(clients))
-    ):
+    counts = _is_integer(round_number, 1, 1 << 40) and _is_integer(last, 0, 1 << 40)
+    if not counts or clients != sorted(set(clients)):
         raise SiteError("request", "the server's round", f"is {round_number!r:.40} after {last!r:.40}")
     try:
         holders = json.loads(str(fields.get("holders")))
@@ -114,16 +103,10 @@ def round_reply(reply: RoundReply, request: RoundRequest) -> RecordDict:
     """Return a site's reply for a round."""
     reports = {name: [losses[name] for losses in reply.losses] for name in reply.losses[0]}
     leaves, scales = pack(reply.returned, request.shared, request.run_spec.transport)
-    fields = {
-        "run": request.run_spec.run,
-        "round": request.round,
-        "clients": list(request.clients),
-        "examples": list(reply.examples),
-    }
+    fields = {"run": request.run_spec.run, "round": request.round, "clients": list(request.clients)}
+    sent = ConfigRecord({**fields, "examples": list(reply.examples)})
     optional = {_SCALES: record_of(scales)} if request.run_spec.transport != PLAIN else {}
-    return RecordDict(
-        {_UP: record_of(leaves), _REPORTS: MetricRecord(reports), _FIELDS: ConfigRecord(fields), **optional}
-    )
+    return RecordDict({_UP: record_of(leaves), _REPORTS: MetricRecord(reports), _FIELDS: sent, **optional})
 
 
 def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorSchema) -> RoundReply:

@@ -130,9 +130,8 @@ class SiteMessenger:
             if len(contents) - len(request.failed) < needed:
                 node, reason = next(iter(request.failed.items()))
                 self._close()
-                raise NetworkError(
-                    f"site {self.names[node]}", reason, action=SEE if reason.startswith("refused") else AGAIN
-                )
+                action = SEE if reason.startswith("refused") else AGAIN
+                raise NetworkError(f"site {self.names[node]}", reason, action=action)
             timed_out = time.monotonic() - start >= self.policy.timeout_s
             waiting = not timed_out and not self._unresponsive.issuperset(request.unanswered)
             if not request.unanswered or (not waiting and len(request.replies) >= needed):
@@ -163,9 +162,8 @@ class SiteMessenger:
         """Send the message to nodes that have not got it yet, were offline, or were restarted."""
         connected = {int(node.node_id): str(node.last_activated_at) for node in self.grid.get_nodes()}
         for message, node in [*self._in_flight.items(), *self._late_replies.items()]:
-            if node in connected and connected[node] != self._connected_since.get(
-                node
-            ):  # restarted: its message is lost
+            # a site that was restarted has lost its message
+            if node in connected and connected[node] != self._connected_since.get(node):
                 self._in_flight.pop(message, None)
                 self._late_replies.pop(message, None)
         busy = {*self._in_flight.values(), *self._late_replies.values()}
@@ -190,13 +188,10 @@ class SiteMessenger:
         message_ids = [*self._in_flight, *self._late_replies]
         for reply in self.grid.pull_messages(message_ids) if message_ids else ():
             message_id = reply.metadata.reply_to_message_id
-            unavailable = reply.has_error() and reply.error.code in _UNAVAILABLE
-            if (
-                self._late_replies.pop(message_id, None) is not None
-                or (node := self._in_flight.pop(message_id, None)) is None
-            ):
+            late, node = self._late_replies.pop(message_id, None), self._in_flight.pop(message_id, None)
+            if late is not None or node is None:
                 continue
-            if unavailable:
+            if reply.has_error() and reply.error.code in _UNAVAILABLE:
                 self._set_away(node, True)
             elif reply.has_error():
                 request.failed[node] = f"did not reply (Flower's error {reply.error.code})"

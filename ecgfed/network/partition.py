@@ -40,9 +40,8 @@ def partition_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
         StorageError: the disk refuses.
     """
     if cohort.modality != "ecg":
-        raise OptionError(
-            str(cohort.path), "holds images, whose test pool is shared by all clients", "a cohort of ECG beats"
-        )
+        reason = "holds images, whose test pool is shared by all clients"
+        raise OptionError(str(cohort.path), reason, "a cohort of ECG beats")
     for folder, part in zip(folders, blocks(len(cohort.clients), len(folders)), strict=True):
         _write_part(cohort, folder, cohort.clients[part.start : part.stop])
 

@@ -47,13 +47,9 @@ class Policy(PolicyOptions):
         if self.min_sites > sites:
             raise OptionError("min_sites", f"{self.min_sites}", f"at most {sites}, the number of sites")
         if self.min_sites < sites and needs.all_clients:
-            raise OptionError(
-                "min_sites",
-                f"{self.min_sites} of {sites}",
-                "all sites, because every client takes part in each round of this method",
-                f"omit {param('min_sites')}",
-                code="conflict",
-            )
+            expected = "all sites, because every client takes part in each round of this method"
+            action = f"omit {param('min_sites')}"
+            raise OptionError("min_sites", f"{self.min_sites} of {sites}", expected, action, code="conflict")
 
     def check_claim(self, registration: Mapping[str, Any]) -> None:
         """Reject a site whose reported counts exceed the limits; raises NetworkError.
@@ -61,20 +57,14 @@ class Policy(PolicyOptions):
         Args:
             registration: the site's registration, already checked for types.
         """
-        action = "raise the limit if the count is correct"
-        if registration["patients"] > self.max_patients:
-            reason, expected = (
-                f"claims {count_of(registration['patients'], 'patient')}",
-                f"at most {self.max_patients:,}, {param('max_patients')}",
-            )
-            raise NetworkError("a site's registration", reason, expected, action)
-        claimed = max(registration["train_examples"], default=0)
-        if claimed > self.max_beats:
-            reason, expected = (
-                f"claims {claimed:,} training beats of a patient",
-                f"at most {self.max_beats:,}, {param('max_beats')}",
-            )
-            raise NetworkError("a site's registration", reason, expected, action)
+        patients, beats = registration["patients"], max(registration["train_examples"], default=0)
+        for name, claimed, reason in (
+            ("max_patients", patients, f"claims {count_of(patients, 'patient')}"),
+            ("max_beats", beats, f"claims {beats:,} training beats of a patient"),
+        ):
+            if claimed > (limit := getattr(self, name)):
+                expected, action = f"at most {limit:,}, {param(name)}", "raise the limit if the count is correct"
+                raise NetworkError("a site's registration", reason, expected, action)
 
     @property
     def timeout_s(self) -> float:
@@ -107,8 +97,7 @@ def read_policy(folder: Path) -> Policy:
     try:
         min_sites, wait = value["min_sites"], value["wait_s"]
         beats, patients = value.get("most_beats", MAX_BEATS), value.get("most_patients", MAX_PATIENTS)
-        return Policy(
-            None if min_sites is None else int(min_sites), None if wait is None else float(wait), beats, patients
-        )
+        wait_s = None if wait is None else float(wait)
+        return Policy(None if min_sites is None else int(min_sites), wait_s, beats, patients)
     except (KeyError, TypeError, ValueError, AttributeError, OptionError) as problem:
         raise StorageError(file, f"lacks {problem!s:.100}", "a policy", "start the server again") from problem

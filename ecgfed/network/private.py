@@ -36,6 +36,5 @@ def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
                 partial.unlink(missing_ok=True)
             raise
     except OSError as problem:
-        raise StorageError(
-            path, f"could not be written ({problem.strerror})", action="choose another place"
-        ) from problem
+        reason = f"could not be written ({problem.strerror})"
+        raise StorageError(path, reason, action="choose another place") from problem

@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit
+from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit, refuse
 from ecgfed.network.programs import BOUND, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
@@ -44,17 +44,14 @@ class FleetOnly:
             if scope["type"] != "http":
                 return
             if not scope["path"].startswith(FLEET):
-                await send({"type": "http.response.start", "status": 403, "headers": [(b"content-length", b"0")]})
-                await send({"type": "http.response.body", "body": b""})
+                await refuse(send, 403)
                 return
         await self.app(scope, receive, send)
 
 
 def _is_local(scope: Scope) -> bool:
-    """Return whether the peer is on this machine: its address is loopback or the server's own address.
-
-    No other machine can complete a TCP handshake from that address: packets to it do not leave this machine.
-    """
+    """Return whether the peer is on this machine: its address is loopback or the server's own address."""
+    # no other machine can complete a TCP handshake from that address: packets to it do not leave this machine
     client, server = scope.get("client"), scope.get("server")
     if client is None:
         return False
@@ -126,7 +123,7 @@ def _clientapp() -> None:
 
     run_clientapp: Any = import_module("flwr.supernode.runtime.run_clientapp")
     # the run's code is neither unpacked nor loaded
-    run_clientapp.install_from_fab = _nothing
+    run_clientapp.install_from_fab = lambda *_, **__: None
     run_clientapp.get_project_dir = lambda *_: Path()
     run_clientapp.get_load_client_app_fn = lambda **_: lambda *_: app
     flwr_clientapp()
@@ -144,10 +141,6 @@ def _serverapp() -> None:
     run_serverapp: Any = import_module("flwr.superlink.runtime.run_serverapp")
     run_serverapp.run_ = run  # the run's code is unpacked but not loaded
     flwr_serverapp()
-
-
-def _nothing(*_: object, **__: object) -> None:
-    return
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {

@@ -119,12 +119,8 @@ class Roster:
         if strangers or len(nodes) != len(names):
             reason = f"include {', '.join(strangers) or 'a site twice'}"
             raise NetworkError("the keys", reason, "those of the sites that started the run", "see roster.json")
-        return replace(
-            self,
-            sites=tuple(
-                replace(site, node=nodes.get(site.name, -1 - position)) for position, site in enumerate(self.sites)
-            ),
-        )
+        sites = (replace(site, node=nodes.get(site.name, -1 - position)) for position, site in enumerate(self.sites))
+        return replace(self, sites=tuple(sites))
 
     def matches(self, node: int, registration: Mapping[str, Any]) -> bool:
         """Return whether a site's registration equals the one at the start of the run."""
@@ -182,17 +178,22 @@ def build_roster(names: Mapping[int, str], registrations: Sequence[tuple[int, Ma
                 reason = f"has {what} {by_node[node][what]!s:.100}"
                 expected = f"{first[what]!s:.100}, as at the first site"
                 raise NetworkError(f"site {name}", reason, expected, "prepare the cohorts with the same options")
-    entries = tuple(
+    sites = [{"node": node, "name": name, **by_node[node]} for node, name in names.items()]
+    return _roster({**first, "sites": sites})
+
+
+def _roster(value: Mapping[str, Any]) -> Roster:
+    sites = tuple(
         SiteEntry(
-            node,
-            name,
-            int(by_node[node]["patients"]),
-            tuple(by_node[node]["clients"]),
-            tuple(by_node[node]["train_examples"]),
+            int(entry["node"]),
+            str(entry["name"]),
+            int(entry["patients"]),
+            tuple(int(position) for position in entry["clients"]),
+            tuple(int(count) for count in entry["train_examples"]),
         )
-        for node, name in names.items()
+        for entry in value["sites"]
     )
-    return Roster(entries, str(first["modality"]), tuple(first["classes"]), int(first["rr_version"]))
+    return Roster(sites, str(value["modality"]), tuple(map(str, value["classes"])), int(value["rr_version"]))
 
 
 def write_roster(folder: Path, roster: Roster) -> None:
@@ -207,16 +208,6 @@ def read_roster(folder: Path) -> Roster | None:
         return None
     value = read_json(file, StorageError)
     try:
-        sites = tuple(
-            SiteEntry(
-                int(entry["node"]),
-                str(entry["name"]),
-                int(entry["patients"]),
-                tuple(int(position) for position in entry["clients"]),
-                tuple(int(count) for count in entry["train_examples"]),
-            )
-            for entry in value["sites"]
-        )
-        return Roster(sites, str(value["modality"]), tuple(map(str, value["classes"])), int(value["rr_version"]))
+        return _roster(value)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise StorageError(file, f"lacks {problem!s:.100}", "the sites of the federation", "restore it") from problem

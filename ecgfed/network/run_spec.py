@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -79,10 +78,13 @@ class RunSpec:
                 dict(value["net"]),
                 dict(value["plan"]),
                 tuple(str(name) for name in value["classes"]),
-                _count(value, "first"),
-                _count(value, "federation"),
+                value["first"],
+                value["federation"],
                 {str(name): str(option) for name, option in dict(value["options"]).items()},
             )
+            for name in ("first", "federation"):
+                if type(value[name]) is not int or not 0 <= value[name] < 1 << 31:
+                    raise ValueError(f"{name} as a whole number, 0 or more")
             for name, option in run_spec.options.items():
                 if option not in OPTIONS.get(name, ()):
                     raise ValueError(f"options that this version knows; {name[:40]}={option[:40]} is none")
@@ -115,10 +117,3 @@ class RunSpec:
         if getattr(settings, "risk", "") == "meta-bsm":
             raise SiteError("request", "the server's settings", "risk=meta-bsm, for which beats would leave the site")
         return method
-
-
-def _count(value: Mapping[str, Any], name: str) -> int:
-    number = value[name]
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 31:
-        raise ValueError(f"{name} as a whole number, 0 or more")
-    return number

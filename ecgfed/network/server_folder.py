@@ -47,16 +47,11 @@ def make_server(path: Path, config: FederationConfig) -> FederationConfig:
     if (path / FILE_NAME).exists() and not config_refusal(path):
         existing = read_config(path)
         for name, expected in asdict(existing).items():
-            if getattr(config, name) != expected:
-                value = getattr(config, name)
-                created_with = "left out" if expected is None else f"{expected}"
-                raise OptionError(
-                    name,
-                    "was left out" if value is None else f"{value}",
-                    f"{created_with}, as when {path} was created",
-                    f"give the same options every time, {param('prepare')} included, or choose a new folder",
-                    code="contradiction",
-                )
+            if (value := getattr(config, name)) != expected:
+                reason = "was left out" if value is None else f"{value}"
+                created_with = f"{'left out' if expected is None else expected}, as when {path} was created"
+                action = f"give the same options every time, {param('prepare')} included, or choose a new folder"
+                raise OptionError(name, reason, created_with, action, code="contradiction")
         return existing
     create_folder(path)
     write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(config)})
@@ -84,9 +79,8 @@ def read_config(path: Path) -> FederationConfig:
     """Read the configuration in a server's folder; raises OptionError, StorageError."""
     file = path / FILE_NAME
     if not file.is_file():
-        raise OptionError(
-            str(path), "is not a server's folder", f"a folder with {FILE_NAME}", "create it with ecgfed federate server"
-        )
+        expected = f"a folder with {FILE_NAME}"
+        raise OptionError(str(path), "is not a server's folder", expected, "create it with ecgfed federate server")
     value = read_json(file, StorageError)
     try:
         if value.pop("schema_version") != SCHEMA_VERSION:

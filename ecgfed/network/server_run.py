@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,40 +56,35 @@ class _RecordSkipped(Callback):
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Add the skipped sites before the record is written."""
-        sites = self.engine.roster.sites
-        if self.engine.skipped:
-            outcome.record["left_out"] = {
-                sites[position].name: reason for position, reason in sorted(self.engine.skipped.items())
-            }
+        sites, skipped = self.engine.roster.sites, sorted(self.engine.skipped.items())
+        if skipped:
+            outcome.record["left_out"] = {sites[position].name: reason for position, reason in skipped}
 
 
 class _ScoreAtSites(Callback):
     """Scores every n-th round on the sites' validation beats; runs after the round was saved."""
 
-    def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
-        self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
+    def __init__(self, run: Run, engine: NetworkEngine, every: int) -> None:
+        self.file, self.run, self.engine, self.every = engine.folder / SCORES, run, engine, every
 
     def on_start(self, state: State) -> None:
         """Score the last round if a killed session saved it but did not score it."""
-        if state.round and state.round not in [line["round"] for line in self._lines(state.round)]:
+        if state.round and state.round not in [line["round"] for line in read_lines(self.file, state.round)]:
             self._score(state)
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Score the finished round."""
         self._score(outcome.state)
 
-    def _lines(self, number: int) -> list[dict[str, Any]]:
-        return read_lines(self.folder / SCORES, number)
-
     def _score(self, state: State) -> None:
         round_number = state.round
         if not self.every or round_number % self.every or round_number >= self.run.plan.rounds:
             return
-        replies = _deliver(self.run, self.roster, state, self.engine, "valid")
-        names = {site.node: site.name for site in self.roster.sites}
+        replies = _deliver(self.run, state, self.engine, "valid")
+        names = {site.node: site.name for site in self.engine.roster.sites}
         sites = [{"site": names[node], **scores.as_json()} for node, scores in replies.replies.items()]
-        lines = [*self._lines(round_number - 1), {"round": round_number, "split": "valid", "sites": sites}]
-        write_text(self.folder / SCORES, "".join(json.dumps(line) + "\n" for line in lines))
+        lines = [*read_lines(self.file, round_number - 1), {"round": round_number, "split": "valid", "sites": sites}]
+        write_text(self.file, "".join(json.dumps(line) + "\n" for line in lines))
         summary = "; ".join(f"{scores['site']} {scores_in_words(scores)}" for scores in sites)
         self.engine.messenger.log(f"round {round_number} on each site's validation beats: {summary}")
 
@@ -96,8 +92,8 @@ class _ScoreAtSites(Callback):
 class _ReportProgress(Callback):
     """Logs every round, and writes the leaves of its messages to a file."""
 
-    def __init__(self, folder: Path, engine: NetworkEngine, rounds: int, log: Callable[[str], None]) -> None:
-        self.folder, self.engine, self.rounds, self.log = folder, engine, rounds, log
+    def __init__(self, engine: NetworkEngine) -> None:
+        self.engine = engine
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Log the finished round."""
@@ -105,8 +101,9 @@ class _ReportProgress(Callback):
         losses = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
         missing = record.get("left_out", {})
         without = f", without {'; '.join(f'site {name}, which {reason}' for name, reason in missing.items())}"
-        self.log(f"round {outcome.state.round} of {self.rounds}: {losses}{without if missing else ''}")
-        write_json(self.folder / LEAVES, {"leaves": [leaf.as_json() for leaf in self.engine.round_leaves]})
+        done = f"round {outcome.state.round} of {self.engine.plan.rounds}"
+        self.engine.messenger.log(f"{done}: {losses}{without if missing else ''}")
+        write_json(self.engine.folder / LEAVES, {"leaves": [leaf.as_json() for leaf in self.engine.round_leaves]})
 
 
 def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[str], None] = print) -> Run:
@@ -125,7 +122,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
     with locked(folder, wait_s=LOCK_WAIT_S):
         config, policy = read_config(folder), read_policy(folder)
         messenger = SiteMessenger(grid, dict(names), policy, log)
-        run, roster = _open_run(folder, config, names, messenger)
+        run, roster = _open_run(folder, config, messenger)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
         run_text = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
@@ -135,34 +132,25 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
             log(line)
         if state.round:
             log(f"resuming after round {state.round}")
-        options = config.options()
-        last_by_site = last_rounds(run, roster, state)
-        engine = NetworkEngine(
-            folder,
-            messenger,
-            roster,
-            run.plan,
-            lambda position: run_spec_for(run, roster, position, options),
-            last_by_site,
-        )
+        options, last_by_site = config.options(), last_rounds(run, roster, state)
+        spec_of = partial(run_spec_for, run, roster, options=options)
+        engine = NetworkEngine(folder, messenger, roster, run.plan, spec_of, last_by_site)
         callbacks: list[Callback] = [
             _RecordSkipped(engine),
             WriteHistory(run.path),
             SaveEveryRound(run.store),
-            _ReportProgress(folder, engine, run.plan.rounds, log),
-            _ScoreAtSites(folder, run, roster, engine, config.eval_every),
+            _ReportProgress(engine),
+            _ScoreAtSites(run, engine, config.eval_every),
         ]
         train(run.method, data, run.plan, engine, state, callbacks, secret=noise_key(run.path, run.plan))
-        _end(folder, run, roster, state, engine, log)
+        _end(run, state, engine)
         return run
 
 
-def _open_run(
-    folder: Path, config: FederationConfig, names: dict[int, str], messenger: SiteMessenger
-) -> tuple[Run, Roster]:
+def _open_run(folder: Path, config: FederationConfig, messenger: SiteMessenger) -> tuple[Run, Roster]:
     """Return the run and its sites; a new run is checked against the registrations before anything is written."""
     recorded = read_roster(folder)
-    roster = _register(folder, config, names, messenger, recorded)
+    roster = _register(folder, config, messenger, recorded)
     try:
         messenger.policy.check(config.sites, method_by_name(config.method).requirements)
         check_run(folder, config, roster)
@@ -174,24 +162,19 @@ def _open_run(
     return server_run(folder, config, roster), roster
 
 
-def _register(
-    folder: Path, config: FederationConfig, names: dict[int, str], messenger: SiteMessenger, recorded: Roster | None
-) -> Roster:
-    """Register the sites: all of them in the first session, later as many as the policy requires.
-
-    A site whose registration has changed, or whose counts exceed the limits, counts as failed: without a policy the
-    session ends, with a policy the site is excluded from this session.
-    """
+def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, recorded: Roster | None) -> Roster:
+    """Register the sites: all of them in the first session, later as many as the policy requires."""
+    names = messenger.names
     if recorded is None and len(names) != config.sites:
-        raise NetworkError(
-            "the sites", f"have {count_of(len(names), 'key')}", f"{config.sites}", "add one key per site"
-        )
+        keys = count_of(len(names), "key")
+        raise NetworkError("the sites", f"have {keys}", f"{config.sites}", "add one key per site")
     rr = config.rr is not False
     request = messages.registration_request(rr=rr, leave_out=config.leave_out)
     roster = None if recorded is None else recorded.with_nodes(names)
     # the policy does not apply to the first registration, which fixes the patients' numbers for the whole run
     registrar = SiteMessenger(messenger.grid, names, log=messenger.log) if recorded is None else messenger
 
+    # a site whose registration has changed or exceeds the limits fails: without a policy that ends the session
     def read(node: int, content: RecordDict) -> dict[str, Any]:
         registration = read_registration_reply(content)
         messenger.excluded[node] = "sent an invalid registration"
@@ -236,20 +219,18 @@ def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
     """
     lines = read_lines(run.path / HISTORY, state.round)
     if len(lines) < state.round:
-        raise RunError(
-            run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
-        )
+        expected = count_of(state.round, "line")
+        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", expected, "restore it")
     rounds: dict[int, int] = {}
     for line in lines:
         rounds |= {roster.site_of(int(client)): int(line["round"]) for client in line["clients"]}
     return rounds
 
 
-def _end(
-    folder: Path, run: Run, roster: Roster, state: State, engine: NetworkEngine, log: Callable[[str], None]
-) -> None:
+def _end(run: Run, state: State, engine: NetworkEngine) -> None:
     """Send the trained model to every site and store the scores; offline sites get it at a later start."""
-    replies = _deliver(run, roster, state, engine, "test")
+    folder, roster, log = engine.folder, engine.roster, engine.messenger.log
+    replies = _deliver(run, state, engine, "test")
     names = {site.node: site.name for site in roster.sites}
     scores = _previous_scores(folder)
     for node, scored in replies.replies.items():
@@ -268,12 +249,12 @@ def _end(
     write_json(folder / RESULT, {"method": run.method.name, "rounds": state.round, "sites": sites, **optional})
 
 
-def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, split: str) -> Replies[EndScores]:
+def _deliver(run: Run, state: State, engine: NetworkEngine, split: str) -> Replies[EndScores]:
     """Send every site the current model to be scored on a split."""
     leaves = final_leaves(run.method, state.server)
     contents = {
         site.node: messages.end_request(engine.run_spec(position), engine.last_rounds.get(position, 0), leaves, split)
-        for position, site in enumerate(roster.sites)
+        for position, site in enumerate(engine.roster.sites)
         if site.node in engine.messenger.names and site.node not in engine.messenger.excluded
     }
     return engine.messenger.request(messages.END, contents, lambda _, content: read_end_reply(content), group=split)

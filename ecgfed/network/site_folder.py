@@ -12,7 +12,6 @@ log.txt          errors in full, of which the server receives only the code; old
 
 import os
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,12 +64,8 @@ class Site:
         """Open the cohort; raises CohortError, and SiteError if its clients do not match the order."""
         cohort = open_cohort(self.cohort_path)
         if sorted(self.order) != list(range(len(cohort.clients))):
-            raise SiteError(
-                "cohort",
-                self.path / FILE_NAME,
-                f"was made for {count_of(len(self.order), 'patient')}, {cohort.path} has {len(cohort.clients)}",
-                action="create a new site folder",
-            )
+            reason = f"was made for {count_of(len(self.order), 'patient')}, {cohort.path} has {len(cohort.clients)}"
+            raise SiteError("cohort", self.path / FILE_NAME, reason, action="create a new site folder")
         return cohort
 
     def training_data(self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0) -> TrainingData:
@@ -120,17 +115,11 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
     if (path / FILE_NAME).exists():
         site = open_site(path)
         if site.cohort_path != cohort_path:
-            raise OptionError(
-                "cohort",
-                f"{cohort}",
-                f"{site.cohort_path}, whose site {path} is",
-                "or a new folder",
-                code="contradiction",
-            )
+            expected = f"{site.cohort_path}, whose site {path} is"
+            raise OptionError("cohort", f"{cohort}", expected, "or a new folder", code="contradiction")
         if None not in (order, site.numbers) and order != site.numbers:
-            raise OptionError(
-                "numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder", code="contradiction"
-            )
+            expected = f"{site.numbers}, as in {path}"
+            raise OptionError("numbers", f"{order}", expected, "or use a new folder", code="contradiction")
         epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
         updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
         if updated != site:
@@ -147,39 +136,34 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
 
 
 def _write(site: Site) -> None:
-    optional: dict[str, float | str] = {} if site.max_epsilon is None else {"most_epsilon": site.max_epsilon}
-    optional |= {} if site.numbers is None else {"numbers": site.numbers}
-    optional |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "cohort": str(site.cohort_path),
-        "order": list(site.order),
-        **optional,
-    }
-    write_json(site.path / FILE_NAME, document)
+    document: dict[str, object] = {"schema_version": SCHEMA_VERSION, "cohort": str(site.cohort_path)}
+    document |= {"order": list(site.order)}
+    document |= {} if site.max_epsilon is None else {"most_epsilon": site.max_epsilon}
+    document |= {} if site.numbers is None else {"numbers": site.numbers}
+    write_json(site.path / FILE_NAME, document | {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds})
 
 
 def open_site(path: Path) -> Site:
     """Open a site's folder; raises OptionError, StorageError."""
     file = path / FILE_NAME
     if not file.is_file():
-        raise OptionError(
-            str(path), "is not a site's folder", f"a folder with {FILE_NAME}", "create it with ecgfed federate site"
-        )
+        expected = f"a folder with {FILE_NAME}"
+        raise OptionError(str(path), "is not a site's folder", expected, "create it with ecgfed federate site")
     value = read_json(file, StorageError)
     try:
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
-        order = tuple(_index(index) for index in value["order"])
+        order = tuple(value["order"])
+        if not all(isinstance(index, int) and not isinstance(index, bool) and index >= 0 for index in order):
+            raise ValueError("whole numbers")
         limits = Limits(value.get("most_runs", MAX_RUNS), value.get("most_rounds", MAX_ROUNDS))
         numbers = value.get("numbers")
         if numbers is not None and numbers not in ORDERS:
             raise ValueError(f"numbers of {', '.join(ORDERS)}")
         return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits, numbers)
     except (KeyError, TypeError, ValueError, OptionError) as problem:
-        raise StorageError(
-            file, f"lacks {problem!s:.100}", "a site's description", "create a new site folder"
-        ) from problem
+        reason = f"lacks {problem!s:.100}"
+        raise StorageError(file, reason, "a site's description", "create a new site folder") from problem
 
 
 def _path(value: object) -> Path:
@@ -191,12 +175,6 @@ def _path(value: object) -> Path:
     if not valid:
         raise ValueError(f"a valid cohort path, not {text!r:.60}")
     return Path(text)
-
-
-def _index(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("whole numbers")
-    return value
 
 
 def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
@@ -212,10 +190,9 @@ def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
         raise
     except EcgfedError as problem:
         raise SiteError("cohort", *problem.parts) from problem
-    clients: Sequence[int] = data.clients.tolist()
     return {
         "patients": len(site.order),
-        "clients": list(clients),
+        "clients": data.clients.tolist(),
         "train_examples": data.train_examples.tolist(),
         "modality": cohort.modality,
         "classes": list(cohort.classes),

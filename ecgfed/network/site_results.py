@@ -85,7 +85,7 @@ def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndS
     try:
         if not result.exists():
             write_result(site, site_run, server, result.name, delivered)
-        scored = _has_beats(site_run, TEST)
+        scored = len(site_run.cohort.pool(TEST))  # patients with few beats have no test beats
         scores = evaluate(result, cohort=site.cohort_path, local_models=False) if scored else None
         if not bundle.exists():
             export(result, bundle, cohort=site.cohort_path)
@@ -132,7 +132,7 @@ def _digest(site_run: SiteRun, server: Mapping[str, Tensor]) -> str:
 def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndScores:
     """Score the current model on the validation split without storing a result; arguments as in ``end_run``."""
     server = _server_state(site_run, leaves)
-    if not _has_beats(site_run, VALID):
+    if not len(site_run.cohort.pool(VALID)):
         return _end_scores(site_run, None)
     try:
         remove(site.path / SCORED)  # left over from a kill
@@ -146,11 +146,6 @@ def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> En
     except EcgfedError as problem:
         raise SiteError("training", *problem.parts) from problem
     return _end_scores(site_run, scores)
-
-
-def _has_beats(site_run: SiteRun, split: int) -> bool:
-    """Return whether the split has beats to score: patients with few beats have no test beats."""
-    return len(site_run.cohort.pool(split)) > 0
 
 
 def _end_scores(site_run: SiteRun, scores: Scores | None) -> EndScores:
@@ -198,8 +193,7 @@ def write_result(
         write_text(partial / HISTORY, history)
         if delivered is not None:
             write_json(partial / DELIVERED, dict(delivered))
-        fresh = initial_state(site_run.method, site_run.plan)
-        store = run.store
+        store, fresh = run.store, initial_state(site_run.method, site_run.plan)
         store.attach(fresh)
         store.write(Snapshot(max(1, state.round), client_states, unflatten(dict(server)), beats_used))
     return site.path / name

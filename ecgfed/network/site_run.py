@@ -27,6 +27,7 @@ from ecgfed.core.federation.threads import ThreadEngine
 from ecgfed.core.federation.trees import flatten, stack, unflatten
 from ecgfed.core.federation.updates import NoisedEngine, check_combining
 from ecgfed.core.methods.base import ClientInfo, Tree
+from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.core.runs.document import HELD_OUT
 from ecgfed.core.runs.history import HISTORY, read_lines
@@ -111,12 +112,15 @@ class SiteRun:
     def __init__(self, site: Site, run_spec: RunSpec) -> None:
         self.site, self.run_spec = site, run_spec
         self.folder = run_folder(site, run_spec.run)
-        self._check_same_run()
+        order = self.folder / ORDER
+        # other numbers would assign one patient's model to another patient; another plan would let the server choose a
+        # different noise for the same patient
+        if order.is_file() and read_json(order, StorageError) != json.loads(run_spec.as_text()):
+            raise SiteError("request", "the server's run specification", "differs from the one that started this run")
         self.method, self.plan = run_spec.build_method(), run_spec.train_plan()
         site.limits.check_rounds(self.plan.rounds)
-        self.cohort = self._checked_cohort()
-        self._check_same_cohort()
-        spec = self.method.net.spec
+        self.cohort, spec = site.cohort(), self.method.net.spec
+        self._check_cohort(spec)
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=run_spec.first)
         try:
             check_requirements(self.method.requirements, self.plan, run_spec.federation)
@@ -128,34 +132,22 @@ class SiteRun:
         self.initial = self.method.net.initial(self.plan.seed)
         self.check = StateCheck(self.method, self.plan, is_site=True)
 
-    def _check_same_run(self) -> None:
-        """Refuse a run specification that differs from the one at the start of the run; raises SiteError, StorageError.
-
-        Other numbers would assign one patient's model to another patient; another plan would let the server choose a
-        different noise for the same patient.
-        """
-        file = self.folder / ORDER
-        if file.is_file() and read_json(file, StorageError) != json.loads(self.run_spec.as_text()):
-            raise SiteError("request", "the server's run specification", "differs from the one that started this run")
-
-    def _check_same_cohort(self) -> None:
-        """Refuse a cohort that differs from the one at the start of the run; raises SiteError, StorageError.
-
-        Client states are stored by position in the cohort: in a newly prepared cohort, one patient's model could
-        continue as another's.
-        """
+    def _check_cohort(self, spec: NetSpec) -> None:
+        """Refuse a cohort that does not fit the net, or differs from the one at the start of the run."""
+        cohort = self.cohort
+        compatible = tuple(cohort.classes) == self.run_spec.classes and cohort.modality == spec.modality
+        if not compatible or spec.classes != len(cohort.classes) or (spec.rr and spec.rr_version != cohort.rr_version):
+            raise SiteError("cohort", cohort.path, "has other classes or features than the server's run")
         file = self.folder / COHORT
         if not (self.folder / ORDER).is_file() or not file.is_file():  # an older version wrote none
             return
-        recorded, current = read_json(file, StorageError), _cohort_identity(self.cohort)
+        # states are stored by position: in a newly prepared cohort, one patient's model could continue as another's
+        recorded, current = read_json(file, StorageError), _cohort_identity(cohort)
         # version 0.2 did not store the held-out clients
         if not isinstance(recorded, dict) or {**current, **recorded} != current or "fingerprint" not in recorded:
-            raise SiteError(
-                "cohort",
-                self.cohort.path,
-                f"has other beats, labels, splits or held-out clients than at the start of run {self.folder.name}",
-                action="restore the original cohort, or start a new run",
-            )
+            reason = f"has other beats, labels, splits or held-out clients than at the start of run {self.folder.name}"
+            action = "restore the original cohort, or start a new run"
+            raise SiteError("cohort", cohort.path, reason, action=action)
 
     def begin(self) -> None:
         """Store the run's specification before anything else of the run; raises SiteError, StorageError."""
@@ -164,13 +156,6 @@ class SiteRun:
             create_folder(self.folder, "free some space")
             write_json(self.folder / COHORT, _cohort_identity(self.cohort))
             write_text(self.folder / ORDER, self.run_spec.as_text())
-
-    def _checked_cohort(self) -> Cohort:
-        cohort, spec = self.site.cohort(), self.method.net.spec
-        compatible = tuple(cohort.classes) == self.run_spec.classes and cohort.modality == spec.modality
-        if not compatible or spec.classes != len(cohort.classes) or (spec.rr and spec.rr_version != cohort.rr_version):
-            raise SiteError("cohort", cohort.path, "has other classes or features than the server's run")
-        return cohort
 
     def state(self) -> State:
         """Return the site's state after its last committed round; raises RunError if the folder is damaged."""
@@ -188,12 +173,8 @@ class SiteRun:
             self._count(state, self.pending.load(self.check))
             state = self.state()
         if state.round != last:
-            raise SiteError(
-                "behind",
-                self.folder,
-                f"is at round {state.round}, but the server expects round {last}",
-                action="start a new run if either of the two was lost",
-            )
+            reason = f"is at round {state.round}, but the server expects round {last}"
+            raise SiteError("behind", self.folder, reason, action="start a new run if either of the two was lost")
         return state
 
     def run(self, request: RoundRequest) -> RoundReply:
@@ -233,16 +214,9 @@ class SiteRun:
         progress = (request.round - 1) / self.plan.rounds
         work = []
         for client, shared in zip(request.clients, request.shared, strict=True):
-            beats = len(self.data.rows[client])
-            info = ClientInfo(
-                client,
-                request.round,
-                beats,
-                self.data.class_counts(client),
-                self.plan.steps_for(beats),
-                progress,
-                seed=self.plan.seed,
-            )
+            beats, counts = len(self.data.rows[client]), self.data.class_counts(client)
+            steps = self.plan.steps_for(beats)
+            info = ClientInfo(client, request.round, beats, counts, steps, progress, seed=self.plan.seed)
             client_state = (
                 state.client_states[client] if client in state.client_states else self.method.client_start(self.initial)
             )
@@ -259,11 +233,8 @@ class SiteRun:
             raise SiteError("training", *problem.parts) from problem
 
     def _secret(self, request: RoundRequest) -> bytes:
-        """Return the seed of this reply's noise, which depends on every part of the request.
-
-        The difference of two replies with the same noise would contain no noise, so everything the server can choose
-        (plan, settings, participants, one patient's model) is part of the seed.
-        """
+        """Return the seed of this reply's noise."""
+        # the difference of two replies with the same noise would have none, so all that the server chooses is in it
         if self.plan.dp_at == SERVER or not (key := noise_key(self.folder, self.plan)):
             return b""
         return hmac.digest(key, request.digest().numpy().tobytes(), "sha256")
@@ -281,21 +252,9 @@ class SiteRun:
         """Commit the pending round: the history's line first, then the clients' state; raises StorageError."""
         self.store.attach(state)
         beats_used = {**state.beats_used, **pending.beats_used}
-        client_states = {
-            client: (pending.round, pending.client_states[client]) for client in sorted(pending.beats_used)
-        }
-        history = self.folder / HISTORY
-        lines = read_lines(history, state.round)
-        write_text(history, "".join(json.dumps(line) + "\n" for line in lines))
-        append_line(history, json.dumps(self._record(pending, beats_used)))
-        for client, (_, tree) in client_states.items():
-            state.client_states[client] = tree
-        self.store.write(Snapshot(pending.round, client_states, pending.server, beats_used))
-
-    def _record(self, pending: State, beats_used: Mapping[int, int]) -> dict[str, object]:
         clients, reply = sorted(pending.beats_used), reply_of(pending.server)
         losses = [client_losses["loss"] for client_losses in reply.losses]
-        return {
+        record = {
             "round": pending.round,
             "passes": sum(beats_used.values()) / int(self.data.train_examples.sum()),
             "loss_mean": sum(losses) / len(losses),
@@ -304,6 +263,12 @@ class SiteRun:
             "clients": clients,
             "losses": {name: [client_losses[name] for client_losses in reply.losses] for name in reply.losses[0]},
         }
+        history = self.folder / HISTORY
+        write_text(history, "".join(json.dumps(line) + "\n" for line in read_lines(history, state.round)))
+        append_line(history, json.dumps(record))
+        state.client_states.update({client: pending.client_states[client] for client in clients})
+        client_states = {client: (pending.round, pending.client_states[client]) for client in clients}
+        self.store.write(Snapshot(pending.round, client_states, pending.server, beats_used))
 
 
 def _cohort_identity(cohort: Cohort) -> dict[str, object]:
@@ -313,15 +278,9 @@ def _cohort_identity(cohort: Cohort) -> dict[str, object]:
 
 def stored_reply(reply: RoundReply) -> Tree:
     """Return a reply as a tree for the checkpoint."""
-    names = list(reply.losses[0])
-    return {
-        "returned": stack(reply.returned),
-        "losses": {
-            name: torch.tensor([client_losses[name] for client_losses in reply.losses], dtype=torch.float64)
-            for name in names
-        },
-        "examples": torch.tensor(reply.examples),
-    }
+    values = {name: [client_losses[name] for client_losses in reply.losses] for name in reply.losses[0]}
+    losses = {name: torch.tensor(numbers, dtype=torch.float64) for name, numbers in values.items()}
+    return {"returned": stack(reply.returned), "losses": losses, "examples": torch.tensor(reply.examples)}
 
 
 def reply_of(stored: Mapping[str, Tree]) -> RoundReply:

@@ -67,17 +67,16 @@ def status_of(folder: Path) -> Status:
         return _server(folder)
     if (folder / SITE_FILE).is_file():
         return _site(folder)
-    raise OptionError(
-        str(folder), "is neither a server's nor a site's folder", f"a folder with {SERVER_FILE} or {SITE_FILE}"
-    )
+    expected = f"a folder with {SERVER_FILE} or {SITE_FILE}"
+    raise OptionError(str(folder), "is neither a server's nor a site's folder", expected)
 
 
 def _server(folder: Path) -> Status:
     config, roster = read_config(folder), read_roster(folder)
     values: dict[str, Any] = {"method": config.method, "sites": config.sites, "round": 0, "rounds": None}
     policy = read_policy(folder)
-    values["min_sites"], values["wait_s"] = policy.min_sites, policy.timeout_s if policy.min_sites else None
-    values["transport"] = config.transport
+    wait_s = policy.timeout_s if policy.min_sites else None
+    values |= {"min_sites": policy.min_sites, "wait_s": wait_s, "transport": config.transport}
     needed = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.timeout_s:g} s"
     lines = [f"Server of {count_of(config.sites, 'site')}, method {config.method}; a round needs {needed}."]
     if refused := config_refusal(folder):
@@ -88,8 +87,7 @@ def _server(folder: Path) -> Status:
         lines.append("; ".join(f"{site.name}: {count_of(len(site.clients), 'patient')}" for site in roster.sites) + ".")
     if (folder / RUN / RUN_FILE).is_file():
         run = open_run(folder / RUN)
-        finished, last = run.store.rounds(), {}
-        history = read_lines(run.path / HISTORY, finished)
+        history = read_lines(run.path / HISTORY, finished := run.store.rounds())
         last = history[-1] if history else {}
         values |= {"round": finished, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
         with _reading(run.path / HISTORY):
@@ -101,16 +99,14 @@ def _server(folder: Path) -> Status:
                 rounds_text = several if len(rounds) > 1 else f"round {rounds[0]}"
                 reason = history[rounds[-1] - 1]["left_out"][name]
                 lines.append(f"Site {name} missed {rounds_text}: it {reason}.")
-    if (folder / MESSAGES).is_file() and (
-        messages := (folder / MESSAGES).read_text("utf-8", errors="replace").splitlines()
-    ):
-        lines.append(f"Last message: {messages[-1]}")
+    if (folder / MESSAGES).is_file():
+        messages = (folder / MESSAGES).read_text("utf-8", errors="replace").splitlines()
+        lines += [f"Last message: {message}" for message in messages[-1:]]
     if not refused and (problem := _why_ended(folder)):
         values["problem"] = problem
         lines.append(f"Its last session ended early: {problem}. Start it again to resume.")
     if (folder / RESULT).is_file():
-        result = read_json(folder / RESULT, StorageError)
-        values["result"] = result
+        values["result"] = result = read_json(folder / RESULT, StorageError)
         with _reading(folder / RESULT):
             each = (f"{entry['site']} {scores_in_words(entry)}" for entry in result["sites"])
             lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
@@ -174,10 +170,8 @@ def _site(folder: Path) -> Status:
         suffix = "" if (path / ENDED).is_file() else ", not finished here"
         lines.append(f"Run {path.name}: took part up to round {finished}{suffix}; its patients' state is in {path}.")
     values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
-    lines.append(
-        f"It takes part in at most {count_of(site.limits.runs, 'run')}, each of at most "
-        f"{count_of(site.limits.rounds, 'round')}."
-    )
+    most_runs, most_rounds = count_of(site.limits.runs, "run"), count_of(site.limits.rounds, "round")
+    lines.append(f"It takes part in at most {most_runs}, each of at most {most_rounds}.")
     if site.max_epsilon is not None:
         values["most_epsilon"], values["epsilon"] = site.max_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.max_epsilon:g} spent at delta {DELTA:g}.")
@@ -186,9 +180,7 @@ def _site(folder: Path) -> Status:
             lines.append(f"Not included, because they started before the budget was set: {', '.join(uncharged)}.")
     values["results"] = results = _results(folder)
     for name, run in results.items():
-        suffix_run = f" of run {run[:16]}" if run else ""
         bundle = folder / name.replace(RESULT_AT_SITE, BUNDLE, 1)
-        lines.append(
-            f"Its patients' run{suffix_run}: {folder / name}{f'; their bundle: {bundle}' if bundle.exists() else ''}."
-        )
+        their_bundle = f"; their bundle: {bundle}" if bundle.exists() else ""
+        lines.append(f"Its patients' run{f' of run {run[:16]}' if run else ''}: {folder / name}{their_bundle}.")
     return Status("site", folder, values, lines)

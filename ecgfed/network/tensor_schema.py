@@ -50,9 +50,8 @@ class TensorSchema:
         received = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(returned).items()}
         if received != dict(self.leaves):
             mismatch = sorted(set(received.items()) ^ set(self.leaves.items()), key=str)[0][0]
-            raise NetworkError(
-                "a site's reply", f"has leaves or shapes that differ from the method's ({mismatch[:100]!r})"
-            )
+            reason = f"has leaves or shapes that differ from the method's ({mismatch[:100]!r})"
+            raise NetworkError("a site's reply", reason)
         if set(losses) != self.losses:
             raise NetworkError("a site's reply", f"has the losses {sorted(losses)!s:.100}", str(sorted(self.losses)))
         for path, leaf in flatten(returned).items():
@@ -114,9 +113,8 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     message = method.server_message(method.server_start(initial), info.index)
     work = replace(work, info=info, beats_used=0)
     # the message may depend on state from an earlier round, as LG-FedAvg's head does on the client's own extractor
-    client_state = run_client(
-        method, data, short, replace(work, shared=message, client_state=method.client_start(initial))
-    ).client_state
+    first = replace(work, shared=message, client_state=method.client_start(initial))
+    client_state = run_client(method, data, short, first).client_state
     result = run_client(method, data, short, replace(work, client_state=client_state))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
     return TensorSchema(leaves, frozenset(result.losses))
@@ -125,12 +123,9 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
 def _noise(spec: NetSpec, client: int) -> TrainingData:
     """Return random beats or images: half for training, half for validation."""
     rng = np.random.default_rng(0)
-    ecg = spec.modality == "ecg"
-    examples: Any = (
-        rng.normal(0.0, 0.3, (2 * _EXAMPLES, 1, 256)).astype(np.float32)
-        if ecg
-        else rng.integers(0, 256, (2 * _EXAMPLES, 3, 32, 32), dtype=np.uint8)
-    )
+    examples: Any = rng.normal(0.0, 0.3, (2 * _EXAMPLES, 1, 256)).astype(np.float32)
+    if spec.modality != "ecg":
+        examples = np.random.default_rng(0).integers(0, 256, (2 * _EXAMPLES, 3, 32, 32), dtype=np.uint8)
     rows = np.arange(2 * _EXAMPLES, dtype=np.int64)
     return TrainingData(
         clients=np.array([client], dtype=np.int64),

@@ -18,15 +18,8 @@ from ecgfed.core.methods.base import Tree
 from ecgfed.network.errors import NetworkError
 
 #: NumPy's name of a leaf's dtype -> torch dtype.
-_TYPES = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "int64": torch.int64,
-    "int32": torch.int32,
-    "int8": torch.int8,
-    "uint8": torch.uint8,
-    "bool": torch.bool,
+_TYPES: dict[str, torch.dtype] = {
+    name: getattr(torch, name) for name in ("float64", "float32", "float16", "int64", "int32", "int8", "uint8", "bool")
 }
 #: Upper bound on the size of an NPY header.
 _HEADER_BYTES = 4096
@@ -54,9 +47,8 @@ def _leaf(path: str, array: Array) -> Tensor:
         raise NetworkError(where, f"has type {array.dtype[:40]!r}", f"one of {', '.join(_TYPES)}")
     expected = prod(array.shape) * np.dtype(array.dtype).itemsize
     if not 0 <= expected <= MAX_BYTES or not expected <= len(array.data) <= expected + _HEADER_BYTES:
-        raise NetworkError(
-            where, f"has {len(array.data):,} bytes for shape {tuple(array.shape)}", f"about {expected:,}"
-        )
+        reason = f"has {len(array.data):,} bytes for shape {tuple(array.shape)}"
+        raise NetworkError(where, reason, f"about {expected:,}")
     try:
         values = array.numpy()  # NPY without pickles
     except (ValueError, EOFError, TypeError) as problem:

@@ -91,8 +91,7 @@ def _leaves_signal_unchanged(detector: Detector) -> None:
 
 def _is_deterministic(detector: Detector) -> None:
     ecg, second_ecg = _usual(detector), _usual(detector, rr_s=0.6, seed=1)
-    first = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
-    again = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
+    first, again = (_direct(detector, ecg.signals_mv.copy(), ecg.fs_hz) for _ in range(2))
     expect(np.array_equal(first, again), "find returns other peaks when called again with the same signal")
     _direct(detector, second_ecg.signals_mv, second_ecg.fs_hz)
     again = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)

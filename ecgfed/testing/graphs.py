@@ -30,16 +30,14 @@ def _graphs(net: Net, model: Model) -> list[bytes]:
     """Return a model's graphs, in order."""
     if isinstance(model, Pipeline):
         return [finish(_template(net, stage).fill(stage.params), _PROPERTIES) for stage in model.stages]
-    members = [_template(net, stage).fill(stage.params) for stage in map(_single_stage, model.members)]
+    members = []
+    for pipeline in model.members:
+        stage, *others = pipeline.stages
+        if others:
+            params = {name: value for part in pipeline.stages for name, value in part.params.items()}
+            stage = Stage("model", params, shared=True)
+        members.append(_template(net, stage).fill(stage.params))
     return [finish(ensemble_graph(members), _PROPERTIES)]
-
-
-def _single_stage(pipeline: Pipeline) -> Stage:
-    if len(pipeline.stages) == 1:
-        return pipeline.stages[0]
-    return Stage(
-        "model", {name: value for stage in pipeline.stages for name, value in stage.params.items()}, shared=True
-    )
 
 
 def exported_logits(net: Net, model: Model, inputs: Inputs) -> NDArray[np.float32]:

@@ -100,17 +100,13 @@ def _check_definition(kind: type[Method], name: str) -> None:
 def _settings_survive_text(trial: Trial) -> None:
     kind = trial.kind.settings_type
     text = json.dumps(asdict(trial.settings), allow_nan=False)
-    expect(
-        make_settings(kind, json.loads(text)) == trial.settings, "its settings do not come back from JSON as they were"
-    )
-    named = {field.name: str(getattr(trial.settings, field.name)).lower() for field in fields(kind)}
-    read: object = make_settings(
-        kind, {n: v for n, v in named.items() if not isinstance(getattr(trial.settings, n), str)}
-    )
-    for name in named:
-        value = getattr(trial.settings, name)
-        if not isinstance(value, str):
-            expect(getattr(read, name) == value, f"its setting {name} comes back from text as {getattr(read, name)!r}")
+    back: object = make_settings(kind, json.loads(text))
+    expect(back == trial.settings, "its settings do not come back from JSON as they were")
+    values = {field.name: getattr(trial.settings, field.name) for field in fields(kind)}
+    values = {name: value for name, value in values.items() if not isinstance(value, str)}
+    read: object = make_settings(kind, {name: str(value).lower() for name, value in values.items()})
+    for name, value in values.items():
+        expect(getattr(read, name) == value, f"its setting {name} comes back from text as {getattr(read, name)!r}")
 
 
 def _hooks_are_sound(trial: Trial) -> None:
@@ -151,9 +147,8 @@ def _is_reproducible(trial: Trial) -> None:
     expect(np.array_equal(before[1], after[1]), "it draws from NumPy's global random numbers")
     expect(before[2] == after[2], "it draws from Python's global random numbers")
     expect_equal(trial.run, first, "with a new instance, run again")
-    expect_equal(
-        first, trained(method, trial.data, trial.usual, workers=3), "run again, the same object with three threads"
-    )
+    with_threads = trained(method, trial.data, trial.usual, workers=3)
+    expect_equal(first, with_threads, "run again, the same object with three threads")
 
 
 def engines_agree(trial: Trial) -> None:

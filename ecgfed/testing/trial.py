@@ -78,11 +78,9 @@ class Trial:
             client_states = (state.client_states[client] for client in clients)
             yield f"the global model ({protocol})", method.global_model(state.server, client_states, protocol)
         for client in clients[:patients]:
-            yield (
-                f"the personal model of client {client}",
-                method.personal_model(state.server, state.client_states[client]),
-            )
-            for name, pipeline in method.alternative_models(state.server, state.client_states[client]).items():
+            own = state.client_states[client]
+            yield f"the personal model of client {client}", method.personal_model(state.server, own)
+            for name, pipeline in method.alternative_models(state.server, own).items():
                 yield f"the alternative {name} of client {client}", pipeline
 
 
@@ -102,10 +100,8 @@ def trained(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 
 
 def trees(state: State) -> dict[str, Tree]:
     """Return all trees of a state by description."""
-    return {
-        "the server's state": state.server,
-        **{f"the state of client {c}": state.client_states[c] for c in sorted(state.client_states)},
-    }
+    clients = {f"the state of client {c}": state.client_states[c] for c in sorted(state.client_states)}
+    return {"the server's state": state.server, **clients}
 
 
 def expect_equal(actual: State, expected: State, condition: str) -> None:

@@ -40,20 +40,17 @@ def onnx_runtime(folder: Path) -> tuple[str, bytes]:
     """
     missing = [name for name in (SCRIPT, WASM) if not (folder / name).is_file()]
     if missing:
-        raise OptionError(
-            "ort", f"{folder} holds no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}"
-        )
+        reason = f"{folder} holds no {missing[0]}"
+        raise OptionError("ort", reason, f"the npm package {PACKAGE}", f"npm install {PACKAGE}")
     text = read_bounded(folder / SCRIPT, _MAX_RUNTIME_BYTES, OptionError).decode("utf-8")
     match = _EXPORTS.search(text)
     if match is None:
-        raise OptionError(
-            "ort", f"{folder / SCRIPT} does not end with a list of exports", f"a supported version of {PACKAGE}"
-        )
+        reason = f"{folder / SCRIPT} does not end with a list of exports"
+        raise OptionError("ort", reason, f"a supported version of {PACKAGE}")
     pairs = [re.split(r"\s+as\s+", entry.strip()) for entry in match[1].split(",")]
     exports = ", ".join(f"{pair[-1]}: {pair[0]}" for pair in pairs if pair[-1] != "default")
-    return f"const ort = (() => {{\n{text[: match.start()]}\nreturn {{ {exports} }};\n}})();\n", read_bounded(
-        folder / WASM, _MAX_RUNTIME_BYTES, OptionError
-    )
+    script = f"const ort = (() => {{\n{text[: match.start()]}\nreturn {{ {exports} }};\n}})();\n"
+    return script, read_bounded(folder / WASM, _MAX_RUNTIME_BYTES, OptionError)
 
 
 def bundle_files(folder: Path) -> dict[str, bytes]:
@@ -84,9 +81,8 @@ def live_page(ort: tuple[str, bytes], bundle: dict[str, bytes] | None, name: str
         "bundle": packed,
         "bundle_name": shortened(name, 60),
     }
-    code = f"{script}{bundled('live/main.js', 'page')}" + (
-        'page.start(ort, JSON.parse(document.getElementById("page-data").textContent));\n'
-    )
+    start = 'page.start(ort, JSON.parse(document.getElementById("page-data").textContent));\n'
+    code = f"{script}{bundled('live/main.js', 'page')}{start}"
     body = asset("live.html").replace("{use}", escaped(USE))
     return inline_page("Beats, live", body, styles=_STYLES, scripts=("paper.js",), data=data, module=code)
 

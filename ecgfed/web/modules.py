@@ -44,15 +44,12 @@ def bundled(entry: str, name: str) -> str:
             text = asset(module)
             needs = [(_names(match[1]), add(_beside(module, match[2]))) for match in _IMPORT.finditer(text)]
             reexports = [(_names(match[1]), add(_beside(module, match[2]))) for match in _AGAIN.finditer(text)]
-            exported = [match[1] for match in _EXPORT.finditer(text)] + [
-                name for names, _ in reexports for name in names
-            ]
+            exported = [match[1] for match in _EXPORT.finditer(text)]
+            exported += [name for names, _ in reexports for name in names]
             body = _EXPORT.sub("", _AGAIN.sub("", _IMPORT.sub("", text)))
             if unsupported := _UNSUPPORTED.search(body):
                 raise ValueError(f"{module}: {unsupported[0][:80]!r} is not a supported import or export form")
-            imports = "".join(
-                f"const {{ {', '.join(names)} }} = {constant};\n" for names, constant in needs + reexports
-            )
+            imports = "".join(f"const {{ {', '.join(names)} }} = {one};\n" for names, one in needs + reexports)
             constants[module] = f"${len(constants)}"
             exports = ", ".join(exported)
             function = f'(() => {{\n"use strict";\n{imports}{body}return {{ {exports} }};\n}})()'

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,7 @@ def _hash(text: str) -> str:
 
 def _css_string(text: str) -> str:
     """Return text as a CSS string, with everything but letters, digits and spaces escaped."""
-    plain = "".join(
-        character if character.isascii() and (character.isalnum() or character == " ") else f"\\{ord(character):x} "
-        for character in text
-    )
+    plain = re.sub(r"[^0-9A-Za-z ]", lambda match: f"\\{ord(match[0]):x} ", text)
     return f'"{plain}"'
 
 

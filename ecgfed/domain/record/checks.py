@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError, param
-from ecgfed.base.text import count_of
+from ecgfed.base.text import count_of, shortened
 
 #: Millivolt per unit, by the unit's spelling in a file.
 MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
@@ -20,6 +20,8 @@ MIN_FS_HZ, MAX_FS_HZ = 100.0, 20_000.0
 MAX_SAMPLES = 2**29
 #: An ECG moves by millivolts; half of a lead's samples further than this from its median mean wrong units.
 MAX_SPREAD_MV = 1000.0
+#: No sample of an ECG is a million volts: such numbers are damage, and sums of their squares overflow.
+MAX_MV = 1e9
 #: The rates a heart can beat at, in beats a minute: wide of every published record.
 MIN_RATE, MAX_RATE = 15.0, 350.0
 #: Whole millivolts over so wide a range are no ECG, which is of fractions of a millivolt; a few samples say nothing.
@@ -132,7 +134,7 @@ def may_hold_sentinels(values_mv: NDArray[np.float64], numbers: NDArray[np.float
 
 
 def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path) -> None:
-    """Refuse infinite values, and leads whose size says that the units are wrong; raises RecordError.
+    """Refuse values above ``MAX_MV``, and leads whose size says that the units are wrong; raises RecordError.
 
     Args:
         signals_mv: (leads, samples) in millivolt, NaN allowed.
@@ -140,9 +142,10 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
         path: the file, for the error.
     """
     for lead, signal in zip(leads, signals_mv, strict=True):
-        if np.isinf(signal).any():
-            at = int(np.argmax(np.isinf(signal)))
-            raise RecordError(path, f"lead {lead} is infinite at sample {at}", "numbers, or NaN for a gap")
+        if (beyond := np.abs(signal) > MAX_MV).any():
+            at = int(np.argmax(beyond))
+            size = "infinite" if np.isinf(signal[at]) else f"{signal[at]:.3g} mV"
+            raise RecordError(path, f"lead {shortened(lead)} is {size} at sample {at}", "millivolts, or NaN for a gap")
         values = signal[~np.isnan(signal)]
         spread = float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
         if spread > MAX_SPREAD_MV:

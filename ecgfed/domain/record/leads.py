@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ecgfed.base.errors import OptionError, RecordError, param
+from ecgfed.base.text import shortened
 from ecgfed.domain.record.lead_names import electrode_of_eeg, folded, is_another_signal, is_named_ecg, known_lead
 
 
@@ -189,11 +190,12 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
 def _no_lead(present: Sequence[str], where: object, leads: Sequence[str], units: Sequence[str]) -> NoLeadError:
     ecg = tuple(name for name, is_ecg in zip(present, are_ecg(present, units), strict=True) if is_ecg)
     action = (
-        f"name one with {param('leads')}, say {param('leads')} {shlex.quote(ecg[0])}"
+        f"name one with {param('leads')}, say {param('leads')} {shlex.quote(shortened(ecg[0]))}"
         if ecg
         else f"name one with {param('leads')}"
     )
-    error = NoLeadError(where, f"has no lead {' or '.join(leads)}; it has {', '.join(present)}", action=action)
+    names = ", ".join(map(shortened, present))
+    error = NoLeadError(where, f"has no lead {' or '.join(leads)}; it has {names}", action=action)
     error.ecg = ecg
     return error
 

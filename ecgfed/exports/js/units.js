@@ -10,6 +10,8 @@ const MIN_FS_HZ = 100;
 const MAX_FS_HZ = 20_000;
 export const MAX_SAMPLES = 2 ** 29;
 const MAX_SPREAD_MV = 1000;
+/** No sample of an ECG is a million volts. */
+const MAX_MV = 1e9;
 const STEPS_MV = 20;
 const FEW = 100;
 const FLOAT = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
@@ -47,15 +49,18 @@ export function parseUnits(text, where) {
 }
 
 /**
- * Refuse infinite values, and leads whose amplitude indicates wrong units.
+ * Refuse values above MAX_MV, and leads whose amplitude indicates wrong units.
  * @param {Float64Array[]} signalsMv
  * @param {string[]} leads
  * @param {string} where
  */
 export function checkSize(signalsMv, leads, where) {
   signalsMv.forEach((signal, i) => {
-    const infinite = signal.findIndex((value) => Math.abs(value) === Infinity);
-    if (infinite >= 0) throw new RecordError(where, `lead ${leads[i]} is infinite at sample ${infinite}`, "numbers, or NaN for a gap");
+    const at = signal.findIndex((value) => Math.abs(value) > MAX_MV);
+    if (at >= 0) {
+      const size = Number.isFinite(signal[at]) ? `${signal[at].toPrecision(3)} mV` : "infinite";
+      throw new RecordError(where, `lead ${leads[i]} is ${size} at sample ${at}`, "millivolts, or NaN for a gap");
+    }
     const valid = signal.filter((value) => !Number.isNaN(value));
     if (!valid.length) return;
     const middle = medianOf(valid.slice());

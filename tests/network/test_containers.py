@@ -75,11 +75,14 @@ def test_commands_fit_together() -> None:
     (prepared,), (server,) = by_service["prepare-server"], by_service["server"]
     assert all(prepared[name] == server[name] for name in ("folder", "sites", "name", "method", "rounds"))
     assert (prepared["prepare"], server["prepare"]) == (True, False)
-    sites = [name for name in by_service if re.fullmatch(r"site-\d", name)]
+    sites, port = (
+        [name for name in by_service if re.fullmatch(r"site-\d", name)],
+        server["port"] or ListeningOptions().port,
+    )
     assert len(sites) == server["sites"]
     for name in sites:
         (site,) = by_service[name]
-        assert site["server"] == f"server:{server['port'] or ListeningOptions().port}"
+        assert site["server"] == f"server:{port}"
         assert site["server"].partition(":")[0] in server["name"]
         (before,) = by_service[f"prepare-{name}"]
         assert (site["folder"], site["cohort"]) == (before["folder"], before["cohort"])
@@ -87,7 +90,7 @@ def test_commands_fit_together() -> None:
         assert own in COMPOSE["services"][name]["volumes"]
         assert own in COMPOSE["services"][f"prepare-{name}"]["volumes"]
         assert f"/handover/keys/{name}.pub" in COMPOSE["services"][f"prepare-{name}"]["command"][0]
-    assert of(FOLDER / "server.Dockerfile", "EXPOSE") == [str(server["port"])]
+    assert of(FOLDER / "server.Dockerfile", "EXPOSE") == [str(port)]
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSE["services"]))

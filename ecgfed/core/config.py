@@ -100,9 +100,8 @@ class PrivacyConfig(Options):
     )
     dp_at: str = option(SERVER, "Who adds the noise: server (default), patient or, between hospitals, site.", PLACES)
 
-    def check_together(self) -> None:
-        """Raise OptionError for noise without a clip."""
-        super().check_together()
+    def check_clip(self) -> None:
+        """Raise OptionError for noise without a clip: of a whole plan, since a file or a run may have the clip."""
         if not self.dp_clip and (self.dp_noise or self.dp_at != SERVER):
             actual = f"given without {param('dp_clip')}"
             expected = f"the longest update, such as {param('dp_clip')} 0.5"

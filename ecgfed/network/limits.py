@@ -7,6 +7,7 @@ disk.
 from dataclasses import dataclass
 from pathlib import Path
 
+from ecgfed.base.errors import OptionError
 from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
 
@@ -36,6 +37,8 @@ class Limits:
         return Limits(self.runs if runs is None else runs, self.rounds if rounds is None else rounds)
 
     def __post_init__(self) -> None:
+        if self.runs is None or self.rounds is None:  # a damaged site.json
+            raise OptionError("max_runs" if self.runs is None else "max_rounds", "None", "a whole number")
         SiteOptions(max_runs=self.runs, max_rounds=self.rounds)  # checks them
 
     def check_room(self, runs: Path, folder: Path) -> None:

@@ -1,13 +1,15 @@
 """Clipping by hand; noise of the size it says, from a secret alone."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 from ecgfed.base.errors import OptionError
-from ecgfed.core.config import PrivacyConfig
+from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.privacy.noise import clipped, gaussian
+from ecgfed.tasks.train import train
 
 SECRET = b"s" * 32
 
@@ -59,4 +61,15 @@ def test_the_same_secret_and_words_draw_the_same_and_others_do_not() -> None:
 )
 def test_what_cannot_be_is_refused(how: dict[str, object], option: str) -> None:
     with pytest.raises(OptionError, match=f"^{option}: "):
-        PrivacyConfig(**how)  # type: ignore[arg-type]
+        TrainPlan(**how)  # type: ignore[arg-type]
+
+
+def test_the_clip_may_come_from_the_run_that_is_resumed(tmp_path: Path) -> None:
+    """A part of the options is judged with the rest of the plan, wherever that comes from."""
+    given = {"method": "fedavg", "local_steps": 1, "dp_clip": 0.5, "dp_noise": 1.0}
+    (tmp_path / "c.toml").write_text('dp_clip = 0.5\nmethod = "fedavg"\nlocal_steps = 1\n')
+    cohort = Path(__file__).parents[1] / "data" / "version-0.2" / "cohort"
+    train(cohort, tmp_path / "run", rounds=1, **given)  # type: ignore[arg-type]
+    assert train(cohort, tmp_path / "run", rounds=2, dp_noise=1.0, resume=True).plan.rounds == 2
+    filed = train(cohort, tmp_path / "filed", rounds=1, dp_noise=1.0, config=tmp_path / "c.toml")
+    assert (filed.plan.dp_clip, filed.plan.dp_noise) == (0.5, 1.0)

@@ -28,6 +28,7 @@ class TrainPlan(PrivacyConfig, DataOptions, WorkOptions):
     def check_together(self) -> None:
         """Raise OptionError unless either epochs or steps are set, and the rest fits together."""
         super().check_together()
+        self.check_clip()
         if (self.local_epochs is None) == (self.local_steps is None):
             actual = "both or neither given"
             expected = "one of them"

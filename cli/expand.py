@@ -61,7 +61,7 @@ def takes_options(
                 continue
             for one in described:
                 hint = str if typing.get_origin(hints[one.name]) is tuple else hints[one.name]
-                annotation = Annotated[hint | None, _typer_option(one, complete.get(one.name))]
+                annotation: object = Annotated[hint | None, _typer_option(one, complete.get(one.name))]
                 default = defaults.get(one.name, False if one.kind is bool and not one.optional else None)
                 parameters.append(
                     inspect.Parameter(one.name, part.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -21,8 +21,10 @@ from ecgfed.base.options import Range, flat_options, merged, names_of, option, o
 from ecgfed.core.config import DataOptions, NetOptions, PrivacyConfig, TrainConfig, WorkOptions
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.domain.cohort.cohort import LEAVE_OUT
+from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.network.config import FederationConfig
 from ecgfed.network.run_spec import RunSpec
+from ecgfed.tasks.prepare import PrepareConfig
 
 #: The most parameters that a function has; options beyond belong into a dataclass.
 MOST_PARAMETERS = 12
@@ -161,3 +163,20 @@ def test_no_function_has_too_many_parameters() -> None:
 def test_options_need_a_dataclass() -> None:
     with pytest.raises(TypeError, match="expected PrivacyConfig"):
         merged(PrivacyConfig, WorkOptions(), {}, "train")  # type: ignore[type-var]
+
+
+def test_none_is_no_value_of_a_field_that_has_a_default() -> None:
+    """None leaves an optional field as the dataclass has it; elsewhere it would silently be another value."""
+    how = PrepareConfig(leads="V1")
+    assert PrepareConfig.merged(how, {"leads": None}, "prepare_folder").leads == "V1"
+    for name in ("split", "annotator"):
+        with pytest.raises(OptionError) as caught:
+            PrepareConfig.merged(how, {name: None}, "prepare_folder")
+        assert caught.value.parameter == name
+
+
+def test_truth_values_of_numpy_are_truth_values() -> None:
+    assert ReadOptions(repair=np.True_).repair is True  # type: ignore[arg-type]
+    for wrong in (1, "yes", np.float64(1)):
+        with pytest.raises(OptionError):
+            ReadOptions(repair=wrong)  # type: ignore[arg-type]

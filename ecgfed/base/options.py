@@ -132,9 +132,8 @@ class Option:
         """Raise OptionError unless a value is of this option's type, finite, and within its limits."""
         if (self.optional and value is None) or self.kind not in _BASIC:
             return
-        is_bool = isinstance(value, bool)  # a subclass of int
-        is_of_kind = isinstance(value, _BASIC[self.kind]) and is_bool == (self.kind is bool)
-        if not is_of_kind:
+        is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"  # Python's is a subclass of int
+        if not (is_bool if self.kind is bool else isinstance(value, _BASIC[self.kind]) and not is_bool):
             raise self.type_error(value)
         if isinstance(self.limits, Range):
             if value not in self.limits:

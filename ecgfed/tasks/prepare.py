@@ -28,7 +28,9 @@ from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter, minu
 class PrepareConfig(RecordingOptions):
     """How a cohort is made of recordings, and how they are read."""
 
-    leads: str | Sequence[str] | None = option(None, "Lead names in order of preference; default MLII, then II.")
+    leads: str | Sequence[str] | None = option(
+        None, "Lead names in order of preference; default MLII; of a folder MLII, then II."
+    )
     peaks: str = option("annotated", "``annotated`` or ``detected`` R peaks.")
     split: SplitKind = option(  # noqa: RUF009
         "random", "``random``, stratified by class, or ``chronological``."

@@ -50,6 +50,8 @@ def resolve_options(
     if settings is not None and not isinstance(settings, Mapping):
         raise OptionError("settings", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
     arguments = {name: value for name, value in arguments.items() if value is not None}
+    if not isinstance(config, TrainConfig | Path | str | None):
+        raise OptionError("config", f"{config!r:.100}", "a TrainConfig, or the path of a TOML file")
     if not isinstance(config, Path | str):
         values, method_settings = {} if config is None else config.given_values(), dict[str, SettingValue]()
     else:

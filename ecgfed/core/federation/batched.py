@@ -200,9 +200,10 @@ class BatchedEngine:
 
     def _on_device(self, trees: list[Tree]) -> list[Tree]:
         """Return trees on the device; trees of one structure are copied together, leaf by leaf."""
+        if self.device.type == "cpu":
+            return trees
         flat = [flatten(tree) for tree in trees]
-        alike = all(leaves.keys() == flat[0].keys() for leaves in flat)
-        if self.device.type == "cpu" or not alike:
+        if any(leaves.keys() != flat[0].keys() for leaves in flat):
             return [unflatten({path: leaf.to(self.device) for path, leaf in leaves.items()}) for leaves in flat]
         copied = {path: torch.stack([leaves[path] for leaves in flat]).to(self.device).unbind() for path in flat[0]}
         return [unflatten({path: parts[j] for path, parts in copied.items()}) for j in range(len(flat))]
@@ -265,8 +266,8 @@ class BatchedEngine:
         for slot in slots:
             if slot:
                 slot.t += 1
-        every = bool(weight.all())  # weights are left out if all rows count
-        flight.run(index.to(self.device), None if every else weight.to(self.device), t)
+        row_weight = None if weight.all() else weight.to(self.device)  # left out if all rows count
+        flight.run(index.to(self.device), row_weight, t)
 
     def _stacked_step(self, method: Method) -> StackedStep:
         mapped_step = torch.func.vmap(_client_step(method))

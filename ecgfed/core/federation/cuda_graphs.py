@@ -58,10 +58,10 @@ class _Graph:
     ) -> None:
         self.state = {path: leaf.clone(memory_format=torch.contiguous_format) for path, leaf in state.items()}
         self.inputs = [index.clone(), t.clone(), *([] if weight is None else [weight.clone()])]
-        held = self.inputs[2] if weight is not None else None
+        row_weight = None if weight is None else self.inputs[2]
         self._graph = torch.cuda.CUDAGraph()
         with capture(self._graph):
-            new, self.losses = step(self.state, self.inputs[0], held, self.inputs[1])
+            new, self.losses = step(self.state, self.inputs[0], row_weight, self.inputs[1])
             torch._foreach_copy_(list(self.state.values()), [new[path] for path in self.state])
 
     def __call__(self, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:

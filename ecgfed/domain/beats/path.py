@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError, RecordError, param
-from ecgfed.base.options import merged, option
+from ecgfed.base.options import merged, option, options_of
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.blocks import windows_by_blocks
 from ecgfed.domain.beats.exclusions import Exclusions
@@ -121,11 +121,14 @@ class RecordingOptions(ReadOptions):
 
         Args:
             how: ``ReadOptions``, or an instance of this class.
-            arguments: keyword arguments, which take precedence; None is not passed.
+            arguments: keyword arguments, which take precedence; None is not passed where a field may be None.
             function: name of the function they were passed to.
             without: fields that it does not take.
             defaults: defaults of the function, if they are other ones.
         """
+        for described in options_of(cls):
+            if described.name in arguments and arguments[described.name] is None and not described.optional:
+                raise described.type_error(None)  # an unset variable of a script, not the default
         given = read_options(how).given_values()
         return merged(cls, cls(**{**defaults, **given}), arguments, function, without)
 

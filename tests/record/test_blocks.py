@@ -115,7 +115,7 @@ def test_arrays_of_numpy(tmp_path: Path, shape: str, order: str, dtype: str) -> 
     same(tmp_path / "x.npy", how=ReadOptions(250, "200(3)/mV", ("a",) if shape == "lead" else ("a", "b")))
 
 
-@pytest.mark.parametrize(("amiss", "said"), [(np.inf, "is infinite"), (1e9, "from its median")])
+@pytest.mark.parametrize(("amiss", "said"), [(np.inf, "is infinite"), (1e5, "from its median")])
 def test_an_array_of_implausible_size_is_refused(tmp_path: Path, amiss: float, said: str) -> None:
     signal = np.random.default_rng(1).normal(size=SAMPLES)
     signal[1000 : 1001 if np.isinf(amiss) else None] *= amiss

@@ -18,7 +18,7 @@ MOST_COUNT = 1_000_000_000
 MAX_PASSES = 1e6
 NORMS = ("group", "batch", "none")
 #: modality of a cohort -> architectures of its nets, the default first
-NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
+NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference", "context"), "image": ("resnet30", "convnet3", "convnet2")}
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 #: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
 #: it is sent.
@@ -59,7 +59,7 @@ class NetOptions(Options):
     rr: bool | None = option(None, "Feed RR intervals to the net; default on for ECG.")
     net: str | None = option(
         None,
-        "ECG: default or reference. Images: resnet30 (default), convnet3 or convnet2.",
+        "ECG: default, reference, or context for RR features of version 3 (their default). Images: resnet30 (default), convnet3 or convnet2.",
         [name for names in NETS.values() for name in names],
     )
     norm: str | None = option(None, "group, batch or none; default by net.", NORMS)

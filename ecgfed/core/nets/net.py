@@ -17,7 +17,7 @@ from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_l
 #: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
 MAX_CLASSES = 10_000
 #: version of the RR features (``ecgfed.domain.beats.rr``, which a net does not know) -> how many there are
-RR_COUNT = {1: 4, 2: 16}
+RR_COUNT = {1: 4, 2: 16, 3: 229}
 #: architecture -> default normalisation, if not ``group``; the papers' ConvNets have none
 DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
 
@@ -54,10 +54,13 @@ class NetSpec:
         if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
             actual = f"{self.rr_version!r:.40}"
             raise OptionError("rr_version", actual, " or ".join(map(str, RR_COUNT)), code="unknown-choice")
+        if self.architecture == "context" and not (self.rr and self.rr_version == 3):
+            expected = f"a cohort of {param('rr_version')} 3, and a net with its RR features"
+            raise OptionError("net", "context without RR features of version 3", expected, code="conflict")
         share = self.window_share
-        if share != 1 and not (self.rr and self.rr_version == 2):
-            value = f"{share:g} for a net without RR features of version 2"
-            expected = f"a cohort of {param('rr_version')} 2, and a net with them"
+        if share != 1 and not (self.rr and self.rr_version >= 2):
+            value = f"{share:g} for a net without RR features of version 2 or 3"
+            expected = f"a cohort of {param('rr_version')} 2 or 3, and a net with them"
             raise OptionError("window_share", value, expected, "leave it out", code="conflict")
         if self.rr and self.modality != "ecg":
             value = f"given for {self.architecture}, a net for images"
@@ -108,14 +111,15 @@ def net_spec(
     Raises:
         OptionError: a net of the other modality, or a value that ``NetSpec`` rejects.
     """
-    chosen = NETS[modality][0] if architecture is None else architecture
+    rr = (modality == "ecg") if rr is None else rr
+    default = "context" if rr and rr_version == 3 else NETS[modality][0]
+    chosen = default if architecture is None else architecture
     default_norm = DEFAULT_NORM.get(chosen, "group")
     for net_modality, architectures in NETS.items():
         if net_modality != modality and chosen in architectures:
             actual = f"{chosen!r} is for {_WHAT[net_modality]}"
             expected = f"one of {', '.join(NETS[modality])}"
             raise OptionError("net", actual, expected, f"the cohort holds {_WHAT[modality]}", code="unknown-choice")
-    rr = (modality == "ecg") if rr is None else rr
     return NetSpec(classes, chosen, norm or default_norm, rr, width, rr_version if rr else 1, window_share)
 
 

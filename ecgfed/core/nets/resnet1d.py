@@ -37,6 +37,7 @@ class Architecture:
 ARCHITECTURES = {
     "default": Architecture(stem=(24, 7, 4), blocks=((40, 5, 2), (64, 3, 2))),
     "reference": Architecture(stem=(32, 7, 2), blocks=((64, 5, 2), (96, 3, 2))),
+    "context": Architecture(stem=(24, 5, 1), blocks=((40, 5, 2), (64, 3, 2))),
 }
 #: Typical values that bring RR features of version 1 near zero: seconds, seconds, seconds, ratio.
 RR_CENTRE = (0.8, 0.8, 0.8, 1.0)
@@ -57,6 +58,8 @@ class ResNet1d(Net):
     input_shape: ClassVar[tuple[int, ...]] = (1, 256)
     input_type: ClassVar[torch.dtype] = torch.float32
     shape_size: ClassVar[int] = input_shape[1] // SHAPE_STEP
+    #: channels of ``signal``
+    channels_in: ClassVar[int] = 1
 
     def __init__(self, spec: NetSpec) -> None:
         architecture = ARCHITECTURES[spec.architecture]
@@ -67,7 +70,7 @@ class ResNet1d(Net):
     def draw_extractor(self, draw: Initialiser) -> None:
         """Draw the entries ``extractor.*`` into ``draw``, float32, in the order that its seed's bits depend on."""
         channels, kernel, _ = self.stem
-        draw.conv("extractor.stem", 1, channels, kernel)
+        draw.conv("extractor.stem", self.channels_in, channels, kernel)
         draw.norm("extractor.stem_norm", channels, self.spec.norm)
         for i, (out, kernel, _) in enumerate(self.blocks):
             block = f"extractor.block{i}"
@@ -78,13 +81,16 @@ class ResNet1d(Net):
             draw.conv(f"{block}.skip", channels, out, 1)
             channels = out
         if self.spec.rr:
-            draw.linear("extractor.rr", self.spec.rr_count, self.features, gain=1.0)
+            self.draw_rr(draw)
+
+    def draw_rr(self, draw: Initialiser) -> None:
+        """Draw the layer that the RR features pass through."""
+        draw.linear("extractor.rr", len(self.rr_columns), self.features, gain=1.0)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         kind, rows = self.spec.norm, inputs.weight
-        window = self._standardised(inputs.examples)
-        window = window if is_exported() else channels_last(window)
-        x = conv(params, "extractor.stem", window, stride=self.stem[2])
+        signal = self.signal(inputs)
+        x = conv(params, "extractor.stem", signal if is_exported() else channels_last(signal), stride=self.stem[2])
         x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats, rows))
         for i, (_, _, stride) in enumerate(self.blocks):
             block = f"extractor.block{i}"
@@ -95,12 +101,29 @@ class ResNet1d(Net):
             x = F.relu_(y.add_(conv(params, f"{block}.skip", x, stride=stride)))
         features = mean_over_time(x)
         if self.spec.rr:
-            if inputs.rr is None:
-                raise ValueError("this net was built with RR features and needs them as input")
             if self.spec.window_share != 1:
                 features = self.spec.window_share * features
-            features = features + linear(params, "extractor.rr", self._scaled(inputs.rr))
+            features = features + self.of_rr(params, self._rr(inputs))
         return features
+
+    @property
+    def rr_columns(self) -> range:
+        """Numbers of the RR features that the net takes: of version 3 those of version 2."""
+        return range(min(self.spec.rr_count, len(CONTEXT_SCALE)))
+
+    def _rr(self, inputs: Inputs) -> Tensor:
+        """The RR features (B, features); raises ValueError where there are none."""
+        if inputs.rr is None:
+            raise ValueError("this net was built with RR features and needs them as input")
+        return inputs.rr
+
+    def signal(self, inputs: Inputs) -> Tensor:
+        """What is convolved: the standardised window, (B, 1, 256); in a graph (B, 1, 1, 256)."""
+        return self._standardised(inputs.examples)
+
+    def of_rr(self, params: Params, rr: Tensor) -> Tensor:
+        """What the RR features add to the features, (B, features)."""
+        return linear(params, "extractor.rr", self._scaled(rr[:, : len(self.rr_columns)]))
 
     def _standardised(self, window: Tensor) -> Tensor:
         """The standardised window, (B, 1, 256); in a graph (B, 1, 1, 256), so that its one Reshape stands in front."""

@@ -2,8 +2,8 @@
 
 A window depends on the samples within a few seconds of it, apart from two things: a gap is bridged towards the next
 valid sample, which is read for itself, and RR features look at the beats around: of version 1 at R peaks, which are all
-known, of version 2 at windows too, so they come through ``ContextStream`` and beats are given some minutes late. The
-filter's convolution begins its blocks where it would in the whole signal (``filters.convolved``), and the resampled
+known, of later versions at windows too, so they come through ``ContextStream`` and beats are given some minutes late.
+The filter's convolution begins its blocks where it would in the whole signal (``filters.convolved``), and the resampled
 signal where one of its samples falls upon one of the recorder's.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.context import ContextStream
+from ecgfed.domain.beats.context_stream import ContextStream
 from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, no_windows, without_signal
 from ecgfed.domain.beats.intervals import Edges, intervals_s
 from ecgfed.domain.beats.rr import RR_LATEST
@@ -102,7 +102,7 @@ def windows_by_blocks(
             rr = rr_s[part.first : part.first + len(part.flags)]
             yield Windows(part.window_mv, rr, part.flags, part.no_signal)
         return
-    for first, windows in _in_context(lead, r_samples, void, chunk_s):
+    for first, windows in _in_context(lead, r_samples, void, chunk_s, rr_version):
         low, high = np.searchsorted(keep, [first, first + len(windows.flags)])
         if low < high:
             yield windows.chosen(keep[low:high] - first)
@@ -143,10 +143,10 @@ def _cut(lead: _Lead, r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[
 
 
 def _in_context(
-    lead: _Lead, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
+    lead: _Lead, r_samples: NDArray[np.int64], void: Edges, chunk_s: float, rr_version: int
 ) -> Iterator[tuple[int, Windows]]:
     """Yield the number of the first of some consecutive beats and the beats, of all beats, once they are decided."""
-    stream = ContextStream()
+    stream = ContextStream(rr_version)
     before_s = intervals_s(r_samples, lead.fs_hz, lead.quality.spans(NO_SIGNAL), void)[:-1]
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
     no_signal = np.empty(0, np.bool_)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.context import BLOCK, FEATURES, ContextStream, provisional_features
+from ecgfed.domain.beats.context_stream import ContextStream, provisional_features
 from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, window_spans, without_signal
 from ecgfed.domain.beats.intervals import intervals_s
+from ecgfed.domain.beats.patient_beat import BLOCK
+from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import (
     RR_FEATURES,
     RR_HISTORY,
@@ -135,7 +137,7 @@ class BeatStream:
         self._samples = Samples()
         self._quality = QualityStream(self._samples, fs_hz, rails_mv)
         self._filtered = _Filtered(self._samples, fs_hz)
-        self._rr: _RrVersion1 | _RrVersion2 = _RrVersion2() if rr_version == 2 else _RrVersion1(fs_hz)
+        self._rr: _RrVersion1 | _RrInContext = _RrInContext(rr_version) if rr_version >= 2 else _RrVersion1(fs_hz)
         self._valid_until = 0
         self.last_peak = 0  #: the last R peak that was found, 0 before the first one
         self._peaks: deque[int] = deque()  # found, not yet final
@@ -269,13 +271,12 @@ class _RrVersion1:
         return rr_features(np.array(at, np.float64) / self.fs_hz)[: len(beats)]
 
 
-class _RrVersion2:
-    """RR features of version 2."""
+class _RrInContext:
+    """RR features of version 2 or 3."""
 
-    features = len(FEATURES)
-
-    def __init__(self) -> None:
-        self.stream = ContextStream()
+    def __init__(self, version: int) -> None:
+        self.version, self.features = version, len(RR_NAMES[version])
+        self.stream = ContextStream(version)
         self.fresh: list[_Beat] = []
         self.held: deque[_Beat] = deque()
 
@@ -297,7 +298,7 @@ class _RrVersion2:
         """Return the features of beats in a row as if the next R peak were all that follows."""
         del following
         before_s, window_mv, usable = _columns(beats)
-        return provisional_features(np.append(before_s, after_s), window_mv, usable)
+        return provisional_features(np.append(before_s, after_s), window_mv, usable, self.version)
 
 
 def _columns(beats: list[_Beat]) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.bool_]]:

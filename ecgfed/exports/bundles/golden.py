@@ -96,8 +96,8 @@ def _bumps(kind: str, waves: slice) -> NDArray[np.float64]:
     return np.asarray(sum(h * np.exp(-0.5 * ((time_s - at / 1e3) / (width / 1e3)) ** 2) for at, width, h, _ in rows))
 
 
-def _context() -> dict[str, Any]:
-    """Return synthetic beats over minutes for RR features of version 2; windows are sums of three shapes."""
+def _context(version: int) -> dict[str, Any]:
+    """Return synthetic beats over minutes for RR features of later versions; windows are sums of three shapes."""
     draw = np.random.default_rng(18)
     kinds = np.where(draw.random(CONTEXT_BEATS) < 0.08, "V", np.where(draw.random(CONTEXT_BEATS) < 0.1, "A", "N"))
     at = np.arange(CONTEXT_BEATS)
@@ -119,7 +119,7 @@ def _context() -> dict[str, Any]:
         "usable": usable.tolist(),
         "answered": list(range(1, CONTEXT_BEATS, 7)),
     }
-    entry["rr"] = rounded(context_of(entry))
+    entry["rr"] = rounded(context_of(entry, version))
     return entry
 
 
@@ -142,8 +142,8 @@ def golden_of(bundle: Bundle) -> dict[str, Any]:
         recordings = [_recording(number, bundle.rr_version) for number in range(len(RECORDINGS))]
         examples, rr = beats_of(recordings)
         golden["recordings"], some = recordings, list(PATIENTS_ANSWER)
-        if bundle.rr_version == 2:
-            golden["context"] = _context()
+        if bundle.rr_version >= 2:
+            golden["context"] = _context(bundle.rr_version)
         if (detector := bundle.ood_detector()) is not None:
             distance = detector.distance(examples, AT_ONCE)
             golden["far"] = {"distance": rounded(distance), "far": (distance > detector.threshold).astype(int).tolist()}

@@ -1,6 +1,7 @@
 """Inference from a bundle: numpy and onnxruntime (scipy for odd sampling frequencies); never torch, never wfdb."""
 
-from ecgfed.domain.beats.context import LOOK_AHEAD, ContextStream
+from ecgfed.domain.beats.context import LOOK_AHEAD
+from ecgfed.domain.beats.context_stream import ContextStream
 from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 from ecgfed.exports.device.bundle import Bundle, open_bundle

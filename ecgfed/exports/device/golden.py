@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import BundleError, EcgfedError
 from ecgfed.base.safe_io import MAX_JSON_BYTES, parse_json
 from ecgfed.base.text import count_of
-from ecgfed.domain.beats.context import context_features
+from ecgfed.domain.beats.context_stream import context_features
 from ecgfed.domain.beats.extract import hides_signal
 from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.beats.windows import FS_HZ, WINDOW_SAMPLES, cut_windows, resample, rr_features
@@ -149,7 +149,7 @@ class GoldenRecording:
             return rr_features(r_samples / self.fs_hz)
         spans = Spans.merged((int(a), int(b)) for a, b in lost)
         unusable = hides_signal(padded, self.fs_hz, r_samples, spans)
-        return context_features(intervals_s(r_samples, self.fs_hz, spans), window_mv, ~unusable)
+        return context_features(intervals_s(r_samples, self.fs_hz, spans), window_mv, ~unusable, version)
 
 
 def window_of(entry: Mapping[str, Any]) -> NDArray[np.float32]:
@@ -162,19 +162,21 @@ def rr_of(entry: Mapping[str, Any]) -> NDArray[np.float32] | None:
     return np.asarray(entry["rr"], np.float32) if "rr" in entry else None
 
 
-def context_of(entry: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return the RR features, version 2, of the beats listed in ``answered``, for beats composed of a few shapes.
+def context_of(entry: Mapping[str, Any], version: int) -> NDArray[np.float32]:
+    """Return the RR features, version 2 or 3, of the beats listed in ``answered``, for beats composed of a few shapes.
 
     Args:
         entry: ``before_ms`` (None if undefined), ``shapes_nv``, ``parts_per_mille`` of each shape in each window,
             ``usable`` and ``answered``.
+        version: of the RR features.
     """
     before_s = np.array([np.nan if value is None else value / 1000 for value in entry["before_ms"]], np.float64)
     shapes_nv = np.asarray(entry["shapes_nv"], np.float64).reshape(-1, WINDOW_SAMPLES)
     window_nv = np.asarray(_of_beats(entry["parts_per_mille"]), np.float64) @ shapes_nv / 1000
     window_mv = from_nv(window_nv).astype(np.float32).reshape(-1, 1, WINDOW_SAMPLES)
     usable = np.asarray(entry["usable"], np.bool_)
-    return context_features(np.append(before_s, np.nan), window_mv, usable)[np.asarray(entry["answered"], np.int64)]
+    features = context_features(np.append(before_s, np.nan), window_mv, usable, version)
+    return features[np.asarray(entry["answered"], np.int64)]
 
 
 def _of_beats(values: Sequence[Any]) -> Sequence[Any]:
@@ -259,9 +261,9 @@ def _stages(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[GoldenStage]:
             padded = np.asarray(entry["padded"], np.bool_)
             rr_features = recording.rr(bundle.rr_version, peaks, window_of(entry), padded, entry["lost"])
             yield _compared(f"RR features {of}", rr_features, entry["rr"], FEATURE, "")
-    if bundle.rr_version == 2:
+    if bundle.rr_version >= 2:
         context = golden["context"]
-        yield _compared("RR features over minutes", context_of(context), context["rr"], FEATURE, "")
+        yield _compared("RR features over minutes", context_of(context, bundle.rr_version), context["rr"], FEATURE, "")
     window_mv, rr = beats_of(golden["recordings"])
     if (detector := bundle.ood_detector()) is not None:
         distance = detector.distance(window_mv, AT_ONCE)

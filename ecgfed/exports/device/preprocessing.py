@@ -12,7 +12,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from ecgfed.domain.beats import context, intervals, windows
+from ecgfed.domain.beats import context, intervals, neighbours, patient_beat, windows
+from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.signal import filters, fir, qrs, qrs_net, quality
 from ecgfed.exports.device import rules
@@ -104,7 +105,7 @@ def _rr(version: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "version": version,
         "dtype": "float32",
-        "features": [{"name": name, **rules.RR[version][name]} for name in RR_NAMES[version]],
+        "features": [{"name": name, **rules.rr_feature(version, name)} for name in RR_NAMES[version]],
         "rule": rules.RR_RULE[version],
     }
     if version == 1:
@@ -115,39 +116,54 @@ def _rr(version: int) -> dict[str, Any]:
             "clip": None,
             "parameters": {"history_intervals": windows.RR_HISTORY},
         }
+    look = neighbours if version == 3 else context
     return {
         **metadata,
-        "history_beats": context.HISTORY,
-        "look_ahead_beats": context.LOOK_AHEAD,
+        "history_beats": look.HISTORY,
+        "look_ahead_beats": look.LOOK_AHEAD,
         "clip": [-context.LIMIT, context.LIMIT],
         "void": {"hides_s": intervals.HIDES_S, "longest_s": intervals.LONGEST_S, "value": 0.0},
         "parameters": {
-            "block_beats": context.BLOCK,
-            "blocks_back": context.BACK,
-            "blocks_ahead": context.AHEAD,
-            "fewest": context.FEWEST,
-            "typical_quantile": context.TYPICAL,
-            "sinus_quantile": context.SINUS,
-            "log_unit": context.LOG_UNIT,
+            "block_beats": patient_beat.BLOCK,
+            "blocks_back": patient_beat.BACK,
+            "blocks_ahead": patient_beat.AHEAD,
+            "fewest": patient_beat.FEWEST,
+            "typical_quantile": patient_beat.TYPICAL,
+            "sinus_quantile": patient_beat.SINUS,
+            "log_unit": patient_beat.LOG_UNIT,
             "premature_from": context.PREMATURE,
             "changes": context.CHANGES,
             "change_quantile": context.CHANGE_SHARE,
             "least_change": context.LEAST_CHANGE,
             "irregular_at": context.IRREGULAR,
             "irregular_width": context.IRREGULAR_WIDTH,
-            "p_region_samples": [context.P_REGION.start, context.P_REGION.stop],
-            "qrs_samples": [context.QRS.start, context.QRS.stop],
-            "duration_samples": [context.QRS_AT_MOST.start, context.QRS_AT_MOST.stop],
-            "steep_share": context.STEEP,
-            "slope_samples": context.SLOPE_SAMPLES,
-            "least_qrs_mv": context.LEAST_MV,
-            "own_shape_correlation": context.MIN_CORRELATION,
+            "p_region_samples": [patient_beat.P_REGION.start, patient_beat.P_REGION.stop],
+            "qrs_samples": [patient_beat.QRS.start, patient_beat.QRS.stop],
+            "duration_samples": [patient_beat.QRS_AT_MOST.start, patient_beat.QRS_AT_MOST.stop],
+            "steep_share": patient_beat.STEEP,
+            "slope_samples": patient_beat.SLOPE_SAMPLES,
+            "least_qrs_mv": patient_beat.LEAST_MV,
+            "own_shape_correlation": patient_beat.MIN_CORRELATION,
             "like_from": context.LIKE_FROM,
             "like_width": context.LIKE_WIDTH,
-            "least_power": context.LEAST_POWER,
-            "at_least_share": context.AT_LEAST,
+            "least_power": patient_beat.LEAST_POWER,
+            "at_least_share": patient_beat.AT_LEAST,
+            **(_NEIGHBOURS if version == 3 else {}),
         },
     }
+
+
+_NEIGHBOURS = {
+    "neighbours": neighbours.NEIGHBOURS,
+    "intervals": neighbours.INTERVALS,
+    "rhythm_blocks_back": neighbours.RHYTHM_BACK,
+    "rhythm_blocks_ahead": neighbours.RHYTHM_AHEAD,
+    "alike": neighbours.ALIKE,
+    "least_rhythm_change": neighbours.LEAST_CHANGE,
+    "fewest_intervals": neighbours.FEWEST_INTERVALS,
+    "reference_step_samples": neighbours.STEP,
+    "reference_clip": [-2 * context.LIMIT, 2 * context.LIMIT],
+}
 
 
 def detector_metadata() -> dict[str, Any]:
@@ -180,7 +196,7 @@ def latency_metadata(rr_version: int) -> dict[str, Any]:
         "fs_hz": windows.FS_HZ,
         "filter_samples": len(filters.band_pass_taps(windows.FS_HZ)) // 2,
         "window_samples_after_r": windows.WINDOW_SAMPLES - 1 - windows.R_INDEX,
-        "rr_beats": {0: 0, 1: 1, 2: context.LOOK_AHEAD}[rr_version],
+        "rr_beats": {0: 0, 1: 1, **LOOK_AHEAD}[rr_version],
         "detector_at_most_s": qrs.DELAY_S,
         "rule": rules.LATENCY,
     }

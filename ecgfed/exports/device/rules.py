@@ -84,8 +84,14 @@ RR_RULE = {
         "last; a window that is padded or touches a lost stretch makes no reference. What is void is 0 and its mask "
         "1; all values are clipped to clip."
     ),
+    3: (
+        "docs/bundle-format.md, 'RR features, version 3', with the parameters below: the features of version 2; those "
+        "of the rhythm around the beat; the features of version 2 of the neighbours; the intervals around the beat "
+        "over the beat's sinus interval, and which are void; the patient's own beat. What is void is 0."
+    ),
 }
 _LOG = "1 (natural logarithm of a ratio, divided by log_unit)"
+_CHANGE = "1 (natural logarithm of a change over alike, the change being least_rhythm_change or more)"
 RR: dict[int, dict[str, dict[str, str]]] = {
     1: {
         "previous_s": {"unit": "s", "is": "interval before the beat"},
@@ -114,4 +120,41 @@ RR: dict[int, dict[str, dict[str, str]]] = {
         "void_reference": {"unit": "0 or 1", "is": "1 where there is no typical interval"},
         "void_shape": {"unit": "0 or 1", "is": "1 where there is no reference shape"},
     },
+    3: {
+        "previous_over_mode": {"unit": _LOG, "is": "interval before the beat over the most frequent around it"},
+        "next_over_mode": {"unit": _LOG, "is": "interval after the beat over the most frequent around it"},
+        "sinus_over_mode": {"unit": _LOG, "is": "sinus interval over the most frequent around the beat"},
+        "agreeing": {"unit": "1", "is": "4 x - 2, x the share of the own intervals that agree with the most frequent"},
+        "agreeing_all": {"unit": "1", "is": "4 x - 2, x the share of all intervals that agree with the most frequent"},
+        "agreeing_with_own": {"unit": "1", "is": "4 x - 1.2, x the share of all intervals that agree with the beat's"},
+        "change_20": {"unit": _CHANGE, "is": "0.20 quantile of the changes around the beat"},
+        "change_35": {"unit": _CHANGE, "is": "0.35 quantile of the changes around the beat"},
+        "change_50": {"unit": _CHANGE, "is": "0.50 quantile of the changes around the beat"},
+        "own_change_20": {"unit": _CHANGE, "is": "0.20 quantile of the changes between own intervals"},
+        "own_change_35": {"unit": _CHANGE, "is": "0.35 quantile of the changes between own intervals"},
+        "nearest_change": {"unit": _CHANGE, "is": "median of the least change against the last four intervals"},
+        "nearest_change_late": {"unit": _CHANGE, "is": "median of the least change against the last but one to four"},
+        "p_common": {"unit": "1", "is": "4 x - 2, x the share common to the P regions after a sinus interval"},
+        "p_common_all": {"unit": "1", "is": "4 x - 2, x the share common to the P regions of the own shape"},
+        "p_unlike": {"unit": "1", "is": "1 - correlation with the mean P region of the own shape"},
+        "p_size": {"unit": "1 (natural logarithm)", "is": "root mean square of the P region over 0.1 of the QRS's"},
+        "rate": {"unit": "1", "is": "(60 / sinus interval in s - 75) / 30"},
+        "reference_mv": {"unit": "mV", "is": "size of the QRS of the patient's own beat"},
+    },
 }
+
+
+def rr_feature(version: int, name: str) -> dict[str, str]:
+    """Return unit and meaning of an RR feature; of version 3 also of those that are numbered."""
+    if name in RR[version]:
+        return RR[version][name]
+    if name in RR[2]:
+        return RR[2][name]
+    stem, _, number = name.rpartition("_")
+    if stem == "interval":
+        return {"unit": _LOG, "is": f"interval before beat {number} over the beat's sinus interval"}
+    if stem == "void_interval":
+        return {"unit": "0 or 1", "is": f"1 where the interval before beat {number} is void"}
+    if stem == "reference":
+        return {"unit": "size of its QRS", "is": f"the patient's own beat, mean of samples from {number} steps on"}
+    return {**RR[2][stem], "is": f"{stem} of beat {number}"}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.beats.context import LOOK_AHEAD
+from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, BeatUpdate, Cut
 from ecgfed.domain.record.checks import check_fs, check_millivolt
@@ -28,7 +28,7 @@ LATENCY = {
     "step_s": STEP_S,
     "early_at_most_s": DELAY_S + STEP_S,
     "final_after_last_needed_beat_s": DECIDED_S + 1.0,
-    "final_beats_ahead": {"1": 1, "2": LOOK_AHEAD},
+    "final_beats_ahead": {"1": 1, **{str(version): beats for version, beats in LOOK_AHEAD.items()}},
 }
 
 

@@ -1,0 +1,119 @@
+"""Features of beats in their context, of a recording that comes in pieces or as a whole: versions 2 and 3."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.domain.beats import context, neighbours
+from ecgfed.domain.beats.patient_beat import BLOCK, Beats, Floats
+
+#: Beats that are put through at once, in blocks.
+_CHUNK = 1024
+
+
+class _Version(NamedTuple):
+    """What computes the features, their names, and how many beats before and after a beat decide them."""
+
+    values: Callable[[Beats], NDArray[np.float32]]
+    names: tuple[str, ...]
+    history: int
+    look_ahead: int
+
+
+_VERSIONS = {
+    2: _Version(context.values, context.FEATURES, context.HISTORY, context.LOOK_AHEAD),
+    3: _Version(neighbours.values, neighbours.FEATURES, neighbours.HISTORY, neighbours.LOOK_AHEAD),
+}
+#: version -> how many beats later the features of a beat are decided
+LOOK_AHEAD = {number: version.look_ahead for number, version in _VERSIONS.items()}
+
+
+class ContextStream:
+    """Features of a recording that comes in pieces: the same bits as of the whole, ``LOOK_AHEAD`` beats late.
+
+    Args:
+        version: of the RR features, 2 or 3.
+    """
+
+    def __init__(self, version: int = 2) -> None:
+        self._version = _VERSIONS[version]
+        self._held = Beats(np.empty(0), np.empty((0, 256), np.float32), np.empty(0, bool))
+        self._first, self._given = 0, 0  # numbers of the first beat held, and of the next whose features are due
+
+    def push(self, before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Take the next beats; return the features of those that are decided now.
+
+        Args:
+            before_s: (beats,) seconds before each beat, NaN where the interval is void (``intervals_s``).
+            window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
+            usable: (beats,) bool, false where a window is padded or shows no signal, and makes no reference.
+
+        Returns:
+            (decided, features) float32 of the beats that follow those given before.
+        """
+        self._held = self._held.then(Beats(np.asarray(before_s, np.float64), window_mv[:, 0], usable))
+        ready = self._first + len(self._held.before_s) - self._version.look_ahead
+        return self._give(ready // BLOCK * BLOCK)
+
+    def finish(self) -> NDArray[np.float32]:
+        """Return the features of the beats that are left; nothing follows the last."""
+        return self._give(self._first + len(self._held.before_s))
+
+    def _give(self, until: int) -> NDArray[np.float32]:
+        parts = [np.empty((0, len(self._version.names)), np.float32)]
+        while self._given < until:
+            stop = min(until, self._given + _CHUNK * BLOCK)
+            start = max(0, self._given - self._version.history)
+            beats = self._held.part(start - self._first, stop + self._version.look_ahead - self._first)
+            parts.append(self._version.values(beats)[self._given - start : stop - start])
+            self._given = stop
+        drop = max(0, self._given - self._version.history) - self._first
+        if drop > 0:
+            self._held, self._first = self._held.part(drop), self._first + drop
+        return np.concatenate(parts)
+
+
+def context_features(
+    interval_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_], version: int = 2
+) -> NDArray[np.float32]:
+    """Return the features of all beats of a recording.
+
+    Args:
+        interval_s: (beats + 1,) seconds before each beat and after the last, NaN where void (``intervals_s``).
+        window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
+        usable: (beats,) bool, false where a window is padded or shows no signal.
+        version: of the RR features, 2 or 3.
+
+    Returns:
+        (beats, features) float32, finite; in the order of ``rr.RR_NAMES``.
+    """
+    stream = ContextStream(version)
+    first = stream.push(interval_s[:-1], window_mv, usable)
+    return np.concatenate([first, stream.finish()])
+
+
+def provisional_features(
+    before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_], version: int = 2
+) -> NDArray[np.float32]:
+    """Return the features of the last beats of a stream as if nothing followed them but one more R peak.
+
+    A reference that stands on fewer beats than the history is made of those that are there.
+
+    Args:
+        before_s: (beats + 1,) seconds before each beat and before the R peak that follows, NaN where void or unknown.
+        window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
+        usable: (beats,) bool, false where a window is padded or shows no signal.
+        version: of the RR features, 2 or 3.
+
+    Returns:
+        (beats, features) float32.
+    """
+    if not len(window_mv):
+        return np.empty((0, len(_VERSIONS[version].names)), np.float32)
+    following = np.zeros((1, window_mv.shape[2]), np.float32)
+    beats = Beats(
+        np.asarray(before_s, np.float64), np.concatenate([window_mv[:, 0], following]), np.append(usable, False)
+    )
+    return _VERSIONS[version].values(beats)[:-1]

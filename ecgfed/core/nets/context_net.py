@@ -14,8 +14,8 @@ from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, SHAPE_STEP, ResNet1d
 #: the beat and of the rhythm around it, of three neighbours on either side, intervals, size and shape of the patient's
 #: own beat.
 OWN, RHYTHM, NEIGHBOURS, INTERVALS, REFERENCE = len(CONTEXT_SCALE), 18, 6, 34, 64
-#: The size of the patient's own QRS counts as this at least, in mV; a beat in units of it lies within the limit.
-LEAST_MV, LIMIT = 0.02, 10.0
+#: The size of the patient's own QRS counts as within these, in mV; a beat in units of it lies within the limit.
+SIZE_MV, LIMIT = (0.02, 1000.0), 10.0
 
 
 class ContextNet(ResNet1d):
@@ -40,7 +40,7 @@ class ContextNet(ResNet1d):
         first = len(self.rr_columns)
         size_mv, reference = rr[:, first : first + 1], rr[:, first + 1 : first + 1 + REFERENCE]
         beat = inputs.examples.reshape(-1, REFERENCE, SHAPE_STEP).mean(2)
-        beat = (beat - beat.mean(1, keepdim=True)) / size_mv.clamp_min(LEAST_MV)
+        beat = (beat - beat.mean(1, keepdim=True)) / size_mv.clamp(*SIZE_MV)
         beat = beat.clamp(-LIMIT, LIMIT)
         reference = reference - reference.mean(1, keepdim=True)
         signal = torch.stack([beat, beat - reference, reference], 1)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.context import QRS
+from ecgfed.domain.beats.patient_beat import QRS
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.domain.signal.quality import LIMIT_MV
 

@@ -48,7 +48,11 @@ PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
 ]
 RrVersionOption = Annotated[
-    int, typer.Option("--rr-version", help="RR features: 2 (know gaps and the patient) or 1 (one beat late).")
+    int,
+    typer.Option(
+        "--rr-version",
+        help="RR features: 3 (the beat among its neighbours), 2 (know gaps and the patient) or 1 (one beat late).",
+    ),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
 

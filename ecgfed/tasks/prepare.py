@@ -38,7 +38,9 @@ class PrepareConfig(RecordingOptions):
     classes: str | LabelMap = option(  # noqa: RUF009
         "mitbih12", "A label map, its name, or a JSON or TOML file."
     )
-    rr_version: int = option(RR_LATEST, "RR features: 2 (know gaps and the patient) or 1 (one beat late).")
+    rr_version: int = option(
+        RR_LATEST, "RR features: 3 (the beat among its neighbours), 2 (know gaps and the patient) or 1 (one beat late)."
+    )
     holdout: Sequence[str] = option((), "Clients to exclude from training, by id.")
     seed: int = option(0, "Seed of the split.")
     anonymize: bool = option(False, "Omit names, dates and free text; patients and records get new ids, p0001, ...")

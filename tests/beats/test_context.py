@@ -1,13 +1,20 @@
-"""RR features of version 2: against counted references, whatever the cut, and on rhythms made by hand."""
+"""RR features of versions 2 and 3: against counted references, whatever the cut, and on rhythms made by hand."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.context import FEATURES, HISTORY, LIMIT, LOG_UNIT, LOOK_AHEAD, ContextStream, context_features
+from ecgfed.core.nets import context_net
+from ecgfed.core.nets.net import RR_COUNT
+from ecgfed.domain.beats import neighbours
+from ecgfed.domain.beats.context import FEATURES, HISTORY, LIMIT, LOOK_AHEAD
+from ecgfed.domain.beats.context_stream import ContextStream, context_features
+from ecgfed.domain.beats.neighbours import ALIKE, INTERVALS, NEIGHBOURS, REFERENCE_SAMPLES
+from ecgfed.domain.beats.patient_beat import BLOCK, LOG_UNIT
 
 Floats = NDArray[np.float64]
 AT = {name: i for i, name in enumerate(FEATURES)}
+AT_3 = {name: i for i, name in enumerate(neighbours.FEATURES)}
 TIME_S = (np.arange(256) - 100) / 360
 
 
@@ -62,16 +69,17 @@ def test_short_recordings_have_features(beats: int) -> None:
         assert (found[:, AT["premature"]] == 0).all()
 
 
-@pytest.mark.parametrize("piece", [13, 97, 1000])
-def test_a_stream_gives_the_same_bits_as_the_whole(piece: int) -> None:
+@pytest.mark.parametrize(("piece", "version"), [(13, 2), (97, 2), (1000, 2), (97, 3)])
+def test_a_stream_gives_the_same_bits_as_the_whole(piece: int, version: int) -> None:
+    history, look_ahead = {2: (HISTORY, LOOK_AHEAD), 3: (neighbours.HISTORY, neighbours.LOOK_AHEAD)}[version]
     before, window, usable = random_recording(1601)
-    whole = context_features(np.append(before, np.nan), window, usable)
-    stream, parts = ContextStream(), []
+    whole = context_features(np.append(before, np.nan), window, usable, version)
+    stream, parts = ContextStream(version), []
     for at in range(0, len(before), piece):
         parts.append(stream.push(before[at : at + piece], window[at : at + piece], usable[at : at + piece]))
         given = sum(map(len, parts))
-        assert min(at + piece, 1601) - given <= LOOK_AHEAD + 8
-        assert len(stream._held.before_s) <= HISTORY + LOOK_AHEAD + piece + 8
+        assert min(at + piece, 1601) - given <= look_ahead + 8
+        assert len(stream._held.before_s) <= history + look_ahead + piece + 8
     parts.append(stream.finish())
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
@@ -177,3 +185,79 @@ def test_in_atrial_fibrillation_nothing_is_premature_and_no_p_wave_is_lost() -> 
     assert np.abs(found[:, AT["premature"]]).mean() < 0.3
     assert found[:, AT["p_lost"]].max() < 0.4
     assert found[:, AT["irregular"]].min() > 0
+
+
+def version_3(symbols: str, before_s: Floats) -> NDArray[np.float32]:
+    return context_features(np.append(before_s, np.nan), windows(symbols), np.ones(len(symbols), bool), 3)
+
+
+def test_the_net_knows_where_the_features_lie() -> None:
+    assert len(neighbours.FEATURES) == len(set(neighbours.FEATURES)) == RR_COUNT[3]
+    assert len(neighbours.RHYTHM) == context_net.RHYTHM
+    net_columns = (
+        context_net.OWN + context_net.RHYTHM + context_net.NEIGHBOURS * context_net.OWN + context_net.INTERVALS
+    )
+    assert neighbours.FEATURES[net_columns] == "reference_mv"
+    assert len(neighbours.FEATURES) == net_columns + 1 + context_net.REFERENCE
+
+
+@pytest.mark.parametrize("beats", [0, 1, 2, 9, 40])
+def test_short_recordings_have_finite_features(beats: int) -> None:
+    features = version_3("N" * beats, np.concatenate([[np.nan], np.full(max(0, beats - 1), 0.8)])[:beats])
+    assert features.shape == (beats, len(neighbours.FEATURES))
+    assert np.isfinite(features).all()
+
+
+def test_neighbours_and_intervals_are_those_of_the_beats_around() -> None:
+    before, window, usable = random_recording(300)
+    features = context_features(np.append(before, np.nan), window, usable, 3)
+    own = context_features(np.append(before, np.nan), window, usable, 2)
+    np.testing.assert_array_equal(features[:, : len(FEATURES)], own)
+    for by in (-NEIGHBOURS, -1, 1, NEIGHBOURS):
+        first = AT_3[f"{FEATURES[0]}_{by:+d}"]
+        np.testing.assert_array_equal(features[20:280, first : first + own.shape[1]], own[20 + by : 280 + by])
+    for by in (-INTERVALS, 0, INTERVALS):
+        void = features[20:280, AT_3[f"void_interval_{by:+d}"]]
+        np.testing.assert_array_equal(void == 1, np.isnan(before[20 + by : 280 + by]))
+    assert not features[0, AT_3["interval_-1"]]  # nothing lies before the first beat
+
+
+def test_the_most_frequent_interval_is_counted() -> None:
+    rng = np.random.default_rng(5)
+    before = np.where(rng.random(400) < 0.35, 0.5, 0.8) * np.exp(0.005 * rng.standard_normal(400))
+    features = version_3("N" * 400, before)
+    for beat in (100, 203, 330):
+        first = beat // BLOCK * BLOCK - neighbours.RHYTHM_BACK * BLOCK
+        around = np.log(before[first : first + (neighbours.RHYTHM_BACK + 1 + neighbours.RHYTHM_AHEAD) * BLOCK])
+        agree = [(np.abs(around - value) <= ALIKE).sum() for value in around]
+        mode = np.median(around[np.array(agree) == max(agree)])
+        assert features[beat, AT_3["agreeing_all"]] == pytest.approx(4 * max(agree) / 64 - 2, abs=1e-5)
+        assert features[beat, AT_3["previous_over_mode"]] == pytest.approx(
+            (np.log(before[beat]) - mode) / LOG_UNIT, abs=1e-4
+        )
+        own = (np.abs(around - np.log(before[beat])) <= ALIKE).sum()
+        assert features[beat, AT_3["agreeing_with_own"]] == pytest.approx(4 * own / 64 - 1.2, abs=1e-5)
+        change = np.abs(np.diff(np.log(before[first - 1 : first + 64])))
+        expected = np.log(max(np.quantile(change, 0.35), neighbours.LEAST_CHANGE) / ALIKE)
+        assert features[beat, AT_3["change_35"]] == pytest.approx(expected, abs=1e-4)
+
+
+def test_fibrillation_agrees_less_than_bigeminy_and_has_less_p_in_common() -> None:
+    rng = np.random.default_rng(6)
+    bigeminy = version_3("NA" * 200, np.tile([0.5, 1.0], 200))[100:300]
+    irregular = 0.75 * np.exp(0.25 * rng.standard_normal(400))
+    fibrillation = version_3("N" * 400, irregular)[100:300]
+    assert bigeminy[:, AT_3["agreeing_all"]].min() > fibrillation[:, AT_3["agreeing_all"]].max()
+    assert bigeminy[:, AT_3["nearest_change"]].max() < fibrillation[:, AT_3["nearest_change"]].min()
+    window = windows("N" * 400)
+    window[:, 0, 10:72] = 0.05 * rng.standard_normal((400, 62))
+    noise = context_features(np.append(irregular, np.nan), window, np.ones(400, bool), 3)[100:300]
+    assert noise[:, AT_3["p_common"]].max() < fibrillation[:, AT_3["p_common"]].min()
+
+
+def test_the_patients_own_beat_is_the_mean_after_sinus_intervals() -> None:
+    features = version_3("N" * 200, np.full(200, 0.8))[100]
+    size = np.sqrt(((NORMAL - np.median(NORMAL))[75:136] ** 2).mean())
+    reference = ((NORMAL - np.median(NORMAL)) / size).reshape(REFERENCE_SAMPLES, 4).mean(1)
+    assert features[AT_3["reference_mv"]] == pytest.approx(size, rel=0.01)
+    np.testing.assert_allclose(features[AT_3["reference_0"] :], reference, atol=0.05)

@@ -15,7 +15,7 @@ from reimplemented import Runtime
 from support import change_manifest, copied, exported
 
 from ecgfed.domain.beats.blocks import windows_around
-from ecgfed.domain.beats.context import context_features
+from ecgfed.domain.beats.context_stream import context_features
 from ecgfed.domain.beats.windows import resample, rr_features
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, fill_gaps

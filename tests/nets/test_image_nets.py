@@ -130,10 +130,12 @@ def test_rows_that_only_fill_up_change_nothing_and_mapping_changes_nothing(plan:
 
 @pytest.mark.parametrize("plan", [plan for plans in NETS.values() for plan in plans])
 def test_every_net_has_every_role_and_the_same_seed_the_same_bits(plan: str) -> None:
-    net = make_net(NetSpec(4, plan, width=0.35))
+    rr_version = {"context": 3}.get(plan, 1)
+    net = make_net(NetSpec(4, plan, width=0.35, rr=rr_version == 3, rr_version=rr_version))
     params, again = net.initial(7), net.initial(7)
     assert all(torch.equal(value, again[name]) for name, value in params.items())
-    inputs = Inputs(torch.zeros(2, *net.input_shape, dtype=net.input_type))
+    rr = torch.zeros(2, net.spec.rr_count) if net.spec.rr else None
+    inputs = Inputs(torch.zeros(2, *net.input_shape, dtype=net.input_type), rr)
     features = net.roles["extractor"](params, inputs)
     assert features.shape == (2, net.features)
     assert net.roles["head"](params, features).shape == net.roles["model"](params, inputs).shape == (2, 4)
@@ -151,6 +153,10 @@ def test_a_net_is_chosen_by_modality() -> None:
     assert net_spec(10, "image", architecture="convnet3").norm == "none"
     assert net_spec(10, "image", architecture="convnet3", norm="batch").norm == "batch"
     assert net_spec(12, "ecg") == NetSpec(12, rr=True)
+    assert net_spec(12, "ecg", rr_version=3) == NetSpec(12, "context", rr=True, rr_version=3)
+    assert net_spec(12, "ecg", rr_version=3, rr=False) == NetSpec(12)
+    with pytest.raises(OptionError):
+        net_spec(12, "ecg", rr_version=2, architecture="context")
     for bad in ({"architecture": "default"}, {"rr": True}, {"architecture": "vgg"}, {"norm": "layer"}):
         with pytest.raises(OptionError):
             net_spec(10, "image", **bad)  # type: ignore[arg-type]

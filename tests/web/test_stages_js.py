@@ -9,7 +9,8 @@ from node_runtime import in_node, of, own
 from spoiled_signals import beats_and_none, spoiled
 
 from ecgfed.domain.beats.blocks import windows_around
-from ecgfed.domain.beats.context import FEATURES, ContextStream
+from ecgfed.domain.beats.context import FEATURES
+from ecgfed.domain.beats.context_stream import ContextStream
 from ecgfed.domain.beats.windows import rr_features
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.chunked_quality import lead_quality

@@ -16,9 +16,9 @@ from spoiled_signals import rails_by_median
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
 from ecgfed.domain.beats.context import LOOK_AHEAD
-from ecgfed.domain.beats.patient_beat import BLOCK
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats
+from ecgfed.domain.beats.patient_beat import BLOCK
 from ecgfed.domain.beats.stream import BeatStream
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.record.reader import read_recording

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.patient_beat import QRS
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.domain.beats.patient_beat import QRS
 from ecgfed.domain.signal.quality import LIMIT_MV
 
 #: A beat's shape: its window averaged over four samples each, in integer microvolts.

@@ -5,7 +5,6 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
-from ecgfed.domain.record.recording import Annotation, Recording, spans
+from ecgfed.domain.record.recording import Annotation, ReadingPool, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, calibration_text, detect_pacing
@@ -127,7 +126,7 @@ def record_findings(
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
     leads = _with_avr(signals)
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+    with ReadingPool(_AT_A_TIME) as pool:
         judged = pool.map(lambda item: _qrs(item[0], item[1], fs_hz, peaks), leads.values())
         waves = dict(zip(leads, judged, strict=True))
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}

@@ -219,12 +219,7 @@ class Cohort:
         return np.concatenate([np.empty(0, np.int64), *(self.rows(client, split) for client in self.federation)])
 
     def usable(self, rows: NDArray[np.int64], leave_out: str = "nothing") -> NDArray[np.int64]:
-        """Return the rows that are left without windows that hold nothing, and what ``LEAVE_OUT`` names.
-
-        Args:
-            rows: of the cohort.
-            leave_out: ``nothing`` more, or ``poor-quality``.
-        """
+        """Return the rows that are left without windows that hold nothing, and without what ``LEAVE_OUT`` names."""
         rows = rows[~self.no_signal[rows]]
         return rows if leave_out == "nothing" else rows[self.flags[rows] & FLAG_POOR_QUALITY == 0]
 
@@ -370,13 +365,13 @@ def _counts(value: object) -> bool:
 
 def _excludes(value: object) -> bool:
     """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
-    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
-        return False
-    for entry in value.values():
-        read, used, excluded = entry.get("read"), entry.get("used"), entry.get("excluded")
-        if not _counts({"read": read, "used": used}) or not _counts(excluded) or read != used + sum(excluded.values()):
-            return False
-    return True
+    return isinstance(value, dict) and all(
+        isinstance(entry, dict)
+        and _counts({name: entry.get(name) for name in ("read", "used")})
+        and _counts(entry.get("excluded"))
+        and entry["read"] == entry["used"] + sum(entry["excluded"].values())
+        for entry in value.values()
+    )
 
 
 def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:

@@ -58,6 +58,12 @@ def check_fs(fs_hz: float, where: object, written: str, action: str) -> None:
         raise RecordError(where, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", action)
 
 
+def contradiction(path: Path, stated: str, option: str, value: str) -> RecordError:
+    """Return the error for an option whose value is not what the file states."""
+    expected, action = f"{value} as {param(option)} says", f"leave {param(option)} out"
+    return RecordError(path, stated, expected, action, code="contradiction")
+
+
 def check_millivolt(signal_mv: NDArray[np.generic], where: object) -> None:
     """Refuse whole numbers, which are an amplifier's steps, where millivolts are meant; raises RecordError."""
     if not np.issubdtype(signal_mv.dtype, np.floating):

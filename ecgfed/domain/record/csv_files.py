@@ -15,6 +15,7 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    contradiction,
     parse_units,
     sentinels_to_nan,
 )
@@ -174,8 +175,7 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     if not times and table.fs_hz is not None:
         check_fs(table.fs_hz, table.path, f"{table.fs_hz:g}", "correct the line that states it")
         if how.fs_hz is not None and abs(how.fs_hz / table.fs_hz - 1) > 0.01:
-            problem, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as {param('fs_hz')} says"
-            raise RecordError(table.path, problem, expected, f"leave {param('fs_hz')} out", code="contradiction")
+            raise contradiction(table.path, f"states {table.fs_hz:g} Hz", "fs_hz", f"{how.fs_hz:g}")
         return table.fs_hz
     if not times:
         if how.fs_hz is None:
@@ -194,13 +194,7 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     fs_hz = _fs_of_times(table, _time_s(table, times[0]))
     check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
-        raise RecordError(
-            table.path,
-            f"its times say {fs_hz:.6g} Hz",
-            f"{how.fs_hz:g} as {param('fs_hz')} says",
-            f"leave {param('fs_hz')} out",
-            code="contradiction",
-        )
+        raise contradiction(table.path, f"its times say {fs_hz:.6g} Hz", "fs_hz", f"{how.fs_hz:g}")
     return fs_hz
 
 
@@ -222,13 +216,7 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
         raise RecordError(path, problem, "one of mV, uV, µV, V, nV", "correct the column's name")
     scale = Scale(MILLIVOLT[column.unit])
     if stated is not None and stated != scale:
-        raise RecordError(
-            path,
-            f"lead {column.name} is in {column.unit}",
-            f"{how.units} as {param('units')} says",
-            f"leave {param('units')} out",
-            code="contradiction",
-        )
+        raise contradiction(path, f"lead {column.name} is in {column.unit}", "units", str(how.units))
     return scale
 
 

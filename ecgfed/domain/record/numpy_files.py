@@ -23,6 +23,7 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    contradiction,
     may_hold_sentinels,
     parse_units,
     sentinels_to_nan,
@@ -208,23 +209,12 @@ def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
     if contents.units is not None:
         scale = parse_units(contents.units, f"{path}: units")
         if how.units is not None and parse_units(how.units, "units") != scale:
-            raise RecordError(
-                path,
-                f"is in {contents.units}",
-                f"{how.units} as {param('units')} says",
-                f"leave {param('units')} out",
-                code="contradiction",
-            )
+            raise contradiction(path, f"is in {contents.units}", "units", how.units)
         return scale
     if how.units is None:
         kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
-        raise RecordError(
-            path,
-            f"holds {kind} without units",
-            "mV, uV, V or steps as in 200(1024)/mV",
-            f"say them with {param('units')}",
-            code="not-stated",
-        )
+        expected, action = "mV, uV, V or steps as in 200(1024)/mV", f"say them with {param('units')}"
+        raise RecordError(path, f"holds {kind} without units", expected, action, code="not-stated")
     return parse_units(how.units, "units")
 
 
@@ -236,13 +226,7 @@ def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
         )
     check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
-        raise RecordError(
-            path,
-            f"says fs {fs_hz:g} Hz",
-            f"{how.fs_hz:g} as {param('fs_hz')} says",
-            f"leave {param('fs_hz')} out",
-            code="contradiction",
-        )
+        raise contradiction(path, f"says fs {fs_hz:g} Hz", "fs_hz", f"{how.fs_hz:g}")
     return fs_hz
 
 

@@ -19,6 +19,8 @@ MAX_PASSES = 1e6
 NORMS = ("group", "batch", "none")
 #: modality of a cohort -> architectures of its nets, the default first
 NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
+#: How a method without a global model answers for everybody.
+PROTOCOLS = ("ensemble", "average")
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 #: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
 #: it is sent.

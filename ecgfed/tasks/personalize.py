@@ -37,6 +37,7 @@ from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.exports.bundles.export import PatientModel, write_bundle
+from ecgfed.exports.bundles.options import BundleOptions
 from ecgfed.exports.bundles.packing import check_new_bundle
 from ecgfed.exports.bundles.parity import PARITY_BEATS
 from ecgfed.exports.device.bundle import Bundle, open_bundle
@@ -190,9 +191,8 @@ def personalize(
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
     patient_scores = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
     model = _model(name, chain, federation, first, patient_scores, rr=opened.net.spec.rr)
-    write_bundle(
-        opened, federation, state, out, [model], None, personal=personal_name_used, signer=signer, overwrite=overwrite
-    )
+    shared, kind = (opened, federation, state, out), BundleOptions()
+    write_bundle(*shared, [model], None, kind, personal=personal_name_used, signer=signer, overwrite=overwrite)
     return PersonalModel(
         name,
         open_bundle(out),

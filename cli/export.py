@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ecgfed.base.text import count_of
-from ecgfed.core.config import PROTOCOLS
-from ecgfed.exports.bundles.options import ExportOptions
+from ecgfed.core.config import PROTOCOLS, ExportOptions
 
 from .complete import choices
 from .expand import takes_options

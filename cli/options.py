@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ecgfed.base.errors import OptionError
-from ecgfed.exports.bundles.options import PERSONAL_HELP
+from ecgfed.core.config import PERSONAL_HELP
 
 from .complete import choices
 

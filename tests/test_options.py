@@ -18,11 +18,10 @@ from typer.testing import CliRunner
 import ecgfed
 from ecgfed.base.errors import OptionError
 from ecgfed.base.options import Range, flat_options, merged, names_of, option, options_of
-from ecgfed.core.config import DataOptions, NetOptions, PrivacyConfig, TrainConfig, WorkOptions
+from ecgfed.core.config import DataOptions, ExportOptions, NetOptions, PrivacyConfig, TrainConfig, WorkOptions
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.domain.cohort.cohort import LEAVE_OUT
 from ecgfed.domain.record.recording import ReadOptions
-from ecgfed.exports.bundles.options import ExportOptions
 from ecgfed.exports.device.graph import BATCH
 from ecgfed.network.config import FederationConfig
 from ecgfed.network.run_spec import RunSpec

@@ -7,13 +7,13 @@ from typing import Any
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import flat_options, merged
+from ecgfed.core.config import BundleOptions, ExportOptions
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.exports.bundles.export import export_bundle
 from ecgfed.exports.bundles.graph_writer import large_ensemble
 from ecgfed.exports.bundles.int8_variants import Int8Rule
-from ecgfed.exports.bundles.options import BundleOptions, ExportOptions
 from ecgfed.exports.bundles.tflite import TFLITE, tflite_python
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.int8 import INT8

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import BundleError, OptionError, param
 from ecgfed.base.text import count_of
+from ecgfed.core.config import ACCURACY, ExportOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.methods.models import Ensemble, Model
 from ecgfed.core.personal.apply import PersonalModels, personal_name
@@ -19,7 +20,6 @@ from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.exports.bundles.export import export_bundle
 from ecgfed.exports.bundles.int8_reading import layers_of, prototype_shapes
 from ecgfed.exports.bundles.int8_variants import Int8Rule
-from ecgfed.exports.bundles.options import ACCURACY, ExportOptions
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.int8 import INT8
 from ecgfed.exports.device.manifest import DIGEST

@@ -15,6 +15,7 @@ from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import sha256
 from ecgfed.base.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
 from ecgfed.base.text import count_of
+from ecgfed.core.config import BundleOptions
 from ecgfed.core.evaluation.new_client import (
     FirstBeats,
     adapt_model,
@@ -37,7 +38,6 @@ from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions, read_options
 from ecgfed.domain.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.exports.bundles.export import PatientModel, write_bundle
-from ecgfed.exports.bundles.options import BundleOptions
 from ecgfed.exports.bundles.packing import check_new_bundle
 from ecgfed.exports.bundles.parity import PARITY_BEATS
 from ecgfed.exports.device.bundle import Bundle, open_bundle

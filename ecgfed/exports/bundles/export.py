@@ -13,6 +13,7 @@ from ecgfed import __version__
 from ecgfed.base.errors import BundleError
 from ecgfed.base.files import read_json
 from ecgfed.base.options import flat_options, merged
+from ecgfed.core.config import BundleOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline
@@ -30,7 +31,6 @@ from ecgfed.exports.bundles.describe import finish_bundle
 from ecgfed.exports.bundles.graph_writer import GraphWriter, merged_model
 from ecgfed.exports.bundles.graphs import input_shapes
 from ecgfed.exports.bundles.int8_variants import Int8Rule, Int8Variants
-from ecgfed.exports.bundles.options import BundleOptions
 from ecgfed.exports.bundles.packing import replacing_bundle
 from ecgfed.exports.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
 from ecgfed.exports.bundles.prototypes import NEAR_SHARE, fit_prototypes, prototype_part

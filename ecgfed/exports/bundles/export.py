@@ -62,7 +62,6 @@ def export_bundle(
     """Write a bundle with a run's global model and all personal models.
 
     Args:
-        run: the run.
         cohort: its cohort; beats of its valid split are used for the parity check.
         state: its checkpoint.
         out: folder to create, or zip file if its name ends in ``.zip``.

@@ -135,7 +135,6 @@ def check_weights(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
     """Compare the logits of weights and graphs; return the largest difference.
 
     Args:
-        bundle: the bundle.
         model: its weights, from ``global_model``.
         inputs: some beats.
 

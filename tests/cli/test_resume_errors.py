@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 import torch
 from full_disk import gets_full
-from support import Command, assert_full_disk, assert_refused, change_json, copied, other_cohort, run_limited, snapshot
+from support import (
+    FEDAVG,
+    Command,
+    assert_full_disk,
+    assert_refused,
+    change_json,
+    copied,
+    other_cohort,
+    run_limited,
+    snapshot,
+)
 
 
 @pytest.fixture
@@ -81,19 +91,7 @@ def test_a_cohort_changed_in_place(ecgfed: Command, cohort_path: Path, fedavg_ru
 def test_another_runs_checkpoint(ecgfed: Command, cohort_path: Path, run: Path, tmp_path: Path) -> None:
     """The same method, net and cohort with another learning rate: every file is whole, and none is this run's."""
     other = tmp_path / "other"
-    options = (
-        "--method",
-        "fedavg",
-        "--local-epochs",
-        1,
-        "--rounds",
-        2,
-        "--batch-size",
-        16,
-        "--eval-every",
-        0,
-        "--quiet",
-    )
+    options = (*FEDAVG, "--rounds", 2, "--batch-size", 16, "--eval-every", 0, "--quiet")
     assert ecgfed("train", cohort_path, "--out", other, *options, "--set", "lr=0.01").code == 0
     shutil.rmtree(run / "checkpoint")
     shutil.copytree(other / "checkpoint", run / "checkpoint")
@@ -303,21 +301,7 @@ def test_more_rounds_than_were_asked_for(
     assert (said.code, said.err) == (0, "")
     assert "Going on after round 2" in said.out
     whole = tmp_path / "whole"
-    begun = (
-        "--method",
-        "fedavg",
-        "--local-epochs",
-        1,
-        "--rounds",
-        4,
-        "--batch-size",
-        16,
-        "--set",
-        "lr=0.02",
-        "--eval-every",
-        0,
-        "--quiet",
-    )
+    begun = (*FEDAVG, "--rounds", 4, "--batch-size", 16, "--set", "lr=0.02", "--eval-every", 0, "--quiet")
     assert ecgfed("train", cohort_path, "--out", whole, *begun).code == 0
     for name in ("checkpoint/server.000004.safetensors", "history.jsonl"):
         assert (run / name).read_bytes() == (whole / name).read_bytes()
@@ -326,20 +310,8 @@ def test_more_rounds_than_were_asked_for(
 def test_the_options_it_was_begun_with_may_be_repeated(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
     """The same command line with --resume behind it, which is what somebody types after a kill."""
     options = (
-        "--method",
-        "fedavg",
-        "--local-epochs",
-        1,
-        "--passes",
-        2,
-        "--batch-size",
-        16,
-        "--width",
-        0.35,
-        "--set",
-        "lr=0.02",
-        "--device",
-        "cpu",
+        *FEDAVG,
+        *("--passes", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--device", "cpu"),
         "--quiet",
     )
     assert ecgfed("train", cohort_path, "--out", tmp_path / "run", *options).code == 0

@@ -9,26 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import Command, assert_full_disk, assert_refused, change_json, copied, resealed, run_limited, snapshot
+from support import (
+    FEDAVG,
+    Command,
+    assert_full_disk,
+    assert_refused,
+    change_json,
+    copied,
+    resealed,
+    run_limited,
+    snapshot,
+)
 
 #: Weights grow a hundredfold a step.
 WILD = ("--method", "fedavg", "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
 #: A run of a second or less.
-SMALL = (
-    "--method",
-    "fedavg",
-    "--local-epochs",
-    1,
-    "--rounds",
-    2,
-    "--batch-size",
-    16,
-    "--width",
-    0.35,
-    "--set",
-    "lr=0.02",
-    "--quiet",
-)
+SMALL = (*FEDAVG, "--rounds", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--quiet")
 
 
 @pytest.mark.parametrize(
@@ -180,19 +176,7 @@ def test_a_loss_that_is_not_finite_later_keeps_the_rounds_before(
 ) -> None:
     run = tmp_path / "run"
     # weights grow a hundredfold a step: the first rounds of one step each are still finite
-    steps = (
-        "--method",
-        "fedavg",
-        "--local-steps",
-        1,
-        "--rounds",
-        60,
-        "--set",
-        "lr=100",
-        "--set",
-        "weight_decay=1",
-        "--quiet",
-    )
+    steps = (*WILD, "--local-steps", 1, "--rounds", 60)
     said = ecgfed("train", cohort_path, "--out", run, *steps)
     assert_refused(said, "in round ", "finite")
     failed = int(re.findall(r"in round (\d+)", said.err)[0])
@@ -202,19 +186,7 @@ def test_a_loss_that_is_not_finite_later_keeps_the_rounds_before(
 
 def test_a_model_that_went_too_far_in_the_last_step(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
     """Every loss was finite, the model they left is not: seen by the validation split, or by evaluation later."""
-    steps = (
-        "--method",
-        "fedavg",
-        "--local-steps",
-        1,
-        "--rounds",
-        2,
-        "--set",
-        "lr=100",
-        "--set",
-        "weight_decay=1",
-        "--quiet",
-    )
+    steps = (*WILD, "--local-steps", 1, "--rounds", 2)
     assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "run", *steps), "not finite", "--set lr=")
     said = ecgfed("train", cohort_path, "--out", tmp_path / "unseen", *steps, "--eval-every", 0)
     assert (said.code, said.err) == (0, "")
@@ -281,29 +253,9 @@ lr = 0.02
 momentum = 0.5
 """
 OPTIONS = (
-    "--method",
-    "fedavg-uniform",
-    "--rounds",
-    3,
-    "--local-epochs",
-    2,
-    "--clients-per-round",
-    2,
-    "--batch-size",
-    16,
-    "--seed",
-    5,
-    "--no-rr",
-    "--net",
-    "default",
-    "--norm",
-    "batch",
-    "--width",
-    1,
-    "--set",
-    "lr=0.02",
-    "--set",
-    "momentum=0.5",
+    *("--method", "fedavg-uniform", "--rounds", 3, "--local-epochs", 2, "--clients-per-round", 2),
+    *("--batch-size", 16, "--seed", 5, "--no-rr", "--net", "default", "--norm", "batch", "--width", 1),
+    *("--set", "lr=0.02", "--set", "momentum=0.5"),
 )
 
 

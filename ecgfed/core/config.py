@@ -19,13 +19,13 @@ MAX_PASSES = 1e6
 NORMS = ("group", "batch", "none")
 #: modality of a cohort -> architectures of its nets, the default first
 NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
-#: How a method without a global model answers for everybody.
-PROTOCOLS = ("ensemble", "average")
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 #: Where noise is added: to the sum at the server; to each patient's update; or to the sum of a site's patients before
 #: it is sent.
 SERVER, PATIENT, SITE = PLACES = ("server", "patient", "site")
 _COUNT = Range(1, MOST_COUNT)
+#: How a method without a global model answers for everybody.
+PROTOCOLS = ("ensemble", "average")
 #: Default of the accuracy that predictions without low confidence should have.
 ACCURACY = 0.99
 PERSONAL_HELP = (

@@ -53,12 +53,8 @@ def _document(path: Path) -> Element:
             path, f"cannot be read as XML ({problem})", "an HL7 aECG", "check that it is the right file"
         ) from None
     if root.tag not in (f"{{{SPACE}}}{_ROOT}", _ROOT):
-        raise RecordError(
-            path,
-            f"is XML whose root is {root.tag.rpartition('}')[2]!r:.60}",
-            f"{_ROOT}, as in an HL7 aECG",
-            "check that it is the right file",
-        )
+        expected, action = f"{_ROOT}, as in an HL7 aECG", "check that it is the right file"
+        raise RecordError(path, f"is XML whose root is {root.tag.rpartition('}')[2]!r:.60}", expected, action)
     return root
 
 
@@ -89,12 +85,8 @@ def _group(sequences: Element, path: Path) -> SignalGroup:
     times, channels, lengths = [], [], []
     sequences_of_set = find_all(sequences, "component/sequence")
     if len(sequences_of_set) > MAX_CHANNELS:
-        raise RecordError(
-            path,
-            f"a set of {count_of(len(sequences_of_set), 'sequence')}",
-            f"at most {MAX_CHANNELS}",
-            "check that it is the right file",
-        )
+        problem = f"a set of {count_of(len(sequences_of_set), 'sequence')}"
+        raise RecordError(path, problem, f"at most {MAX_CHANNELS}", "check that it is the right file")
     for sequence in sequences_of_set:
         code, value = first(sequence, "code", "code"), next(iter(find_all(sequence, "value")), None)
         if value is None:

@@ -153,21 +153,13 @@ def _groups(read: Any, path: Path) -> list[SignalGroup]:
     """Return the groups of channels as recorded, those that were worked out left aside; raises RecordError."""
     kind = str(read.get("SOPClassUID", ""))
     if kind not in _CLASSES:
-        raise RecordError(
-            path,
-            f"is DICOM of class {kind!r:.80}",
-            f"an ECG: {', '.join(_CLASSES.values())}",
-            "check that it is the right file",
-        )
+        problem = f"is DICOM of class {kind!r:.80}"
+        raise RecordError(path, problem, f"an ECG: {', '.join(_CLASSES.values())}", "check that it is the right file")
     groups = list(read.get("WaveformSequence", ()))
     original = [group for group in groups if str(group.get("WaveformOriginality", "ORIGINAL")) != "DERIVED"]
     if not original:
-        raise RecordError(
-            path,
-            f"holds {count_of(len(groups), 'waveform')}, none as it was recorded",
-            "one at least",
-            "choose another file, or leave this one out",
-        )
+        problem = f"holds {count_of(len(groups), 'waveform')}, none as it was recorded"
+        raise RecordError(path, problem, "one at least", "choose another file, or leave this one out")
     return [_group(group, path) for group in original]
 
 
@@ -175,19 +167,11 @@ def _group(group: Any, path: Path) -> SignalGroup:
     channels, samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
     kind = (int(group.WaveformBitsAllocated), str(group.WaveformSampleInterpretation))
     if kind not in _TYPES:
-        raise RecordError(
-            path,
-            f"samples of {kind[0]} bits, {kind[1]!r:.20}",
-            "whole numbers of 8, 16 or 32 bits",
-            "convert it with a DICOM tool",
-        )
+        problem = f"samples of {kind[0]} bits, {kind[1]!r:.20}"
+        raise RecordError(path, problem, "whole numbers of 8, 16 or 32 bits", "convert it with a DICOM tool")
     if not (1 <= channels <= MAX_CHANNELS and 1 <= samples <= MAX_SAMPLES):
-        raise RecordError(
-            path,
-            f"claims {count_of(samples, 'sample')} of {count_of(channels, 'channel')}",
-            "at least one",
-            "check that it is the right file",
-        )
+        problem = f"claims {count_of(samples, 'sample')} of {count_of(channels, 'channel')}"
+        raise RecordError(path, problem, "at least one", "check that it is the right file")
     form, data = np.dtype(_TYPES[kind]), group.WaveformData
     size = channels * samples * form.itemsize
     if not isinstance(data, bytes) or len(data) not in (size, size + size % 2):
@@ -233,12 +217,8 @@ def _channel(defined: Any, steps: NDArray[Any], gap: Any, fs_hz: float, path: Pa
     name = _name(defined)
     skew = abs(float(defined.get("ChannelSampleSkew") or 0)) + abs(float(defined.get("ChannelTimeSkew") or 0)) * fs_hz
     if not skew < 1:
-        raise RecordError(
-            path,
-            f"lead {name} is {skew:.3g} samples out of step with the others",
-            "less than one",
-            "export it with its leads in step",
-        )
+        problem = f"lead {name} is {skew:.3g} samples out of step with the others"
+        raise RecordError(path, problem, "less than one", "export it with its leads in step")
     unit, sensitivity = _unit(defined), defined.get("ChannelSensitivity")
     factor = float(1 if sensitivity is None else sensitivity)
     factor *= float(defined.get("ChannelSensitivityCorrectionFactor") or 1)

@@ -59,12 +59,8 @@ def _header(path: Path) -> _Header:
             size = os.fstat(stream.fileno()).st_size
             fixed = stream.read(_FIXED)
             if len(fixed) < _FIXED or not fixed.startswith(ISHNE_MAGIC):
-                raise RecordError(
-                    path,
-                    "is not ISHNE 1.0",
-                    f"a file that begins with {ISHNE_MAGIC.decode()}",
-                    "check that it is the right file",
-                )
+                expected = f"a file that begins with {ISHNE_MAGIC.decode()}"
+                raise RecordError(path, "is not ISHNE 1.0", expected, "check that it is the right file")
             text_bytes, samples, text_at, start = struct.unpack_from("<4i", fixed, 10)
             if not 0 <= text_bytes <= min(_MAX_TEXT, size - _FIXED) or start != _FIXED + text_bytes:
                 problem = f"says that its text has {text_bytes} bytes and its samples begin at byte {start}"

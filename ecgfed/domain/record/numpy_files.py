@@ -84,12 +84,8 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
             where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
         )
     if count * dtype.itemsize != size - start:
-        raise RecordError(
-            where,
-            f"holds {size - start} bytes of numbers",
-            f"{count * dtype.itemsize} for shape {shape} of {dtype}",
-            "copy or write it again",
-        )
+        expected = f"{count * dtype.itemsize} for shape {shape} of {dtype}"
+        raise RecordError(where, f"holds {size - start} bytes of numbers", expected, "copy or write it again")
     return shape, fortran, dtype
 
 
@@ -254,12 +250,9 @@ def _select(
     """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
     names = how.columns or contents.leads
     if not names:
-        raise RecordError(
-            path,
-            f"does not name its {count_of(len(contents.signals), 'lead')}",
-            action=f"name them in order with {param('columns=MLII')},V1",
-            code="not-stated",
-        )
+        problem = f"does not name its {count_of(len(contents.signals), 'lead')}"
+        action = f"name them in order with {param('columns=MLII')},V1"
+        raise RecordError(path, problem, action=action, code="not-stated")
     if len(names) != len(contents.signals):
         source = f"as {param('columns')} names" if how.columns else "as it names"
         action = f"correct {param('columns')}" if how.columns else f"name them in order with {param('columns=MLII')},V1"

@@ -126,11 +126,8 @@ def _against(path: Path, frames: int, header: Any, base: Path, how: ReadOptions)
     if frames >= stated:
         return []
     if not how.repair:
-        raise RecordError(
-            path,
-            f"is cut short at {frames} of {stated} samples",
-            action=f"fetch or copy the record again, or read what is there with {param('repair=True')}",
-        )
+        action = f"fetch or copy the record again, or read what is there with {param('repair=True')}"
+        raise RecordError(path, f"is cut short at {frames} of {stated} samples", action=action)
     header.sig_len, header.checksum = frames, [None] * header.n_sig
     missing = (stated - frames) / header.fs
     return [
@@ -171,12 +168,9 @@ def _check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None
         return
     summed = total % 65536
     if summed != int(stated) % 65536:
-        raise RecordError(
-            signal_path(header, base, channel),
-            f"checksum of lead {header.sig_name[channel]} is {summed}",
-            f"{int(stated) % 65536} from {base.name}.hea",
-            "the file is corrupt: fetch or copy it again",
-        )
+        problem = f"checksum of lead {header.sig_name[channel]} is {summed}"
+        expected, action = f"{int(stated) % 65536} from {base.name}.hea", "the file is corrupt: fetch or copy it again"
+        raise RecordError(signal_path(header, base, channel), problem, expected, action)
 
 
 @dataclass(frozen=True)

@@ -209,9 +209,8 @@ def _form(target: Path, *, overwrite: bool) -> str:
     if form not in FORMATS:
         raise OptionError("out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
     if target.exists() and not overwrite:
-        raise OptionError(
-            "out", f"{target} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
-        )
+        action = f"choose another, or pass {param('overwrite=True')}"
+        raise OptionError("out", f"{target} exists", "a new file", action, code="exists")
     if not target.parent.is_dir():
         raise OptionError("out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
     return form

@@ -111,27 +111,19 @@ def test_another_runs_checkpoint(ecgfed: Command, cohort_path: Path, run: Path, 
     assert ecgfed("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet").code == 0
 
 
-def _cut_a_client(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 def _flip_a_clients_bit(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     path.write_bytes(data)
 
 
-def _another_clients(path: Path) -> None:
-    path.write_bytes(path.with_name("client0.000002.safetensors").read_bytes())
-
-
 @pytest.mark.parametrize(
     ("spoil", "fragment"),
     [
-        (_cut_a_client, "bytes and is not the file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes and is not the file"),
         (Path.unlink, "No such file"),
         (_flip_a_clients_bit, "SHA-256"),
-        (_another_clients, "SHA-256"),
+        (lambda path: path.write_bytes(path.with_name("client0.000002.safetensors").read_bytes()), "SHA-256"),
     ],
 )
 def test_a_clients_file_that_was_spoilt(
@@ -207,40 +199,12 @@ def _flip_a_bit(run: Path) -> None:
     _server_file(run).write_bytes(data)
 
 
-def _remove_a_file(run: Path) -> None:
-    _server_file(run).unlink()
-
-
 def _cut_a_file(run: Path) -> None:
     _server_file(run).write_bytes(_server_file(run).read_bytes()[:500])
 
 
 def _half_index(run: Path) -> None:
     (run / "checkpoint" / "progress.json").write_text('{"round": 2, ')
-
-
-def _empty_index(run: Path) -> None:
-    (run / "checkpoint" / "progress.json").write_text("{}")
-
-
-def _other_schema(run: Path) -> None:
-    change_json(run / "run.json", schema_version=7)
-
-
-def _no_schema(run: Path) -> None:
-    (run / "run.json").write_text("[]")
-
-
-def _unknown_method(run: Path) -> None:
-    change_json(run / "run.json", method="fedprox9000")
-
-
-def _broken_plan(run: Path) -> None:
-    change_json(run / "run.json", plan={"rounds": "many"})
-
-
-def _no_history(run: Path) -> None:
-    (run / "history.jsonl").unlink()
 
 
 def _history_of_no_round(run: Path) -> None:
@@ -258,15 +222,15 @@ def _broken_history(run: Path) -> None:
     ("spoil", "fragments"),
     [
         (_flip_a_bit, ("server.000002.safetensors", "SHA-256")),
-        (_remove_a_file, ("server.000002.safetensors", "No such file")),
+        (lambda run: _server_file(run).unlink(), ("server.000002.safetensors", "No such file")),
         (_cut_a_file, ("server.000002.safetensors", "has 500 bytes", "not the file that was saved")),
         (_half_index, ("progress.json", "cannot be read")),
-        (_empty_index, ("progress.json", "lacks")),
-        (_other_schema, ("run.json", "schema version 7", "expected 1")),
-        (_no_schema, ("run.json", "schema version None")),
-        (_unknown_method, ("run.json", "fedprox9000")),
-        (_broken_plan, ("run.json", "cannot be used")),
-        (_no_history, ("history.jsonl", "lacks rounds", "2 lines")),
+        (lambda run: (run / "checkpoint" / "progress.json").write_text("{}"), ("progress.json", "lacks")),
+        (lambda run: change_json(run / "run.json", schema_version=7), ("run.json", "schema version 7", "expected 1")),
+        (lambda run: (run / "run.json").write_text("[]"), ("run.json", "schema version None")),
+        (lambda run: change_json(run / "run.json", method="fedprox9000"), ("run.json", "fedprox9000")),
+        (lambda run: change_json(run / "run.json", plan={"rounds": "many"}), ("run.json", "cannot be used")),
+        (lambda run: (run / "history.jsonl").unlink(), ("history.jsonl", "lacks rounds", "2 lines")),
         (_broken_history, ("history.jsonl", "line 1")),
         (_history_of_no_round, ("history.jsonl", "line 1")),
     ],

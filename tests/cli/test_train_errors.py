@@ -75,21 +75,9 @@ def test_cuda_without_a_gpu(
     assert list(tmp_path.iterdir()) == []
 
 
-def _no_folder(cohort: Path) -> None:
-    shutil.rmtree(cohort)
-
-
-def _no_json(cohort: Path) -> None:
-    (cohort / "cohort.json").unlink()
-
-
 def _half_json(cohort: Path) -> None:
     text = (cohort / "cohort.json").read_text()
     (cohort / "cohort.json").write_text(text[: len(text) // 2])
-
-
-def _other_schema(cohort: Path) -> None:
-    change_json(cohort / "cohort.json", schema_version=99)
 
 
 def _cut_array(cohort: Path) -> None:
@@ -97,16 +85,8 @@ def _cut_array(cohort: Path) -> None:
     (cohort / "beats.npy").write_bytes(data[:-1000])
 
 
-def _no_array(cohort: Path) -> None:
-    (cohort / "rr.npy").unlink()
-
-
 def _other_type(cohort: Path) -> None:
     np.save(cohort / "label.npy", np.load(cohort / "label.npy").astype(np.float64))
-
-
-def _other_length(cohort: Path) -> None:
-    np.save(cohort / "split.npy", np.load(cohort / "split.npy")[:-1])
 
 
 def _label_outside(cohort: Path) -> None:
@@ -128,14 +108,14 @@ def _nothing_to_train_on(cohort: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragments"),
     [
-        (_no_folder, ("is not a folder", "ecgfed prepare")),
-        (_no_json, ("holds no cohort.json", "ecgfed prepare")),
+        (shutil.rmtree, ("is not a folder", "ecgfed prepare")),
+        (lambda cohort: (cohort / "cohort.json").unlink(), ("holds no cohort.json", "ecgfed prepare")),
         (_half_json, ("cohort.json", "cannot be read")),
-        (_other_schema, ("cohort.json", "schema version 99", "1")),
+        (lambda d: change_json(d / "cohort.json", schema_version=99), ("cohort.json", "schema version 99", "1")),
         (_cut_array, ("beats.npy", "cannot be read")),
-        (_no_array, ("rr.npy", "does not exist")),
+        (lambda cohort: (cohort / "rr.npy").unlink(), ("rr.npy", "does not exist")),
         (_other_type, ("label.npy", "float64", "int16")),
-        (_other_length, ("split.npy", "(222,)", "(223,)")),
+        (lambda d: np.save(d / "split.npy", np.load(d / "split.npy")[:-1]), ("split.npy", "(222,)", "(223,)")),
         (_label_outside, ("label.npy", "outside the classes")),
         (_pickle, ("flags.npy", "cannot be read")),
         (_nothing_to_train_on, ("no client has a training beat",)),

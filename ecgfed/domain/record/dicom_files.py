@@ -80,9 +80,8 @@ def _contents(path: Path) -> tuple[list[SignalGroup], tuple[str, ...]]:
         if size > MAX_BYTES:
             raise RecordError(path, f"has {size:,} bytes", f"at most {MAX_BYTES:,}", "cut it into parts")
         if stream.read(132)[128:] != b"DICM":
-            raise RecordError(
-                path, "is not DICOM", "a file that has DICM at byte 129", "check that it is the right file"
-            )
+            problem = "is not DICOM"
+            raise RecordError(path, problem, "a file that has DICM at byte 129", "check that it is the right file")
         require("pydicom", "reading a DICOM file")
         try:
             with warnings.catch_warnings():
@@ -176,14 +175,12 @@ def _group(group: Any, path: Path) -> SignalGroup:
     size = channels * samples * form.itemsize
     if not isinstance(data, bytes) or len(data) not in (size, size + size % 2):
         problem = f"{len(data) if isinstance(data, bytes) else 0} bytes of samples"
-        raise RecordError(
-            path, problem, f"{size} for {samples} of {count_of(channels, 'channel')}", "fetch or copy it again"
-        )
+        expected = f"{size} for {samples} of {count_of(channels, 'channel')}"
+        raise RecordError(path, problem, expected, "fetch or copy it again")
     defined = list(group.ChannelDefinitionSequence)
     if len(defined) != channels:
-        raise RecordError(
-            path, f"defines {count_of(len(defined), 'channel')}", f"{channels}", "fetch or export it again"
-        )
+        problem = f"defines {count_of(len(defined), 'channel')}"
+        raise RecordError(path, problem, f"{channels}", "fetch or export it again")
     fs_hz = float(group.SamplingFrequency)
     if not (math.isfinite(fs_hz) and fs_hz > 0):
         raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "fetch or export it again")
@@ -224,9 +221,8 @@ def _channel(defined: Any, steps: NDArray[Any], gap: Any, fs_hz: float, path: Pa
     factor *= float(defined.get("ChannelSensitivityCorrectionFactor") or 1)
     zero = float(defined.get("ChannelBaseline") or 0)
     if not (math.isfinite(factor) and math.isfinite(zero)) or factor == 0:
-        raise RecordError(
-            path, f"lead {name} has sensitivity {factor} and baseline {zero}", "numbers", "fetch or export it again"
-        )
+        problem = f"lead {name} has sensitivity {factor} and baseline {zero}"
+        raise RecordError(path, problem, "numbers", "fetch or export it again")
 
     def signal() -> NDArray[np.float64]:
         values: NDArray[np.float64] = steps.astype(np.float64) * factor + zero

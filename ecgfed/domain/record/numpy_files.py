@@ -69,9 +69,8 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
             shape, fortran, dtype = read_header(stream)
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
-        raise RecordError(
-            where, f"is not a NumPy array ({problem!s:.160})", "a .npy array", "write it again"
-        ) from problem
+        expected = "a .npy array"
+        raise RecordError(where, f"is not a NumPy array ({problem!s:.160})", expected, "write it again") from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
     if dtype.kind not in "fiuU" or not 0 < dtype.itemsize <= (8 if dtype.kind != "U" else 4 * 256):
@@ -80,9 +79,8 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
         raise RecordError(where, f"claims shape {shape!r:.80}", _EXPECTED, "save one recording a file")
     count = math.prod(shape)
     if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS):
-        raise RecordError(
-            where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
-        )
+        expected = f"at most {min(limit, MAX_NUMBERS)} numbers"
+        raise RecordError(where, f"claims shape {shape}", expected, "cut it into parts")
     if count * dtype.itemsize != size - start:
         expected = f"{count * dtype.itemsize} for shape {shape} of {dtype}"
         raise RecordError(where, f"holds {size - start} bytes of numbers", expected, "copy or write it again")
@@ -217,9 +215,8 @@ def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
 def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
     fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
-        raise RecordError(
-            path, "does not say its sampling frequency", action=f"say it with {param('fs_hz')}", code="not-stated"
-        )
+        problem = "does not say its sampling frequency"
+        raise RecordError(path, problem, action=f"say it with {param('fs_hz')}", code="not-stated")
     check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
         raise contradiction(path, f"says fs {fs_hz:g} Hz", "fs_hz", f"{how.fs_hz:g}")
@@ -260,9 +257,8 @@ def _select(
     fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
-        raise RecordError(
-            path, "has no lead with a name", action=f"name one with {param('columns=MLII')},V1", code="not-stated"
-        )
+        problem = "has no lead with a name"
+        raise RecordError(path, problem, action=f"name one with {param('columns=MLII')},V1", code="not-stated")
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]

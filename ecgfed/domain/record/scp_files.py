@@ -58,9 +58,8 @@ def _sections(path: Path) -> dict[int, bytes]:
     """Return the bodies of the sections by their number, their sizes and checksums held; raises RecordError."""
     data = read_bounded(path, MAX_BYTES, RecordError)
     if len(data) < 6 + _HEADER or data[8:10] != b"\0\0":
-        raise RecordError(
-            path, "is not SCP-ECG", "a record that begins with section 0", "check that it is the right file"
-        )
+        problem = "is not SCP-ECG"
+        raise RecordError(path, problem, "a record that begins with section 0", "check that it is the right file")
     stated_crc, size = struct.unpack_from("<HI", data)
     if size != len(data):
         raise RecordError(path, f"has {len(data)} bytes", f"{size} as it says itself", "fetch or copy it again")

@@ -266,9 +266,8 @@ def _width(path: Path, rows: list[str], lines: list[int], separator: str | None)
     """Return how many columns every row has; raises RecordError with the line of the first that has not."""
     width = len(rows[0].split(separator, MAX_COLUMNS))
     if width > MAX_COLUMNS:
-        raise RecordError(
-            path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "swap rows and columns"
-        )
+        problem = f"has more than {MAX_COLUMNS:,} columns"
+        raise RecordError(path, problem, "a column for each lead", "swap rows and columns")
     for number, row in zip(lines, rows, strict=True):
         columns = len(row.split()) if separator is None else row.count(separator) + 1
         if columns != width:

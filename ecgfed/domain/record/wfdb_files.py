@@ -130,9 +130,8 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
     path = base.parent / name
     segment = read_header(path)
     if is_multi_segment(segment):
-        raise RecordError(
-            header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
-        )
+        problem = "has segments itself"
+        raise RecordError(header_path(path), problem, "a record of one segment", "restore the header from its source")
     if segment.fs != header.fs or segment.sig_len not in (0, samples):
         problem = f"{count_of(segment.sig_len, 'sample')} at {segment.fs:g} Hz"
         expected = f"{samples} at {header.fs:g} Hz, as {base.name}.hea says"

@@ -58,9 +58,8 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
     """
     path = signal_path(header, base, channel)
     if not path.is_file():
-        raise RecordError(
-            path, "does not exist", f"the signal file that {base.name}.hea names", "fetch or copy it again"
-        )
+        problem = "does not exist"
+        raise RecordError(path, problem, f"the signal file that {base.name}.hea names", "fetch or copy it again")
     together = [i for i, name in enumerate(header.file_name) if name == header.file_name[channel]]
     forms = {(str(header.fmt[i]), int(header.byte_offset[i] or 0)) for i in together}
     if len(forms) > 1:
@@ -73,9 +72,8 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
         return None
     if fmt not in FORMATS:
         problem = f"lead {header.sig_name[channel]} has format {fmt}"
-        raise RecordError(
-            header_path(base), problem, "a format that holds samples", f"name another lead with {param('leads')}"
-        )
+        expected = "a format that holds samples"
+        raise RecordError(header_path(base), problem, expected, f"name another lead with {param('leads')}")
     width = sum(frame_of(header, i) for i in together)
     start = sum(frame_of(header, i) for i in together if i < channel)
     return SignalFile(path, fmt, offset, width), slice(start, start + frame_of(header, channel))

@@ -113,7 +113,7 @@ def record_findings(
     if len(peaks) < MIN_BEATS:
         return [*units, _no_beats(recording, len(peaks)), *paced]
     fs_hz = recording.fs_hz
-    bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
+    bridged = {lead: Bridged(recording, lead, gaps_of(recording, lead)) for lead in recording.leads}
     signals: _Signals = {
         lead: (_band_passed(bridged[lead]), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
     }
@@ -142,10 +142,6 @@ def _usual_names(leads: Sequence[str]) -> dict[str, str]:
 
 def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
     return bad if isinstance(bad, Spans) else Spans.merged(runs(bad))
-
-
-def _bridged(recording: Recording, lead: str) -> Bridged:
-    return Bridged(recording, lead, gaps_of(recording, lead))
 
 
 def _band_passed(lead: Bridged) -> Stretches:

@@ -207,7 +207,7 @@ def write_bundle(
             "files": writer.files,
             "global": {
                 "chain": global_chain,
-                "protocol": _protocol(run, options.protocol),
+                "protocol": "one model" if method.has_global_model else options.protocol,
                 "certainty": global_calibration,
                 **variant_entries,
             },
@@ -264,10 +264,6 @@ def _fingerprint(run: Run, state: State, model: Model) -> str:
                 digest.update(name.encode())
                 digest.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())
     return digest.hexdigest()
-
-
-def _protocol(run: Run, protocol: str) -> str:
-    return "one model" if run.method.has_global_model else protocol
 
 
 def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:

@@ -365,13 +365,13 @@ def _counts(value: object) -> bool:
 
 def _excludes(value: object) -> bool:
     """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
-    return isinstance(value, dict) and all(
-        isinstance(entry, dict)
-        and _counts({name: entry.get(name) for name in ("read", "used")})
-        and _counts(entry.get("excluded"))
-        and entry["read"] == entry["used"] + sum(entry["excluded"].values())
-        for entry in value.values()
-    )
+    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
+        return False
+    for entry in value.values():
+        read, used, excluded = entry.get("read"), entry.get("used"), entry.get("excluded")
+        if not _counts({"read": read, "used": used}) or not _counts(excluded) or read != used + sum(excluded.values()):
+            return False
+    return True
 
 
 def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:

@@ -22,7 +22,7 @@ def takes_options(
     insert: Mapping[str, Sequence[str]] | None = None,
     complete: Mapping[str, Callable[..., list[str]]] | None = None,
     defaults: Mapping[str, object] | None = None,
-    before: Callable[[], None] = lambda: None,
+    before: Callable[..., None] = lambda **values: None,
     check: Callable[[OptionsT], None] = lambda options: None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator of a command that has one parameter for a dataclass: typer sees an option for each field.
@@ -36,7 +36,7 @@ def takes_options(
         insert: field -> parameters of the command itself that are listed after it.
         complete: field -> completion of its value in a shell.
         defaults: field -> default of this command, if it is another one.
-        before: called before the dataclass is made.
+        before: called before the dataclass is made, with all values by name.
         check: called with it after; raises OptionError.
     """
     complete, defaults, hints = complete or {}, defaults or {}, typing.get_type_hints(kind)
@@ -47,7 +47,7 @@ def takes_options(
 
         @functools.wraps(command)
         def expanded(**values: object) -> None:
-            before()
+            before(**values)
             passed = {one.name: _parsed(one, values.pop(one.name)) for one in described}
             check(options := kind(**{name: value for name, value in passed.items() if value is not None}))
             command(**values, **{parameter: options})

@@ -1,7 +1,5 @@
 """``ecgfed export``: a run in, a bundle out."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ecgfed.base.text import count_of
+from ecgfed.core.config import PROTOCOLS, ExportOptions
 
+from .complete import choices
+from .expand import takes_options
 from .export_mcu import check_target, show_package
-from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
+from .options import MethodOption, MovedCohortOption, RunArgument, SignOption, personal_names
 from .output import JsonOption, OverwriteOption, QuietOption, note
 from .reporter import Output
 
@@ -19,35 +20,22 @@ if TYPE_CHECKING:
     from ecgfed import Bundle
 
 
+@takes_options(
+    "options",
+    ExportOptions,
+    insert={"int8_loss": ("target", "patient"), "tflite": ("fs_hz",)},
+    complete={"protocol": choices(*PROTOCOLS), "personal": personal_names},
+)
 def export_command(
     run_path: RunArgument,
+    *,
     out: Annotated[
         Path, typer.Option("--out", help="The bundle to make: a folder, or one file where the name ends in .zip.")
     ],
     cohort_path: MovedCohortOption = None,
-    protocol: ProtocolOption = "ensemble",
-    personal: PersonalOption = None,
-    global_only: Annotated[
-        bool, typer.Option("--global-only", help="The global model alone: no patient's, no weights to start one from.")
-    ] = False,
-    accuracy: Annotated[
-        float, typer.Option(help="Answers below the probability from which on so many are right are 'uncertain'.")
-    ] = 0.99,
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Beats that every graph takes at once, no more and no fewer; default: any number."),
-    ] = None,
-    int8: Annotated[
-        bool, typer.Option("--int8", help="Also every model in int8, where that answers as well on validation beats.")
-    ] = False,
-    int8_loss: Annotated[
-        float | None, typer.Option(help="The most macro-F1 that an int8 form may lose; default 0.01.")
-    ] = None,
+    options: ExportOptions,
     target: Annotated[str, typer.Option(help="'bundle', or 'mcu': C sources of one model in int8.")] = "bundle",
     patient: Annotated[str | None, typer.Option(help="With --target mcu: whose model; default the global one.")] = None,
-    tflite: Annotated[
-        bool, typer.Option("--tflite", help="Also every model as TensorFlow Lite in int8; needs 'make tflite'.")
-    ] = False,
     fs_hz: Annotated[
         int | None, typer.Option("--fs", help="With --target mcu: samples a second of the device; default 360.")
     ] = None,
@@ -59,32 +47,31 @@ def export_command(
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
     output = Output(json_output=json_output, quiet=quiet)
-    shared: dict[str, Any] = {"cohort": cohort_path, "personal": personal, "accuracy": accuracy, "int8_loss": int8_loss}
-    shared |= {"overwrite": overwrite, "method": method}
+    shared: dict[str, Any] = {"cohort": cohort_path, "overwrite": overwrite, "method": method}
     if target != "bundle" or patient is not None or fs_hz is not None:
-        bundle_only = {"--global-only": global_only, "--sign": sign is not None, "--global": protocol != "ensemble"}
-        check_target(target, patient, fs_hz, {**bundle_only, "--batch": batch is not None, "--tflite": tflite})
+        bundle_only = {"--global-only": options.global_only, "--sign": sign is not None, "--tflite": options.tflite}
+        bundle_only |= {"--global": "protocol" in options.given, "--batch": options.batch is not None}
+        check_target(target, patient, fs_hz, bundle_only)
         from ecgfed.tasks.export_mcu import export_mcu
 
-        fs_hz = 360 if fs_hz is None else fs_hz
+        shared |= {"personal": options.personal, "accuracy": options.accuracy, "int8_loss": options.int8_loss}
         with output.reporter() as progress:
-            package = export_mcu(run_path, out, patient=patient, fs_hz=fs_hz, **shared, progress=progress)
+            package = export_mcu(run_path, out, patient=patient, fs_hz=fs_hz or 360, **shared, progress=progress)
         show_package(package, out, output)
         return
     from ecgfed.tasks.export import export
 
-    shared |= {"protocol": protocol, "global_only": global_only, "batch": batch, "int8": int8, "tflite": tflite}
     with output.reporter() as progress:
-        bundle = export(run_path, out, **shared, sign=sign, progress=progress)
-    value = {"bundle": str(out), **_as_json(bundle, int8=int8)}
-    output.show(value, lambda: _print(bundle, out, output.seconds, int8=int8, tflite=tflite))
+        bundle = export(run_path, out, **shared, sign=sign, progress=progress, **options.given_values())
+    value = {"bundle": str(out), **_as_json(bundle, int8=options.int8)}
+    output.show(value, lambda: _print(bundle, out, output.seconds, int8=options.int8, tflite=options.tflite))
 
 
-def _bytes_of(bundle: Bundle) -> int:
+def _bytes_of(bundle: "Bundle") -> int:
     return int(sum(entry["bytes"] for entry in bundle.manifest["files"].values()))
 
 
-def _as_json(bundle: Bundle, *, int8: bool) -> dict[str, object]:
+def _as_json(bundle: "Bundle", *, int8: bool) -> dict[str, object]:
     manifest = bundle.manifest
     return {
         "files": len(manifest["files"]),
@@ -97,7 +84,7 @@ def _as_json(bundle: Bundle, *, int8: bool) -> dict[str, object]:
     }
 
 
-def _print(bundle: Bundle, out: Path, elapsed: str, *, int8: bool, tflite: bool) -> None:
+def _print(bundle: "Bundle", out: Path, elapsed: str, *, int8: bool, tflite: bool) -> None:
     """Say what the bundle holds, and how close its graphs and its probabilities come."""
     from ecgfed.tasks.export import int8_line, tflite_line
 

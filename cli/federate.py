@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 
-def _require() -> None:
+def _require(**_values: object) -> None:
     require_fork("ecgfed federate")
     for package in ("flwr", "torch"):
         require(package, "ecgfed federate")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ecgfed.base.errors import OptionError
+from ecgfed.core.config import PERSONAL_HELP
 
 from .complete import choices
 
@@ -32,15 +33,8 @@ ProtocolOption = Annotated[
         autocompletion=choices("ensemble", "average"),
     ),
 ]
-PersonalOption = Annotated[
-    str | None,
-    typer.Option(
-        "--personal",
-        help="Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, "
-        "kernel, finetune, probe, partway, gated; default what the method is made for.",
-        autocompletion=choices("method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "gated"),
-    ),
-]
+personal_names = choices("method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "gated")
+PersonalOption = Annotated[str | None, typer.Option("--personal", help=PERSONAL_HELP, autocompletion=personal_names)]
 MethodOption = Annotated[
     str | None,
     typer.Option(

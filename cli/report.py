@@ -11,6 +11,7 @@ import typer
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
 
+from .expand import takes_options
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, table
 from .reading import (
     RECORD_HELP,
@@ -21,10 +22,10 @@ from .reading import (
     MarksOption,
     PeaksOption,
     TrustedOption,
+    check_reading,
     lead_option,
     named_detector,
     requested_leads,
-    takes_reading,
 )
 from .reporter import Output
 from .tables import Cell
@@ -41,7 +42,18 @@ _OF_BOTH = ("source", "out", "pdf", "overwrite", "json_output", "quiet")
 _OF_A_RUN = ("cohort",)
 
 
-@takes_reading
+def _refuse_options_of_other(*, context: typer.Context, source: Path, **_values: object) -> None:
+    """Refuse options of recordings for a run, and of runs for a recording, whatever their values."""
+    from ecgfed.tasks.report_input import find_run
+
+    if find_run(source) is None:
+        refuse_options_of(context, source, _OF_A_RUN, "runs", "a recording")
+    else:
+        every = {str(parameter.name) for parameter in context.command.params}
+        refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
+
+
+@takes_options("how", ReadOptions, before=_refuse_options_of_other, check=check_reading)
 def report_command(
     *,
     context: typer.Context,
@@ -83,15 +95,12 @@ def report_command(
 
     output = Output(json_output=json_output, quiet=quiet)
     if (run := find_run(source)) is not None:
-        every = {str(parameter.name) for parameter in context.command.params}
-        refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
         from ecgfed.tasks.report_run import report_run
 
         with output.reporter() as progress:
             run_report = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, progress=progress)
         output.show(run_report.to_dict(), lambda: _print_run(run_report, output.seconds))
         return
-    refuse_options_of(context, source, _OF_A_RUN, "runs", "a recording")
     from ecgfed.domain.events.rules import EventRules
     from ecgfed.tasks.report import report
 

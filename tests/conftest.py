@@ -16,6 +16,7 @@ import wfdb
 os.environ.pop("COLUMNS", None)  # a console keeps the width it was made under; made without, it asks each time
 import ecgfed_cli.output  # noqa: F401
 from network_sites import alone, at_once, cohort_of, federation, parts, quick_end, whole, without  # noqa: F401  # network
+from record_files import write_signals
 
 os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal the tests are started from
 
@@ -159,21 +160,10 @@ def write_record(
     annotate: bool = True,
 ) -> Path:
     """Write a synthetic WFDB record (format 212, gain 200, as MIT-BIH) and its ``.atr``; return its path."""
-    folder.mkdir(parents=True, exist_ok=True)
     signal, r_samples = synthetic_signal(symbols, fs_hz=fs_hz, seed=seed)
-    signals = np.stack([signal * (1 - 0.4 * i) for i in range(len(leads))], axis=1)
-    wfdb.wrsamp(
-        name,
-        fs=fs_hz,
-        units=["mV"] * len(leads),
-        sig_name=list(leads),
-        p_signal=signals,
-        fmt=["212"] * len(leads),
-        adc_gain=[200.0] * len(leads),
-        baseline=[1024] * len(leads),
-        comments=comments or [],
-        write_dir=str(folder),
-    )
+    signals = np.stack([signal * (1 - 0.4 * i) for i in range(len(leads))])
+    how = {"fmt": "212", "adc_gain": 200.0, "baseline": 1024, "comments": comments or []}
+    write_signals(folder, name, signals, fs_hz=fs_hz, leads=leads, **how)
     if annotate:
         wfdb.wrann(name, "atr", r_samples, list(symbols), write_dir=str(folder))
     return folder / name

@@ -49,16 +49,7 @@ class Recorder(ecgfed.ProgressReporter):
         self.notes: list[str] = []
         self.warnings: list[str] = []
 
-    def update(
-        self,
-        what: str,
-        completed: int,
-        total: int | None,
-        item: str = "",
-        *,
-        rate: str = "",
-        remaining_s: float | None = None,
-    ) -> None:
+    def update(self, what: str, completed: int, total: int | None, *more: Any, **others: Any) -> None:
         self.counted.setdefault(what, []).append((completed, total))
 
     def note(self, text: str) -> None:

@@ -169,9 +169,6 @@ def option(
         limits: a range, or the allowed strings.
         flag: name on the command line, if it is not that of the field with hyphens.
         unit: see ``Option``; so are the others.
-        metavar: see there.
-        hidden: see there.
-        after: see there.
     """
     checked = limits if isinstance(limits, Range | None) else Choice(tuple(limits))
     texts = {"meaning": help, "flag": flag, "unit": unit, "metavar": metavar, "hidden": hidden, "after": after}

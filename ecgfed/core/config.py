@@ -1,4 +1,4 @@
-"""Options of training, declared once: each field has type, default, range and help.
+"""Options of training and export, declared once: each field has type, default, range and help.
 
 ``TrainConfig`` is what ``ecgfed train`` and ``ecgfed.train`` take, ``TrainPlan`` what ``run.json`` records of it, and
 ``FederationConfig`` what a federation's server does. They share the groups of fields below: a new field of a group is
@@ -27,6 +27,14 @@ DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 #: it is sent.
 SERVER, PATIENT, SITE = PLACES = ("server", "patient", "site")
 _COUNT = Range(1, MOST_COUNT)
+#: How a method without a global model answers for everybody.
+PROTOCOLS = ("ensemble", "average")
+#: Default of the accuracy that predictions without low confidence should have.
+ACCURACY = 0.99
+PERSONAL_HELP = (
+    "Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, kernel, "
+    "finetune, probe, partway, gated; default what the method is made for."
+)
 #: Pairs of alternatives: an argument for one overrides the other in a file.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
@@ -145,3 +153,40 @@ class ComputeOptions(Options):
 @dataclass(frozen=True)
 class TrainConfig(ComputeOptions, ModelConfig):
     """Options of training a run."""
+
+
+@dataclass(frozen=True)
+class BundleOptions(Options):
+    """Which models of a run a bundle holds."""
+
+    protocol: str = option(
+        "ensemble",
+        "A method without a global model answers by its ensemble (default) or average.",
+        PROTOCOLS,
+        flag="global",
+    )
+    personal: str | None = option(None, PERSONAL_HELP)
+    global_only: bool = option(False, "The global model alone: no patient's, no weights to start one from.")
+    accuracy: float = option(
+        ACCURACY,
+        "Answers below the probability from which on so many are right are 'uncertain'; default 0.99.",
+        Range(0, 1, above=True),
+    )
+    batch: int | None = option(
+        None, "Beats that every graph takes at once, no more and no fewer; default: any number.", Range(1, 256)
+    )
+
+    def check_together(self) -> None:
+        """Refuse personal models that would not be written."""
+        if self.personal is not None and self.global_only:
+            problem = f"{self.personal} beside {param('global_only')}"
+            raise OptionError("personal", problem, "one of them", code="conflict")
+
+
+@dataclass(frozen=True)
+class ExportOptions(BundleOptions):
+    """The same, and its models in other forms."""
+
+    int8: bool = option(False, "Also every model in int8, where that answers as well on validation beats.")
+    int8_loss: float | None = option(None, "The most macro-F1 that an int8 form may lose; default 0.01.", Range(0, 1))
+    tflite: bool = option(False, "Also every model as TensorFlow Lite in int8; needs 'make tflite'.")

@@ -43,7 +43,6 @@ def charge(folder: Path, max_epsilon: float | None, run: str, plan: TrainPlan, r
     """Charge one reply to the budget, or refuse it; raises SiteError, StorageError.
 
     Args:
-        folder: the site's folder.
         max_epsilon: the largest epsilon at ``accountant.DELTA``; None charges nothing.
         run: the run's SHA-256.
         plan: the run's training plan.
@@ -59,7 +58,6 @@ def check_budget(folder: Path, max_epsilon: float | None, plan: TrainPlan, round
     """Return the charge of one reply (0 without a budget), or refuse it; raises SiteError, StorageError.
 
     Args:
-        folder: the site's folder.
         max_epsilon: as in ``charge``.
         plan: the run's training plan.
         round_number: the round; this round and all remaining rounds of the plan must fit into ``max_epsilon``, so that
@@ -122,7 +120,6 @@ def noised_scalars(
         method: its communication spec tells which leaves are weights; every other leaf counts as a scalar.
         plan: provides z.
         results: what the patients are about to send.
-        round_number: the round.
         secret: seed of the noise, as in ``noised_results``.
     """
     bound, noised = max_loss(method.net.spec.classes), []

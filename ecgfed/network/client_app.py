@@ -38,7 +38,6 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
     """Handle a message with the site's folder locked; a failure becomes a refusal with a code.
 
     Args:
-        folder: the site's folder.
         content: the message's content.
         handler: returns the reply.
     """

@@ -106,7 +106,6 @@ def run_server(
     """Run a federation's server until the run is finished, or resume one that was stopped or killed.
 
     Args:
-        folder: the server's folder.
         config: the federation's configuration.
         keys: folder of the sites' public keys; other sites are rejected.
         listening: the address to listen at.
@@ -225,8 +224,6 @@ def prepare_site(
     """Create a site's folder and key, unless they exist.
 
     Args:
-        folder: the site's folder.
-        cohort: the site's cohort.
         options: the operator's options.
         key: an existing private key; default ``key`` in the folder, created if missing.
 
@@ -263,8 +260,6 @@ def run_site(
     """Run a site: connect to the server and handle its requests until a stop is requested.
 
     Args:
-        folder: the site's folder.
-        cohort: the site's cohort.
         server: ``HOST:PORT``.
         ca: the server's ``ca.crt``.
         options: as in ``prepare_site``.

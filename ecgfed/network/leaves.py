@@ -127,7 +127,6 @@ def leaves_of_round(
     """Return every leaf exchanged with one client in a round, with its description in the communication spec.
 
     Args:
-        method: the run's method.
         shared: the tree sent to the client.
         schema: the structure of its reply.
         losses: names of its losses.

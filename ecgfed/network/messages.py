@@ -113,7 +113,6 @@ def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorS
     """Return a site's reply for a round, checked against the request.
 
     Args:
-        content: the reply's content.
         request: the server's request.
         schema: the expected structure of each client's reply.
 
@@ -160,7 +159,6 @@ def end_request(run_spec: RunSpec, last: int, leaves: Mapping[str, Any], split: 
     """Return the server's final request, or a request for intermediate scores.
 
     Args:
-        run_spec: the run.
         last: the site's last committed round.
         leaves: the trained leaves, by path.
         split: ``test`` at the end; ``valid`` for intermediate scores.

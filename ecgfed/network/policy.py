@@ -40,7 +40,6 @@ class Policy(PolicyOptions):
 
         Args:
             sites: number of sites in the federation.
-            needs: the method's requirements.
         """
         if self.min_sites is None:
             return

@@ -74,7 +74,6 @@ class Site:
         Ids become numbers too, so that error messages do not name patients.
 
         Args:
-            cohort: the site's cohort.
             rr: whether the net takes RR features.
             leave_out: as in ``TrainPlan``.
             first: number of the patient at position 0.
@@ -99,7 +98,6 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
 
     Args:
         path: the folder.
-        cohort: the site's cohort.
         options: the operator's options.
 
     Raises:

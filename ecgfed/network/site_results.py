@@ -63,8 +63,6 @@ def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndS
     """Store the site's own run, score it on the test split, and export its bundle.
 
     Args:
-        site: the site.
-        site_run: the run.
         leaves: the leaves from the server, by path.
 
     Raises:
@@ -102,7 +100,6 @@ def result_folders(site: Site, run: str) -> tuple[Path, Path]:
     """Return the folders of a run's result and bundle: ``result`` and ``bundle`` unless another run has taken them.
 
     Args:
-        site: the site.
         run: the run's SHA-256.
     """
     default = site.path / RESULT, site.path / BUNDLE
@@ -173,8 +170,6 @@ def write_result(
     """Write a run folder with the site's patients under their own ids.
 
     Args:
-        site: the site.
-        site_run: the run.
         server: the server's state, leaves by path.
         name: name of the folder, which must not exist.
         delivered: content of the file ``DELIVERED``; None writes no such file.

@@ -102,7 +102,6 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     """Return the structure of a round's replies.
 
     Args:
-        method: the run's method.
         plan: the run's training plan.
         work: any client's work in the round; the structure may depend on what the client is sent.
     """

@@ -37,7 +37,6 @@ def beats_as_json(metadata: Mapping[str, Any], blocks: Iterable[Columns]) -> Ite
 
     Args:
         metadata: JSON-ready entries before the beats.
-        blocks: the beats, in blocks of columns.
 
     Raises:
         ValueError: a number that is not finite.

@@ -12,8 +12,8 @@ from ecgfed.base.errors import MissingExtraError, OptionError, RunError, param
 from ecgfed.base.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of, safe_row
+from ecgfed.core.config import PROTOCOLS
 from ecgfed.core.evaluation.result import Scores
-from ecgfed.core.evaluation.scenarios import PROTOCOLS
 from ecgfed.core.evaluation.scenarios import evaluate as score
 from ecgfed.core.federation.plan import worker_count
 from ecgfed.core.personal.apply import personal_name

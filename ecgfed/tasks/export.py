@@ -6,17 +6,16 @@ from typing import Any
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
-from ecgfed.core.evaluation.scenarios import PROTOCOLS
+from ecgfed.base.options import flat_options, merged
+from ecgfed.core.config import BundleOptions, ExportOptions
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.exports.bundles.calibration import ACCURACY
 from ecgfed.exports.bundles.export import export_bundle
 from ecgfed.exports.bundles.graph_writer import large_ensemble
 from ecgfed.exports.bundles.int8_variants import Int8Rule
 from ecgfed.exports.bundles.tflite import TFLITE, tflite_python
 from ecgfed.exports.device.bundle import Bundle, open_bundle
-from ecgfed.exports.device.graph import BATCH
 from ecgfed.exports.device.int8 import INT8
 from ecgfed.exports.device.signatures import Signer
 from ecgfed.tasks.evaluate import cohort_of
@@ -25,23 +24,17 @@ from ecgfed.tasks.progress import SILENT, ProgressReporter
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(ExportOptions)
 def export(
     run: Run | Path | str,
     out: Path | str,
     *,
     cohort: Cohort | Path | str | None = None,
-    protocol: str = "ensemble",
-    personal: str | None = None,
-    global_only: bool = False,
-    accuracy: float = ACCURACY,
-    batch: int | None = None,
-    int8: bool = False,
-    int8_loss: float | None = None,
-    tflite: bool = False,
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> Bundle:
     """Export a run as ONNX: the global model, the personal models and a manifest, checked against the trained models.
 
@@ -49,19 +42,11 @@ def export(
         run: a run or its folder.
         out: the bundle to make: a folder, or a single file if the name ends in ``.zip``.
         cohort: the run's cohort, if it was moved.
-        protocol: how to combine models into a global one if the method has none, ``ensemble`` or ``average``.
-        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for the personal models
-            of the run's method; default the one of the run's method.
-        global_only: export the global model only, as small as possible: no personal models, no weights for new ones.
-        accuracy: accuracy on validation beats that predictions not marked as uncertain should have.
-        batch: fixed batch size of the graphs, 1 to 256, for runtimes that need fixed sizes; default: any size.
-        int8: also export int8 variants, calibrated on training beats, if they are as accurate on validation beats.
-        int8_loss: maximum loss of macro-F1 of an int8 variant on validation beats; default 0.01.
-        tflite: also export int8 TensorFlow Lite files for microcontrollers, accepted by the same rule.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace an existing ``out``.
         method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         progress: receives progress, notes and warnings.
+        options: the fields of ``ExportOptions``.
 
     Raises:
         EcgfedError: an invalid argument or input, as a single line; BundleError if a graph differs from its model.
@@ -71,24 +56,13 @@ def export(
         >>> ecgfed.export("run", "a-bundle")
         Bundle('a-bundle': fedavg, 3 patients, 12 classes)
     """
-    if protocol not in PROTOCOLS:
-        raise OptionError("protocol", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}", code="unknown-choice")
-    if personal is not None:
-        personal_by_name(personal)
-        if global_only:
-            raise OptionError("personal", f"{personal} beside {param('global_only')}", "one of them", code="conflict")
-    if not 0 < accuracy <= 1:
-        raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
-    if batch is not None and not 1 <= batch <= BATCH:
-        raise OptionError("batch", f"{batch}", f"1 to {BATCH}", "leave it out for graphs that take any number")
-    if int8_loss is not None:
-        if not int8:
-            problem = f"{int8_loss:g} without {param('int8')}"
-            raise OptionError("int8_loss", problem, "both", f"add {param('int8')}, or leave it out", code="missing")
-        if not 0 <= int8_loss <= 1:
-            raise OptionError("int8_loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
-    rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
-    python = tflite_python() if tflite else None
+    chosen = merged(ExportOptions, None, options, "export")
+    if chosen.personal is not None:
+        personal_by_name(chosen.personal)
+    if chosen.int8_loss is not None and not chosen.int8:
+        problem = f"{chosen.int8_loss:g} without {param('int8')}"
+        raise OptionError("int8_loss", problem, "both", f"add {param('int8')}, or leave it out", code="missing")
+    python = tflite_python() if chosen.tflite else None
     signer = None if sign is None else Signer(sign)
     opened = single_run(run, method, progress)
     manifest = export_bundle(
@@ -96,16 +70,12 @@ def export(
         cohort_of(opened, cohort),
         opened.state(),
         Path(out),
-        protocol=protocol,
-        personal=personal,
-        global_only=global_only,
-        accuracy=accuracy,
-        batch=batch,
-        int8=rule if int8 else None,
+        int8=Int8Rule(loss=Int8Rule.loss if chosen.int8_loss is None else chosen.int8_loss) if chosen.int8 else None,
         tflite=python,
         signer=signer,
         overwrite=overwrite,
         on_progress=lambda completed, total: progress.update("patients", completed, total),
+        **chosen.shared_with(BundleOptions),
     )
     if size_warning := large_ensemble(manifest["files"]):
         progress.warn(size_warning)

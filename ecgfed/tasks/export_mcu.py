@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import BundleError, OptionError, param
 from ecgfed.base.text import count_of
+from ecgfed.core.config import ACCURACY, ExportOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.methods.models import Ensemble, Model
 from ecgfed.core.personal.apply import PersonalModels, personal_name
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.exports.bundles.calibration import ACCURACY
 from ecgfed.exports.bundles.export import export_bundle
 from ecgfed.exports.bundles.int8_reading import layers_of, prototype_shapes
 from ecgfed.exports.bundles.int8_variants import Int8Rule
@@ -121,10 +121,7 @@ def _check_options(personal: str | None, patient: str | None, accuracy: float, i
         if patient is None:
             problem = f"{personal} for the global model"
             raise OptionError("personal", problem, f"{param('patient=ID')}", "leave it out", code="conflict")
-    if not 0 < accuracy <= 1:
-        raise OptionError("accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
-    if int8_loss is not None and not 0 <= int8_loss <= 1:
-        raise OptionError("int8_loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
+    ExportOptions(accuracy=accuracy, int8=True, int8_loss=int8_loss)
 
 
 def _bundle(

@@ -3,7 +3,7 @@
 import contextlib
 import html
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ecgfed.domain.beats.exclusions import Counted
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_lead, open_recording, read_annotation
-from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.domain.record.recording import Annotation, ReadingPool, ReadOptions, Recording, read_options
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.findings import Finding, heart_rate, missing_lead, no_ecg, record_findings
@@ -182,7 +182,7 @@ def inspect_recording(
     recording, selection = _read(recording, leads, read_options(how))
     if at is not None:
         _moment(at, recording)  # checked before the analysis
-    with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # in parallel with the detector
+    with ReadingPool(min(_AT_A_TIME, len(recording.leads))) as pool:  # in parallel with the detector
         futures = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
         on_samples = minutes_reporter(progress, "minutes read", recording)
         peaks = _peaks(recording, futures[recording.lead], qrs_detector, mains_hz, on_samples)
@@ -209,9 +209,8 @@ def _form(target: Path, *, overwrite: bool) -> str:
     if form not in FORMATS:
         raise OptionError("out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
     if target.exists() and not overwrite:
-        raise OptionError(
-            "out", f"{target} exists", "a new file", f"choose another, or pass {param('overwrite=True')}", code="exists"
-        )
+        action = f"choose another, or pass {param('overwrite=True')}"
+        raise OptionError("out", f"{target} exists", "a new file", action, code="exists")
     if not target.parent.is_dir():
         raise OptionError("out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
     return form

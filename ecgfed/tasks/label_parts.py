@@ -28,7 +28,6 @@ def label_page_of(
     """Return the labelling page for a grouped recording; it shows the leads that were used for grouping.
 
     Args:
-        grouped: the beats.
         recording_id: hexadecimal id of the recording; the page stores labels under it.
         model: name of the model whose probabilities were used for grouping.
         count: number of labels to query.

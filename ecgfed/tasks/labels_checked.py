@@ -41,10 +41,6 @@ def model_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | Non
 
     Such files are written by ``predict``, and by ``personalize --labels``, whose warning counts the labels by a person.
 
-    Args:
-        path: the file.
-        marks: its annotation.
-
     Returns:
         (beats,) bool in the order of ``marks.beats()``, None if the file has no such information; warnings
         (code, sentence).
@@ -113,7 +109,6 @@ def mismatched_recording(
         sample: (beats,) int64 increasing, samples of its beats.
         peaks: (peaks,) int64 increasing, from ``detected_peaks``.
         recording: the recording, whose lead in use is compared.
-        quality: the quality of that lead.
     """
     lost, near = quality.spans(), round(_MATCH_S * recording.fs_hz)
     labels, detected = (samples[lost.overlap(samples, samples + 1) == 0] for samples in (sample, peaks))
@@ -144,10 +139,8 @@ def confirmed_labels(
     if no lead shows a QRS complex at either of its labels.
 
     Args:
-        path: the label file.
         sample: (beats,) int64 increasing, samples of its beats.
         peaks: (peaks,) int64 increasing, from ``detected_peaks``.
-        recording: the recording.
         pause_s: minimum duration of a pause in seconds.
         unmarked: segments (start, stop) in samples that were not annotated: a pause is not assumed there.
 

@@ -70,10 +70,6 @@ class MatchedLabels:
 def read_label_file(path: Path, recording: Recording) -> FileLabels:
     """Read the labels of a recording: a table saved by ``label``, a WFDB annotation, or a table of annotations.
 
-    Args:
-        path: the file.
-        recording: the recording.
-
     Raises:
         RecordError: the file cannot be read, has no label, belongs to another recording, or has labels that were made
             by a model or propagated by ``personalize``.
@@ -111,7 +107,6 @@ def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, min
     """Match each label with the R peak within 150 ms.
 
     Args:
-        file_labels: the labels.
         path: their file, for error messages.
         grouped: the beats of the recording.
         minutes: use the labels of the first minutes only, None for all.

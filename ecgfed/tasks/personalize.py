@@ -2,8 +2,9 @@
 
 import csv
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import sha256
+from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
 from ecgfed.base.text import count_of
+from ecgfed.core.config import MOST_COUNT, BundleOptions
 from ecgfed.core.evaluation.new_client import (
     FirstBeats,
     adapt_model,
@@ -30,11 +33,10 @@ from ecgfed.core.personal.apply import personal_name
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
-from ecgfed.domain.beats.path import BeatOptions, read_beats
+from ecgfed.domain.beats.path import BeatOptions, RecordingOptions, read_beats
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.reader import record_path
-from ecgfed.domain.record.recording import ReadOptions, read_options
+from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.domain.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.exports.bundles.export import PatientModel, write_bundle
 from ecgfed.exports.bundles.packing import check_new_bundle
@@ -46,6 +48,8 @@ from ecgfed.tasks.opening import Passed, single_run
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
+#: Options of recordings that are those of the run's cohort.
+AS_THE_COHORT = ("peaks", "mains_hz")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -96,26 +100,45 @@ class PersonalModel:
         }
 
 
+@dataclass(frozen=True)
+class PersonalizeConfig(RecordingOptions):
+    """How a new patient's model is made, and how the recording is read."""
+
+    leads: str | Sequence[str] | None = option(None, "Lead names in order of preference; default the cohort's.")
+    detector: str | Detector | None = option(  # type: ignore[assignment]  # noqa: RUF009
+        None, "R-peak detector, if the cohort's R peaks were detected; default the cohort's detector."
+    )
+    minutes: float | None = option(
+        None, "Train on the beats of the first minutes; default 5.", Range(0, math.inf, above=True, below=True)
+    )
+    epochs: int = option(
+        DEFAULT_EPOCHS,
+        "Passes over the beats of the first minutes, if the method trains on them.",
+        Range(1, MOST_COUNT),
+    )
+    personal: str | None = option(
+        None,
+        "The personalization method, a name of ``ecgfed.core.personal``, or ``method`` for a round of the run's "
+        "method. Default the one of the run's method.",
+    )
+    patient: str | None = option(None, "Name of the personal model; default the record's name.")
+
+
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(PersonalizeConfig, without=AS_THE_COHORT)
 def personalize(
     run: Run | Path | str,
     out: Path | str,
     *,
     record: Path | str | None = None,
-    minutes: float | None = None,
     class_mix: Mapping[str, float] | Path | str | None = None,
-    epochs: int = DEFAULT_EPOCHS,
-    personal: str | None = None,
-    patient: str | None = None,
-    leads: str | Sequence[str] | None = None,
-    detector: str | Detector | None = None,
-    annotator: str = "atr",
     cohort: Cohort | Path | str | None = None,
     how: ReadOptions | None = None,
     overwrite: bool = False,
     method: Passed = None,
     sign: Path | str | None = None,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> PersonalModel:
     """Make a personal model for a patient who was not in the training data; score it on the rest of the recording.
 
@@ -123,21 +146,14 @@ def personalize(
         run: a run or its folder.
         out: the bundle folder to make, with this patient's model.
         record: the new patient's recording, with its annotation.
-        minutes: train on the beats of the first minutes; default 5.
         class_mix: use the frequency of each class instead of beats: numbers by class, or a JSON or CSV file.
-        epochs: passes over the beats of the first minutes, if the method trains on them.
-        personal: the personalization method, a name of ``ecgfed.core.personal``, or ``method`` for a round of the run's
-            method. Default the one of the run's method.
-        patient: name of the personal model; default the record's name.
-        leads: lead names in order of preference; default the cohort's.
-        detector: R-peak detector, if the cohort's R peaks were detected; default the cohort's detector.
-        annotator: suffix of the annotation file.
         cohort: the run's cohort, if it was moved.
-        how: options for reading CSV and NumPy files, which lack this metadata.
+        how: ``PersonalizeConfig``, or its part ``ReadOptions``.
         overwrite: replace an existing ``out``.
         method: the run's method, ``FILE.py:CLASS`` or the class, if it is custom; it is never loaded from the run.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         progress: receives progress, notes and warnings.
+        options: the fields of ``PersonalizeConfig``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an invalid argument or input, as a single line.
@@ -152,9 +168,10 @@ def personalize(
     """
     out = Path(out)
     record = None if record is None else Path(record)
-    name = _check(record, minutes, class_mix is not None, epochs, patient)
-    if personal is not None:
-        personal_by_name(personal)
+    asked = PersonalizeConfig.merged(how, options, "personalize", AS_THE_COHORT)
+    name = _check(record, asked, class_mix is not None)
+    if asked.personal is not None:
+        personal_by_name(asked.personal)
         if class_mix is not None:
             where = f"{param('personal')} and {param('class_mix')}"
             raise OptionError(where, "both given", "one of them", code="conflict")
@@ -166,15 +183,16 @@ def personalize(
         action = "name one with the patient's leads"
         raise OptionError("record", "a run on images", "a run on ECG beats", action, code="conflict")
     state = opened.state()
-    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, personal)
+    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, asked.personal)
     personal_method = personal_by_name(personal_name_used)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
-    length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
+    length = 0.0 if mix is not None else asked.minutes or DEFAULT_MINUTES
     first, excluded = None, list[Exclusions]()
     known = name if name in {client.id for client in federation.federation} else None
     if record is not None:
-        options = _as_the_cohort(federation, leads, detector, annotator, how)
-        first, same, excluded = _first_beats(record, options, length, federation, opened, name, progress)
+        first, same, excluded = _first_beats(
+            record, _as_the_cohort(federation, asked), length, federation, opened, name, progress
+        )
         known = same or known
     if known:
         progress.warn(f"{known} took part in training: the scores are not those of a new patient")
@@ -183,20 +201,19 @@ def personalize(
     else:
         assert first is not None
         chain = (
-            adapt_model(opened, federation, state, first, epochs)
+            adapt_model(opened, federation, state, first, asked.epochs)
             if personal_method is None
             else model_from_beats(opened, federation, state, first, personal_method)
         )
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
     patient_scores = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
     model = _model(name, chain, federation, first, patient_scores, rr=opened.net.spec.rr)
-    write_bundle(
-        opened, federation, state, out, [model], None, personal=personal_name_used, signer=signer, overwrite=overwrite
-    )
+    shared, kind = (opened, federation, state, out), BundleOptions()
+    write_bundle(*shared, [model], None, kind, personal=personal_name_used, signer=signer, overwrite=overwrite)
     return PersonalModel(
         name,
         open_bundle(out),
-        _learned_from(first, federation, length, None if personal_method else epochs, mix),
+        _learned_from(first, federation, length, None if personal_method else asked.epochs, mix),
         scores,
         str(opened.path),
         opened.method.name,
@@ -207,39 +224,29 @@ def personalize(
     )
 
 
-def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, patient: str | None) -> str:
+def _check(record: Path | None, asked: PersonalizeConfig, mix: bool) -> str:
     """Check the combination of options; return the patient's name."""
-    if minutes is not None and mix:
+    if asked.minutes is not None and mix:
         raise OptionError(f"{param('minutes')} and {param('class_mix')}", "both given", "one of them", code="conflict")
-    if minutes is not None and not 0 < minutes < float("inf"):
-        raise OptionError("minutes", f"{minutes:g}", "more than 0")
-    if epochs < 1:
-        raise OptionError("epochs", f"{epochs}", "1 or more")
     if record is None and not mix:
         action = f"or pass {param('class_mix=FILE')}"
         raise OptionError("record", "is missing", "the new patient's recording", action, code="missing")
-    name = patient or (record_path(record).name if record else "")
+    name = asked.patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
         problem = f"{name!r:.100} {fault}"
         raise OptionError("patient", problem, "a name that can be a file's", "name the personal model with it")
     return name
 
 
-def _as_the_cohort(
-    cohort: Cohort,
-    leads: str | Sequence[str] | None,
-    detector: str | Detector | None,
-    annotator: str,
-    how: ReadOptions | None,
-) -> BeatOptions:
+def _as_the_cohort(cohort: Cohort, asked: PersonalizeConfig) -> BeatOptions:
     """Return the options for the new patient's beats: as in the cohort, with detected R peaks if it has those."""
     peaks, where = cohort.meta.get("peaks") or "annotated", cohort.path / "cohort.json"
     mains_hz = stored_mains(cohort.meta.get("mains_hz"), where)
+    stored, detector = cohort.meta.get("detector"), asked.detector
     if detector is None:
-        stored = cohort.meta.get("detector")
         detector = stored_detector(stored, where) if peaks == "detected" and stored is not None else OURS
-    chosen = cohort.leads if leads is None else lead_list(leads)
-    return BeatOptions(chosen, peaks, detector, annotator, read_options(how), mains_hz, cohort.rr_version)
+    as_cohort = replace(asked, peaks=peaks, detector=detector, mains_hz=mains_hz)
+    return as_cohort.beat_options(cohort.leads, cohort.rr_version)
 
 
 def _first_beats(

@@ -14,19 +14,19 @@ import torch
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
+from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.safe_io import name_problem
 from ecgfed.base.text import count_of
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.base import Personal
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
-from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.path import BeatOptions, RecordingOptions
 from ecgfed.domain.labels.contested import contested
 from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT
-from ecgfed.domain.record.leads import NameMatch, best_match, lead_list
-from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
-from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.record.leads import NameMatch, best_match
+from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.bundles.export import PatientModel
 from ecgfed.exports.bundles.extend import check_extension, extended_bundle
 from ecgfed.exports.bundles.parity import PARITY_BEATS
@@ -49,29 +49,34 @@ from ecgfed.tasks.records import open_for_model, recording_digests
 DEFAULT_PERSONAL = "partway"
 
 
+@dataclass(frozen=True)
+class LabelsConfig(RecordingOptions):
+    """How a model is made from labels, and how the recording is read."""
+
+    minutes: float | None = option(None, "Use the labels and group the beats of the first minutes only; default all.")
+    patient: str | None = option(None, "Name of the model in the bundle; default the recording's.")
+    personal: str = option(DEFAULT_PERSONAL, "The personalization method, a name of ``ecgfed.core.personal``.")
+    seed: int = option(
+        0, "Seed of the groups, the training and the folds; use the seed of ``label``.", Range(0, 1 << 31, below=True)
+    )
+
+
 @renamed_parameters("0.3", "0.5", watch="progress")
+@flat_options(LabelsConfig)
 def personalize_labels(
     recording: Recording | Path | str,
     out: Path | str,
     *,
     labels: Path | str,
     bundle: Bundle | Path | str | None = None,
-    minutes: float | None = None,
-    patient: str | None = None,
-    personal: str = DEFAULT_PERSONAL,
     beats: Path | str | None = None,
-    leads: str | Sequence[str] | None = None,
-    peaks: str = "detected",
-    detector: str | Detector = OURS,
-    mains_hz: float | None = None,
-    annotator: str = "atr",
     how: ReadOptions | None = None,
-    seed: int = 0,
     sign: Path | str | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
+    **options: object,
 ) -> LabelPersonalization:
     """Train a personal model on a few labels of a recording, and label all its beats. Not for diagnosis.
 
@@ -84,22 +89,14 @@ def personalize_labels(
         out: the bundle folder to make: a copy of ``bundle`` with this patient's model.
         labels: the table saved by ``ecgfed label``, a WFDB annotation, or a table of annotations.
         bundle: the bundle whose global model is the starting point; default the model in the package.
-        minutes: use the labels and group the beats of the first minutes only; default all.
-        patient: name of the model in the bundle; default the recording's.
-        personal: the personalization method, a name of ``ecgfed.core.personal``.
         beats: folder for the propagated labels; default ``OUT-beats``.
-        leads: lead names in order of preference; default the bundle's.
-        peaks: ``detected`` or ``annotated`` R peaks.
-        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
-        mains_hz: mains frequency at the place of recording, 50 or 60 Hz, for detectors that use it; None means 60.
-        annotator: suffix of the annotation file, for annotated peaks.
-        how: options for reading CSV and NumPy files, which lack this metadata.
-        seed: seed of the groups, the training and the folds; use the seed of ``label``.
+        how: ``LabelsConfig``, or its part ``ReadOptions``.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         trusted: public keys (PEM files), one of which must have signed ``bundle``; None accepts any bundle.
         force: start from a model trained on synthetic patients for other recordings, too.
         overwrite: replace ``out``, the files in ``beats``, and a patient of this name.
         progress: receives progress, notes and warnings.
+        options: the fields of ``LabelsConfig``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an invalid argument or input, as a single line; nothing is written.
@@ -112,18 +109,18 @@ def personalize_labels(
         ... )  # doctest: +ELLIPSIS
         LabelPersonalization('new': ... labels -> ... beats; ...)
     """
-    personal_method = _check(personal, seed)
-    names = () if leads is None else lead_list(leads)
-    options = BeatOptions(names, peaks, detector, annotator, read_options(how), mains_hz)
-    request = _opened_request(
-        recording, Path(out), Path(labels), opened_bundle(bundle, trusted), options, patient, beats, overwrite
-    )
+    asked = LabelsConfig.merged(how, options, "personalize_labels")
+    personal_method, beat_options = _check(asked.personal), asked.beat_options()
+    opened = opened_bundle(bundle, trusted)
+    request = _opened_request(recording, Path(out), Path(labels), opened, beat_options, asked.patient, beats, overwrite)
     refuse_synthetic(request.bundle, request.recording, force=force)
     signer = None if sign is None else Signer(sign)
     file_labels = read_label_file(request.labels, request.recording)
-    grouped = grouped_beats(request.recording, options, request.bundle, minutes=minutes, seed=seed, progress=progress)
-    user_labels = match_labels(file_labels, request.labels, grouped, minutes)
-    learner = _learner(grouped, request.start, user_labels, personal_method, seed)
+    grouped = grouped_beats(
+        request.recording, beat_options, request.bundle, minutes=asked.minutes, seed=asked.seed, progress=progress
+    )
+    user_labels = match_labels(file_labels, request.labels, grouped, asked.minutes)
+    learner = _learner(grouped, request.start, user_labels, personal_method, asked.seed)
     excluded = [grouped.excluded, channels_excluded([request.recording])]
     report_exclusions(excluded, progress)
     warnings = _model_warnings(grouped, user_labels, learner)
@@ -142,8 +139,8 @@ def personalize_labels(
         "recording": recording_id(request.recording),
         "lead": request.recording.lead,
         "personal": personal_method.name,
-        "minutes": minutes,
-        "seed": seed,
+        "minutes": asked.minutes,
+        "seed": asked.seed,
         "started_from": name_of(request.bundle.path),
         "warnings": [*warnings, *label_warnings],
         "excluded": excluded_as_json(excluded),
@@ -207,14 +204,12 @@ def _opened_request(
     return PersonalizeRequest(opened, out, labels, bundle, start, name, targets, overwrite)
 
 
-def _check(personal: str, seed: int) -> Personal:
-    """Check the arguments that need no file; return the personalization method."""
+def _check(personal: str) -> Personal:
+    """Return the personalization method; raises OptionError for one that needs a run."""
     method = personal_by_name(personal)
     if method is None:
         where = f"{param('personal')} {FROM_METHOD}"
         raise OptionError(where, "needs a run", "a method that needs labels only", "leave it out", code="conflict")
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
-        raise OptionError("seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return method
 
 

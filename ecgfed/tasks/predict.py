@@ -1,7 +1,6 @@
 """``predict``: classify the beats of a recording with a bundle or the packaged model, without torch."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, RecordingOptions, cut_beats, require_marks
-from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, spans
+from ecgfed.domain.record.recording import Annotation, ReadingPool, ReadOptions, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged
 from ecgfed.domain.signal.pacing import Pacing
@@ -265,7 +264,7 @@ def predict(
     refuse_synthetic(opened, recording, force=force)
     beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, beat_options)
-    with ThreadPoolExecutor(1) as pool:  # while the beats are cut and classified
+    with ReadingPool(1) as pool:  # while the beats are cut and classified
         pacing = pool.submit(lambda: beats.pacing)
         predictions = classifier.classify_blocks(_reported_blocks(beats, progress))
     predictions = _with_paced(

@@ -11,7 +11,7 @@ from ecgfed.base.deprecation import renamed_fields, renamed_parameters
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
-from ecgfed.base.options import flat_options
+from ecgfed.base.options import flat_options, option
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.cohort.folder import doubled, recordings_below
@@ -161,8 +161,16 @@ class _RecordingReporter(ProgressReporter):
         self.reporter.warn(f"{self.name}: {text}")
 
 
+@dataclass(frozen=True)
+class BatchOptions(RecordingOptions):
+    """How recordings are read and drawn."""
+
+    strip: bool = option(False, "Also draw 10 s of each on ECG paper.")
+    strip_at_s: float | None = option(None, "Start of each strip in seconds; default: where most kinds of beats are.")
+
+
 @renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(RecordingOptions)
+@flat_options(BatchOptions)
 def predict_batch(
     records: Path | str | Sequence[Path | str],
     out: Path | str,
@@ -173,8 +181,6 @@ def predict_batch(
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
     force: bool = False,
-    strip: bool = False,
-    strip_at_s: float | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
@@ -195,13 +201,11 @@ def predict_batch(
         how: how the recording is read: ``ReadOptions``, or all options of the last lines.
         trusted: see there.
         force: see there.
-        strip: also draw 10 s of each on ECG paper.
-        strip_at_s: start of each strip in seconds; default: where most kinds of beats are.
         resume: continue the batch in ``out``: recordings completed by the same call are skipped, unless one of their
             files has changed.
         overwrite: replace files of these names, but never a recording.
         progress: receives progress, notes and warnings.
-        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
+        options: the fields of ``BatchOptions``; they take precedence over ``how``.
 
     Raises:
         EcgfedError: an unusable bundle, patient or option; a folder without recordings, existing files, a batch of
@@ -217,10 +221,10 @@ def predict_batch(
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
-    asked = RecordingOptions.merged(how, options, "predict_batch")
+    asked = BatchOptions.merged(how, options, "predict_batch")
     beat_options = asked.beat_options()
-    strip = strip or strip_at_s is not None
-    call = call_of(opened, beat_options, patient=patient, int8=int8, force=force, strip=strip, strip_at_s=strip_at_s)
+    drawn: dict[str, Any] = {"strip": asked.strip or asked.strip_at_s is not None, "strip_at_s": asked.strip_at_s}
+    call = call_of(opened, beat_options, patient=patient, int8=int8, force=force, **drawn)
     requests = _requests([records] if isinstance(records, Path | str) else records, out, asked.annotator)
 
     def predict_request(request: _BatchRequest) -> RecordingPredictions:
@@ -229,7 +233,7 @@ def predict_batch(
             recording=request.path,
             patient=patient,
             int8=int8,
-            how=asked,
+            how=RecordingOptions(**asked.shared_with(RecordingOptions)),
             force=force,
             progress=_RecordingReporter(progress, request.name),
         )
@@ -242,13 +246,12 @@ def predict_batch(
             state.refuse_unfinished()
         if not resume:  # a resumed batch replaces its own files
             check_free(
-                [out / SUMMARY, *(file for request in requests for file in _targets(request, strip))],
+                [out / SUMMARY, *(file for request in requests for file in _targets(request, drawn["strip"]))],
                 overwrite=overwrite,
             )
         state.begin()
-        completed, failed = _predict_all(
-            requests, state, predict_request, strip, strip_at_s, overwrite or resume, progress
-        )
+        drawn["overwrite"] = overwrite or resume
+        completed, failed = _predict_all(requests, state, predict_request, drawn, progress)
         batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
         text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
         write_together({batch.summary: f"{text}\n".encode()})
@@ -260,9 +263,7 @@ def _predict_all(
     requests: Sequence[_BatchRequest],
     state: BatchState,
     predict_request: Callable[[_BatchRequest], RecordingPredictions],
-    strip: bool,
-    strip_at_s: float | None,
-    overwrite: bool,
+    drawn: dict[str, Any],
     progress: ProgressReporter,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Predict the recordings that are not completed; return the completed and the failed ones."""
@@ -273,12 +274,12 @@ def _predict_all(
         try:
             if request.path in problems:
                 raise problems[request.path]
-            files = _targets(request, strip)
+            files = _targets(request, drawn["strip"])
             if result := state.stored_result(request.name, request.path, files):
                 resumed += 1
             else:
                 predictions = predict_request(request)
-                files = predictions.save(request.out, strip=strip, strip_at_s=strip_at_s, overwrite=overwrite)
+                files = predictions.save(request.out, **drawn)
                 result = state.add(request.name, request.path, predictions, files)
             completed.append({"file": request.name, **result, "files": [str(file) for file in files]})
         except EcgfedError as problem:

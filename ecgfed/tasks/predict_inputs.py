@@ -27,18 +27,15 @@ def bundle_and_records(paths: Sequence[Path], bundle: Path | None) -> tuple[Path
     first, *rest = paths
     if is_bundle(first):
         if bundle is not None:
-            raise OptionError(
-                "bundle", f"{first} is a bundle, and {param('bundle')} names {bundle}", "one of them", code="conflict"
-            )
+            problem = f"{first} is a bundle, and {param('bundle')} names {bundle}"
+            raise OptionError("bundle", problem, "one of them", code="conflict")
         if first.is_dir() and (holds := _recording_in(first)):
             problem = f"{first} holds a bundle and recordings ({holds})"
-            raise OptionError(
-                "bundle", problem, "a folder of one of them", f"pass {param('bundle')} {first}, or name its records"
-            )
+            expected = "a folder of one of them"
+            raise OptionError("bundle", problem, expected, f"pass {param('bundle')} {first}, or name its records")
         if not rest:
-            raise OptionError(
-                "recording", "is missing", "a recording, or a folder of them", f"{first} is a bundle", code="missing"
-            )
+            expected = "a recording, or a folder of them"
+            raise OptionError("recording", "is missing", expected, f"{first} is a bundle", code="missing")
         return first, rest
     looks_like_bundle = (
         first.suffix.casefold() == ".zip"
@@ -95,9 +92,8 @@ def bundle_and_recording(
     if remaining:
         raise OptionError("predict", f"{len(args)} positional arguments", "a recording, or a bundle and a recording")
     if recording is None or (bundle is None and isinstance(recording, Path | str) and is_bundle(Path(recording))):
-        raise OptionError(
-            "recording", "is missing", "a recording or its file", "a bundle comes before it", code="missing"
-        )
+        expected = "a recording or its file"
+        raise OptionError("recording", "is missing", expected, "a bundle comes before it", code="missing")
     return bundle, recording
 
 

@@ -116,7 +116,6 @@ def minutes_reporter(
     Args:
         progress: where to report.
         what: what is counted, ``minutes read``.
-        recording: the recording.
         offset_s: total duration of the recordings before it, in seconds.
         single: it is the only recording, so the total is its duration.
     """

@@ -53,7 +53,6 @@ def with_lead(recording: Recording, leads: tuple[str, ...]) -> Recording:
     """Return a recording with another lead in use.
 
     Args:
-        recording: the recording.
         leads: lead names in order of preference.
 
     Raises:

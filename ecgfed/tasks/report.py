@@ -1,7 +1,6 @@
 """``report``: a page for clinicians from one recording. This path does not import torch."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from ecgfed.base.options import flat_options
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import open_every_lead
-from ecgfed.domain.record.recording import ReadOptions, Recording
+from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.drawing import reading_of
@@ -86,7 +85,7 @@ def report(
     if opened is not None:
         refuse_synthetic(opened, recording, force=force)
     rules = EventRules() if rules is None else rules
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:  # while the detector runs
+    with ReadingPool(_AT_A_TIME) as pool:  # while the detector runs
         pending = {name: pool.submit(quality_of, recording, name) for name in recording.leads if name != recording.lead}
         if labels is not None:
             marks = read_labels(Path(labels), recording)

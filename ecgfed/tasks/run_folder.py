@@ -110,7 +110,6 @@ def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolde
     """Lock the folder of a run while the block trains; undo its changes if it fails before a round was saved.
 
     Args:
-        out: the folder.
         resume: continue the existing run.
         overwrite: replace an existing run.
 

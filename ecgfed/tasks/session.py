@@ -42,8 +42,6 @@ def run_session(
     """Train the remaining rounds; report the cost before and a summary after.
 
     Args:
-        run: the run.
-        cohort: its cohort.
         options: may override the ``device``, ``engine`` and ``slots`` of the run.
         workers: as in ``ecgfed.tasks.train.train``.
         checkpoint_every: as in ``train``.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal
-from record_files import cut, edf_bytes, edit, flip_byte
+from record_files import cut, edf_bytes, edit, flip_byte, write_signals
 from support import Command, assert_refused, exported, snapshot
 
 SYMBOLS = "NNNNV" * 12
@@ -20,18 +20,7 @@ Spoil = Callable[[Path], object]
 
 
 def wfdb_record(folder: Path) -> Path:
-    wfdb.wrsamp(
-        "r",
-        fs=360,
-        units=["mV"],
-        sig_name=["MLII"],
-        p_signal=SIGNAL[:WHOLE, None],
-        fmt=["16"],
-        adc_gain=[1000.0],
-        baseline=[0],
-        write_dir=str(folder),
-    )
-    return folder / "r"
+    return write_signals(folder, "r", SIGNAL[:WHOLE], fs_hz=360)
 
 
 def edf_record(folder: Path) -> Path:

@@ -166,18 +166,6 @@ def test_a_cohort_that_has_moved_is_named_with_an_option(
     assert json.loads((run / "evaluation-test" / "scores.json").read_text())["scores"]["T_g"] > 0
 
 
-def _no_run(run: Path) -> None:
-    shutil.rmtree(run)
-
-
-def _no_round(run: Path) -> None:
-    shutil.rmtree(run / "checkpoint")
-
-
-def _other_schema(run: Path) -> None:
-    change_json(run / "run.json", schema_version=0)
-
-
 def _spoilt_checkpoint(run: Path) -> None:
     file = next((run / "checkpoint").glob("server*"))
     file.write_bytes(file.read_bytes()[:-1])
@@ -186,9 +174,9 @@ def _spoilt_checkpoint(run: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragments"),
     [
-        (_no_run, ("run", "is not a folder", "ecgfed train")),
-        (_no_round, ("no finished round", "--resume")),
-        (_other_schema, ("run.json", "schema version 0", "expected 1")),
+        (shutil.rmtree, ("run", "is not a folder", "ecgfed train")),
+        (lambda run: shutil.rmtree(run / "checkpoint"), ("no finished round", "--resume")),
+        (lambda run: change_json(run / "run.json", schema_version=0), ("run.json", "schema version 0", "expected 1")),
         (_spoilt_checkpoint, ("server.000002.safetensors", "not the file that was saved")),
     ],
 )

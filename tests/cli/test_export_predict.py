@@ -165,16 +165,7 @@ def test_other_classes_become_valid_annotations(ecgfed: Command, records: Path, 
     classes = tmp_path / "own" if kind == "own" else "aami5"
     cohort, run, bundle = tmp_path / "cohort", tmp_path / "run", tmp_path / "bundle"
     options = (
-        "--method",
-        "local",
-        "--local-epochs",
-        1,
-        "--rounds",
-        12,
-        "--batch-size",
-        16,
-        "--set",
-        "lr=0.05",
+        *("--method", "local", "--local-epochs", 1, "--rounds", 12, "--batch-size", 16, "--set", "lr=0.05"),
         "--no-rr",
     )
     for command in (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal, write_record
-from record_files import write_212
+from record_files import write_212, write_signals
 from support import Command, assert_full_disk, assert_refused, run_limited
 
 REASONS = {"gap", "flat", "rail", "spike", "noise", "baseline"}
@@ -28,17 +28,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     signals[60 * FS : 63 * FS, 0] = 5.115
     signals[80 * FS, 0] = -10.0
     signals[90 * FS : 92 * FS, 1] = np.nan
-    wfdb.wrsamp(
-        "rec",
-        fs=FS,
-        units=["mV"] * 2,
-        sig_name=["MLII", "V1"],
-        p_signal=signals,
-        fmt=["16"] * 2,
-        adc_gain=[200.0] * 2,
-        baseline=[0] * 2,
-        write_dir=str(folder),
-    )
+    write_signals(folder, "rec", signals.T, fs_hz=FS, leads=("MLII", "V1"), adc_gain=200.0)
     r = r[r < 120 * FS]
     wfdb.wrann("rec", "atr", r, ["N"] * len(r), write_dir=str(folder))
     return folder / "rec"

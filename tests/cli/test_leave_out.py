@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal
+from record_files import write_signals
 from support import FEDAVG, Command, SavedRun, assert_refused, exported, traced_once  # noqa: F401
 
 from ecgfed.core.federation.data import training_data
@@ -33,17 +34,7 @@ def poor_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             signal[RAIL[0] * FS : RAIL[1] * FS] = 5.115
         if name == "q3":
             signal[len(signal) // 2 :] += 0.2 * np.random.default_rng(0).normal(size=len(signal) - len(signal) // 2)
-        wfdb.wrsamp(
-            name,
-            fs=FS,
-            units=["mV"],
-            sig_name=["MLII"],
-            p_signal=signal[:, None],
-            fmt=["16"],
-            adc_gain=[200.0],
-            baseline=[0],
-            write_dir=str(folder / "records"),
-        )
+        write_signals(folder / "records", name, signal, fs_hz=FS, adc_gain=200.0)
         wfdb.wrann(name, "atr", r, list("NNNNV" * 20), write_dir=str(folder / "records"))
     build_cohort(folder_sources(folder / "records"), folder / "cohort", PrepareOptions(), kind="folder", workers=1)
     return folder / "cohort"

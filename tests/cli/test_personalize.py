@@ -148,7 +148,7 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
     for run, arguments, words in (
         (fedavg_run, (*record, "--minutes", 1, "--class-mix", mix), ("--minutes and --class-mix",)),
         (fedavg_run, (), ("--record", "is missing")),
-        (fedavg_run, (*record, "--minutes", 0), ("--minutes", "more than 0")),
+        (fedavg_run, (*record, "--minutes", 0), ("--minutes", "above 0")),
         (fedavg_run, (*record, "--minutes", 0.001), ("newcomer", "--minutes")),
         (fedavg_run, (*record, "--class-mix", mix), ("--class-mix", "fedavg", "fed-rod-hyper")),
         (hyper_run, ("--class-mix", mix), ("--patient",)),

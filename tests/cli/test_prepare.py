@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import PATIENTS, Said, write_record
-from record_files import END, copy_record, cut, edit, flip_byte, mark
+from record_files import END, copy_record, cut, edit, flip_byte, mark, write_signals
 
 from ecgfed.domain.record.reader import FORMATS
 
@@ -200,19 +200,7 @@ def test_an_annotation_of_a_longer_record(ecgfed: Run, folder: Path, tmp_path: P
 
 
 def test_a_flat_lead_where_peaks_are_to_be_detected(ecgfed: Run, folder: Path, tmp_path: Path) -> None:
-    import wfdb
-
-    wfdb.wrsamp(
-        "p1",
-        fs=360,
-        units=["mV"],
-        sig_name=["MLII"],
-        p_signal=np.zeros((50_000, 1)),
-        fmt=["212"],
-        adc_gain=[200.0],
-        baseline=[0],
-        write_dir=str(folder),
-    )
+    write_signals(folder, "p1", np.zeros(50_000), fs_hz=360)
     said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "c", "--peaks", "detected", *SERIAL)
     refused(said, tmp_path, f"{folder / 'p1'} lead MLII", "flat")
 

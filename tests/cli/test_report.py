@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal, write_record
-from record_files import write_212
+from record_files import write_212, write_signals
 from support import Command, assert_full_disk, assert_refused, exported, run_limited, snapshot
 
 from ecgfed.tasks import pdf
@@ -41,17 +41,7 @@ def ectopic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     signals = np.stack([signal, 0.6 * signal], axis=1)
     start = int(at[100]) + 60  # between two beats
     signals[start : start + 3 * FS, 0] = 0.1
-    wfdb.wrsamp(
-        "rec",
-        fs=FS,
-        units=["mV"] * 2,
-        sig_name=["MLII", "V1"],
-        p_signal=signals,
-        fmt=["16"] * 2,
-        adc_gain=[200.0] * 2,
-        baseline=[0] * 2,
-        write_dir=str(folder),
-    )
+    write_signals(folder, "rec", signals.T, fs_hz=FS, leads=("MLII", "V1"), adc_gain=200.0)
     keep = (at < start) | (at > start + 3 * FS)
     wfdb.wrann("rec", "atr", at[keep], list(np.array(list(symbols))[keep]), write_dir=str(folder))
     return folder / "rec"

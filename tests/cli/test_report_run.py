@@ -353,8 +353,8 @@ def test_what_is_no_run_and_what_may_be_two_things(ecgfed: Command, records: Pat
     "option",
     [
         *(("--bundle", "b"), ("--patient", "p"), ("--labels", "l.csv"), ("--lead", "II"), ("--peaks", "detected")),
-        *(("--detector", "ecgfed"), ("--mains", 50), ("--annotator", "atr"), ("--fs", 360), ("--units", "mV")),
-        *(("--columns", "II"), ("--rule", "pause_s=2"), ("--trusted", "k.pem"), ("--force",)),
+        *(("--detector", "ecgfed"), ("--mains", 50), ("--annotator", "atr"), ("--fs", 3), ("--units", "x")),
+        *(("--columns", ","), ("--rule", "pause_s=2"), ("--trusted", "k.pem"), ("--force",)),
     ],
     ids=lambda option: option[0],
 )

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 import torch
 from full_disk import gets_full
-from support import Command, assert_full_disk, assert_refused, change_json, copied, other_cohort, run_limited, snapshot
+from support import (
+    FEDAVG,
+    Command,
+    assert_full_disk,
+    assert_refused,
+    change_json,
+    copied,
+    other_cohort,
+    run_limited,
+    snapshot,
+)
 
 
 @pytest.fixture
@@ -81,19 +91,7 @@ def test_a_cohort_changed_in_place(ecgfed: Command, cohort_path: Path, fedavg_ru
 def test_another_runs_checkpoint(ecgfed: Command, cohort_path: Path, run: Path, tmp_path: Path) -> None:
     """The same method, net and cohort with another learning rate: every file is whole, and none is this run's."""
     other = tmp_path / "other"
-    options = (
-        "--method",
-        "fedavg",
-        "--local-epochs",
-        1,
-        "--rounds",
-        2,
-        "--batch-size",
-        16,
-        "--eval-every",
-        0,
-        "--quiet",
-    )
+    options = (*FEDAVG, "--rounds", 2, "--batch-size", 16, "--eval-every", 0, "--quiet")
     assert ecgfed("train", cohort_path, "--out", other, *options, "--set", "lr=0.01").code == 0
     shutil.rmtree(run / "checkpoint")
     shutil.copytree(other / "checkpoint", run / "checkpoint")
@@ -113,27 +111,19 @@ def test_another_runs_checkpoint(ecgfed: Command, cohort_path: Path, run: Path, 
     assert ecgfed("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet").code == 0
 
 
-def _cut_a_client(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 def _flip_a_clients_bit(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     path.write_bytes(data)
 
 
-def _another_clients(path: Path) -> None:
-    path.write_bytes(path.with_name("client0.000002.safetensors").read_bytes())
-
-
 @pytest.mark.parametrize(
     ("spoil", "fragment"),
     [
-        (_cut_a_client, "bytes and is not the file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes and is not the file"),
         (Path.unlink, "No such file"),
         (_flip_a_clients_bit, "SHA-256"),
-        (_another_clients, "SHA-256"),
+        (lambda path: path.write_bytes(path.with_name("client0.000002.safetensors").read_bytes()), "SHA-256"),
     ],
 )
 def test_a_clients_file_that_was_spoilt(
@@ -209,40 +199,12 @@ def _flip_a_bit(run: Path) -> None:
     _server_file(run).write_bytes(data)
 
 
-def _remove_a_file(run: Path) -> None:
-    _server_file(run).unlink()
-
-
 def _cut_a_file(run: Path) -> None:
     _server_file(run).write_bytes(_server_file(run).read_bytes()[:500])
 
 
 def _half_index(run: Path) -> None:
     (run / "checkpoint" / "progress.json").write_text('{"round": 2, ')
-
-
-def _empty_index(run: Path) -> None:
-    (run / "checkpoint" / "progress.json").write_text("{}")
-
-
-def _other_schema(run: Path) -> None:
-    change_json(run / "run.json", schema_version=7)
-
-
-def _no_schema(run: Path) -> None:
-    (run / "run.json").write_text("[]")
-
-
-def _unknown_method(run: Path) -> None:
-    change_json(run / "run.json", method="fedprox9000")
-
-
-def _broken_plan(run: Path) -> None:
-    change_json(run / "run.json", plan={"rounds": "many"})
-
-
-def _no_history(run: Path) -> None:
-    (run / "history.jsonl").unlink()
 
 
 def _history_of_no_round(run: Path) -> None:
@@ -260,15 +222,15 @@ def _broken_history(run: Path) -> None:
     ("spoil", "fragments"),
     [
         (_flip_a_bit, ("server.000002.safetensors", "SHA-256")),
-        (_remove_a_file, ("server.000002.safetensors", "No such file")),
+        (lambda run: _server_file(run).unlink(), ("server.000002.safetensors", "No such file")),
         (_cut_a_file, ("server.000002.safetensors", "has 500 bytes", "not the file that was saved")),
         (_half_index, ("progress.json", "cannot be read")),
-        (_empty_index, ("progress.json", "lacks")),
-        (_other_schema, ("run.json", "schema version 7", "expected 1")),
-        (_no_schema, ("run.json", "schema version None")),
-        (_unknown_method, ("run.json", "fedprox9000")),
-        (_broken_plan, ("run.json", "cannot be used")),
-        (_no_history, ("history.jsonl", "lacks rounds", "2 lines")),
+        (lambda run: (run / "checkpoint" / "progress.json").write_text("{}"), ("progress.json", "lacks")),
+        (lambda run: change_json(run / "run.json", schema_version=7), ("run.json", "schema version 7", "expected 1")),
+        (lambda run: (run / "run.json").write_text("[]"), ("run.json", "schema version None")),
+        (lambda run: change_json(run / "run.json", method="fedprox9000"), ("run.json", "fedprox9000")),
+        (lambda run: change_json(run / "run.json", plan={"rounds": "many"}), ("run.json", "cannot be used")),
+        (lambda run: (run / "history.jsonl").unlink(), ("history.jsonl", "lacks rounds", "2 lines")),
         (_broken_history, ("history.jsonl", "line 1")),
         (_history_of_no_round, ("history.jsonl", "line 1")),
     ],
@@ -303,21 +265,7 @@ def test_more_rounds_than_were_asked_for(
     assert (said.code, said.err) == (0, "")
     assert "Going on after round 2" in said.out
     whole = tmp_path / "whole"
-    begun = (
-        "--method",
-        "fedavg",
-        "--local-epochs",
-        1,
-        "--rounds",
-        4,
-        "--batch-size",
-        16,
-        "--set",
-        "lr=0.02",
-        "--eval-every",
-        0,
-        "--quiet",
-    )
+    begun = (*FEDAVG, "--rounds", 4, "--batch-size", 16, "--set", "lr=0.02", "--eval-every", 0, "--quiet")
     assert ecgfed("train", cohort_path, "--out", whole, *begun).code == 0
     for name in ("checkpoint/server.000004.safetensors", "history.jsonl"):
         assert (run / name).read_bytes() == (whole / name).read_bytes()
@@ -326,20 +274,8 @@ def test_more_rounds_than_were_asked_for(
 def test_the_options_it_was_begun_with_may_be_repeated(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
     """The same command line with --resume behind it, which is what somebody types after a kill."""
     options = (
-        "--method",
-        "fedavg",
-        "--local-epochs",
-        1,
-        "--passes",
-        2,
-        "--batch-size",
-        16,
-        "--width",
-        0.35,
-        "--set",
-        "lr=0.02",
-        "--device",
-        "cpu",
+        *FEDAVG,
+        *("--passes", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--device", "cpu"),
         "--quiet",
     )
     assert ecgfed("train", cohort_path, "--out", tmp_path / "run", *options).code == 0

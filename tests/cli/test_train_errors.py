@@ -9,26 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import Command, assert_full_disk, assert_refused, change_json, copied, resealed, run_limited, snapshot
+from support import (
+    FEDAVG,
+    Command,
+    assert_full_disk,
+    assert_refused,
+    change_json,
+    copied,
+    resealed,
+    run_limited,
+    snapshot,
+)
 
 #: Weights grow a hundredfold a step.
 WILD = ("--method", "fedavg", "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
 #: A run of a second or less.
-SMALL = (
-    "--method",
-    "fedavg",
-    "--local-epochs",
-    1,
-    "--rounds",
-    2,
-    "--batch-size",
-    16,
-    "--width",
-    0.35,
-    "--set",
-    "lr=0.02",
-    "--quiet",
-)
+SMALL = (*FEDAVG, "--rounds", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--quiet")
 
 
 @pytest.mark.parametrize(
@@ -79,21 +75,9 @@ def test_cuda_without_a_gpu(
     assert list(tmp_path.iterdir()) == []
 
 
-def _no_folder(cohort: Path) -> None:
-    shutil.rmtree(cohort)
-
-
-def _no_json(cohort: Path) -> None:
-    (cohort / "cohort.json").unlink()
-
-
 def _half_json(cohort: Path) -> None:
     text = (cohort / "cohort.json").read_text()
     (cohort / "cohort.json").write_text(text[: len(text) // 2])
-
-
-def _other_schema(cohort: Path) -> None:
-    change_json(cohort / "cohort.json", schema_version=99)
 
 
 def _cut_array(cohort: Path) -> None:
@@ -101,16 +85,8 @@ def _cut_array(cohort: Path) -> None:
     (cohort / "beats.npy").write_bytes(data[:-1000])
 
 
-def _no_array(cohort: Path) -> None:
-    (cohort / "rr.npy").unlink()
-
-
 def _other_type(cohort: Path) -> None:
     np.save(cohort / "label.npy", np.load(cohort / "label.npy").astype(np.float64))
-
-
-def _other_length(cohort: Path) -> None:
-    np.save(cohort / "split.npy", np.load(cohort / "split.npy")[:-1])
 
 
 def _label_outside(cohort: Path) -> None:
@@ -132,14 +108,14 @@ def _nothing_to_train_on(cohort: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragments"),
     [
-        (_no_folder, ("is not a folder", "ecgfed prepare")),
-        (_no_json, ("holds no cohort.json", "ecgfed prepare")),
+        (shutil.rmtree, ("is not a folder", "ecgfed prepare")),
+        (lambda cohort: (cohort / "cohort.json").unlink(), ("holds no cohort.json", "ecgfed prepare")),
         (_half_json, ("cohort.json", "cannot be read")),
-        (_other_schema, ("cohort.json", "schema version 99", "1")),
+        (lambda d: change_json(d / "cohort.json", schema_version=99), ("cohort.json", "schema version 99", "1")),
         (_cut_array, ("beats.npy", "cannot be read")),
-        (_no_array, ("rr.npy", "does not exist")),
+        (lambda cohort: (cohort / "rr.npy").unlink(), ("rr.npy", "does not exist")),
         (_other_type, ("label.npy", "float64", "int16")),
-        (_other_length, ("split.npy", "(222,)", "(223,)")),
+        (lambda d: np.save(d / "split.npy", np.load(d / "split.npy")[:-1]), ("split.npy", "(222,)", "(223,)")),
         (_label_outside, ("label.npy", "outside the classes")),
         (_pickle, ("flags.npy", "cannot be read")),
         (_nothing_to_train_on, ("no client has a training beat",)),
@@ -180,19 +156,7 @@ def test_a_loss_that_is_not_finite_later_keeps_the_rounds_before(
 ) -> None:
     run = tmp_path / "run"
     # weights grow a hundredfold a step: the first rounds of one step each are still finite
-    steps = (
-        "--method",
-        "fedavg",
-        "--local-steps",
-        1,
-        "--rounds",
-        60,
-        "--set",
-        "lr=100",
-        "--set",
-        "weight_decay=1",
-        "--quiet",
-    )
+    steps = (*WILD, "--local-steps", 1, "--rounds", 60)
     said = ecgfed("train", cohort_path, "--out", run, *steps)
     assert_refused(said, "in round ", "finite")
     failed = int(re.findall(r"in round (\d+)", said.err)[0])
@@ -202,19 +166,7 @@ def test_a_loss_that_is_not_finite_later_keeps_the_rounds_before(
 
 def test_a_model_that_went_too_far_in_the_last_step(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
     """Every loss was finite, the model they left is not: seen by the validation split, or by evaluation later."""
-    steps = (
-        "--method",
-        "fedavg",
-        "--local-steps",
-        1,
-        "--rounds",
-        2,
-        "--set",
-        "lr=100",
-        "--set",
-        "weight_decay=1",
-        "--quiet",
-    )
+    steps = (*WILD, "--local-steps", 1, "--rounds", 2)
     assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "run", *steps), "not finite", "--set lr=")
     said = ecgfed("train", cohort_path, "--out", tmp_path / "unseen", *steps, "--eval-every", 0)
     assert (said.code, said.err) == (0, "")
@@ -281,29 +233,9 @@ lr = 0.02
 momentum = 0.5
 """
 OPTIONS = (
-    "--method",
-    "fedavg-uniform",
-    "--rounds",
-    3,
-    "--local-epochs",
-    2,
-    "--clients-per-round",
-    2,
-    "--batch-size",
-    16,
-    "--seed",
-    5,
-    "--no-rr",
-    "--net",
-    "default",
-    "--norm",
-    "batch",
-    "--width",
-    1,
-    "--set",
-    "lr=0.02",
-    "--set",
-    "momentum=0.5",
+    *("--method", "fedavg-uniform", "--rounds", 3, "--local-epochs", 2, "--clients-per-round", 2),
+    *("--batch-size", 16, "--seed", 5, "--no-rr", "--net", "default", "--norm", "batch", "--width", 1),
+    *("--set", "lr=0.02", "--set", "momentum=0.5"),
 )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal
-from record_files import edf_annotation, edf_bytes
+from record_files import edf_annotation, edf_bytes, write_signals
 from support import Command, assert_refused, snapshot, traced_once
 
 ROOT = Path(__file__).parent.parent.parent
@@ -26,17 +26,9 @@ HEADER, FILED = "Quixquax", "Zwackelmann"
 def plant(folder: Path, name: str, seed: int, **how: str) -> None:
     """Write a WFDB record and its annotation with HEADER in every field that takes text."""
     signal, at = synthetic_signal(SYMBOLS, seed=seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    wfdb.wrsamp(
-        name,
-        fs=360,
-        units=["mV", "mV"],
-        sig_name=["MLII", f"{HEADER}'s"],
-        p_signal=np.stack([signal, -signal], axis=1),
-        fmt=["16", "16"],
-        comments=[f"name: {HEADER} {how.get('who', name)}", f"born 1951-05-0{seed} by Dr {HEADER}"],
-        write_dir=str(folder),
-    )
+    comments = [f"name: {HEADER} {how.get('who', name)}", f"born 1951-05-0{seed} by Dr {HEADER}"]
+    leads = ("MLII", f"{HEADER}'s")
+    write_signals(folder, name, np.stack([signal, -signal]), fs_hz=360, leads=leads, comments=comments)
     notes = [HEADER if i % 5 == 0 else "" for i in range(len(at))]
     wfdb.wrann(name, "atr", sample=at, symbol=list(SYMBOLS), aux_note=notes, write_dir=str(folder))
 

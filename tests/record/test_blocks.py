@@ -1,6 +1,9 @@
 """A recording that is opened holds what one that is read holds, to the last bit, whatever stretch is asked for."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from refusals import refuses
 
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.record.reader import open_recording, read_recording
-from ecgfed.domain.record.recording import ReadOptions, Recording
+from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 
 SAMPLES = 3001
 SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "skipped", "requested_as", "samples")
@@ -152,3 +155,19 @@ def test_a_short_recording_is_read_at_once(tmp_path: Path) -> None:
 def test_what_cannot_be_read_by_blocks_is_read_whole(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", signal=np.zeros(SAMPLES) + np.sin(np.arange(SAMPLES)), leads=["a"], fs=250, units="mV")
     assert not open_recording(tmp_path / "x.npz", min_samples=1000).is_lazy
+
+
+def test_ctrl_c_ends_threads_that_read_at_their_next_block() -> None:
+    recording, reading = Recording("r", Path("r"), "a", ("a",), 250.0, np.zeros((1, 8)), ()), threading.Event()
+
+    def read_on() -> None:
+        for start in range(10**6):
+            recording.read(start % 8, 8)
+            reading.set()
+
+    with suppress(KeyboardInterrupt), ReadingPool(1) as pool:
+        running, waiting = pool.submit(read_on), pool.submit(read_on)
+        reading.wait()
+        raise KeyboardInterrupt
+    assert isinstance(running.exception(), CancelledError)
+    assert waiting.cancelled()

@@ -8,7 +8,8 @@ import pytest
 from hospital_records import MV, SAME_MV, aecg, dicom, fails, ishne, needs_pydicom, scp, written
 
 from ecgfed.domain.record import groups
-from ecgfed.domain.record.reader import format_of, is_recording, read_comments, read_recording
+from ecgfed.domain.record.kinds import is_of_kind
+from ecgfed.domain.record.reader import format_of, read_comments, read_recording
 
 WHOLE: dict[str, tuple[str, Callable[[], bytes | str], float, np.ndarray]] = {
     "ishne": ("r.ecg", ishne, 200, MV),
@@ -24,7 +25,7 @@ def test_a_whole_file(tmp_path: Path, kind: str) -> None:
     name, make, fs_hz, mv = WHOLE[kind]
     path = written(tmp_path, name, make())
     assert format_of(path) == kind
-    assert is_recording(path)
+    assert is_of_kind(path, kind)
     read = read_recording(path, every_lead=True)
     assert (read.name, read.lead, read.leads, read.fs_hz) == ("r", "II", ("II", "V1"), fs_hz)
     np.testing.assert_allclose(read.signals_mv, mv, atol=1e-9, rtol=0)
@@ -60,10 +61,13 @@ def test_other_files_of_the_suffix(tmp_path: Path, kind: str) -> None:
 
 def test_a_wfdb_annotation_that_is_called_ecg_is_no_recording_of_a_folder(tmp_path: Path) -> None:
     """slpdb's beats are slp01a.ecg."""
-    assert not is_recording(written(tmp_path, "slp01a.ecg", b"\x01\x04\0\0"))
-    assert not is_recording(written(tmp_path, "settings.xml", "<settings/>"))
-    assert not is_recording(tmp_path / "none.xml")
-    assert is_recording(written(tmp_path, "r.xml", aecg().encode("utf-16")))
+    assert not is_of_kind(written(tmp_path, "slp01a.ecg", b"\x01\x04\0\0"), "ishne")
+    for path, expected in (
+        (written(tmp_path, "settings.xml", "<settings/>"), False),
+        (tmp_path / "none.xml", False),
+        (written(tmp_path, "r.xml", aecg().encode("utf-16")), True),
+    ):
+        assert is_of_kind(path, format_of(path)) == expected
 
 
 def test_too_many_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

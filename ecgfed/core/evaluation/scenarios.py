@@ -21,8 +21,6 @@ from ecgfed.core.runs.run import Run
 from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import TRAIN
 
-PROTOCOLS = ("ensemble", "average")
-
 
 @dataclass(frozen=True)
 class PatientScores:

@@ -88,7 +88,6 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
     """Return the work with what the method requires before ``init_round``: its pre-round metrics and validation beats.
 
     Args:
-        method: the federated method.
         data: the training beats.
         work: the client and its round, with the server's message on ``device``.
         device: for the survey and the beats; default the CPU.

@@ -100,9 +100,7 @@ def record_communication(
     """Run rounds as training does and return everything that was exchanged. All rounds are held in memory.
 
     Args:
-        method: the method.
         data: several clients, with validation beats if the method or its risk needs them.
-        plan: the run.
         rounds: the rounds to run, increasing; the others are skipped as if without participants, so that the end of a
             run can be logged without its middle. Default all.
 

@@ -79,7 +79,6 @@ def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tupl
     All clients take part in them: a client that joins a run late may be sent what the others received earlier.
 
     Args:
-        method: the run's method.
         plan: its plan; local steps and batch size, on which bytes do not depend, are reduced to the minimum.
         clients: number of clients in its federation; 0 if unknown.
 

@@ -87,7 +87,6 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
     """Return the training beats of a cohort's clients; without held-out clients and clients that have none.
 
     Args:
-        cohort: the cohort.
         rr: whether the net takes RR features.
         leave_out: training beats to exclude, as in ``TrainPlan``, besides those with an empty window;
             the latter are excluded from validation too.

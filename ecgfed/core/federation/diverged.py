@@ -39,7 +39,6 @@ def diverged(
     round without them stays finite. Otherwise the learning rate is.
 
     Args:
-        method: the federated method.
         data: the training beats.
         plan: local work, batch size, seed.
         info: the client and its round, as passed to ``begin``.

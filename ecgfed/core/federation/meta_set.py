@@ -12,7 +12,6 @@ def with_meta_set(method: Method, data: TrainingData, seed: int) -> Method:
     """Return the method, or with ``risk=meta-bsm`` the method wrapped so that it learns the risk.
 
     Args:
-        method: the federated method.
         data: the clients' beats.
         seed: of the run; determines which beats are drawn.
 

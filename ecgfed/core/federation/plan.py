@@ -74,8 +74,6 @@ def check_requirements(needs: Requirements, plan: TrainPlan, clients: int) -> No
     """Raise OptionError if the method is not defined for the plan.
 
     Args:
-        needs: requirements of the method.
-        plan: of the run.
         clients: number of clients in the federation.
     """
     if needs.single_step and plan.local_steps != 1:

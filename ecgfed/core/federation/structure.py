@@ -98,8 +98,6 @@ def client_mismatch(structures: Structures, state: Tree, *, more: bool = False) 
     """Return how a client's state differs from the most similar phase, None if it matches one.
 
     Args:
-        structures: structures of the run.
-        state: the client's state.
         more: accept additional leaves, such as those written by older versions.
     """
     structure = _structure(state)
@@ -114,8 +112,6 @@ def server_mismatch(structures: Structures, state: Tree, participants: Collectio
     Leaves that are added in later rounds may all be missing, but not single leaves of a client.
 
     Args:
-        structures: structures of the run.
-        state: the server's state.
         participants: the numbers of the clients that took part; a leaf with an entry per client has one for each.
     """
     structure = _structure(state)

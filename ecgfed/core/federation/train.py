@@ -214,7 +214,6 @@ def client_work(
     """Return one client's input for round ``number``: what the server sends it, and its state.
 
     Args:
-        method: the federated method.
         data: the training beats.
         plan: local work and seed.
         state: the run before the round.

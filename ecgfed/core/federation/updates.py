@@ -103,7 +103,6 @@ def combined(method: Method, plan: TrainPlan, sent: Sequence[Tree], tree: Tree, 
     """Return the tree passed to ``aggregate`` in place of the returned one.
 
     Args:
-        method: the method.
         plan: its aggregation and privacy settings.
         sent: the tree sent to each participant.
         tree: the returned trees, stacked.
@@ -144,7 +143,6 @@ def noised_results(
     With ``site``, every patient of the site sends an equal share of the clipped and noised sum.
 
     Args:
-        method: the method.
         plan: determines where noise is added; if not at the site, results are returned unchanged.
         work: inputs of the patients.
         results: their results before noise.
@@ -229,7 +227,6 @@ def spent(plan: TrainPlan, rounds: int) -> float | None:
     """Return epsilon at ``accountant.DELTA``; None without differential privacy.
 
     Args:
-        plan: of the run.
         rounds: maximum number of rounds that one patient, or one site, took part in.
     """
     return None if not plan.clips else epsilon_of(plan.dp_noise, rounds, DELTA)

@@ -107,7 +107,6 @@ def train_full_model(
     """Take one SGD step of the full model on ``batch_loss``: ``state`` has ``model`` and ``velocity``.
 
     Args:
-        net: the net.
         state: at least ``model`` and ``velocity``.
         batch: the beats.
         settings: the optimizer's.

@@ -60,7 +60,6 @@ def stored_method(
     """Return the method of a stored run; code named only by the run is never loaded.
 
     Args:
-        name: the method's name in the run.
         where: the run's file, for messages.
         passed: the method the caller named, or its class. It must be the run's; a user's own method has to be passed.
         pinned: SHA-256 of the file of a user's own method, if the run has it.

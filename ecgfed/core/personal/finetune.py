@@ -68,9 +68,7 @@ def fine_tune(
     Without validation beats the training beats are used.
 
     Args:
-        net: the net.
         model: the initial model.
-        beats: the patient's beats.
         stopping: learning rate and early stopping.
         part: maps a model to the entries that are trained.
     """

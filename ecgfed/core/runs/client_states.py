@@ -61,7 +61,6 @@ def read_stored(folder: Path, file: StoredFile, part: str, ownership: Ownership)
 
     Args:
         folder: folder of the checkpoint.
-        file: the file.
         part: its owner by the index: the server, or ``client/NUMBER``.
         ownership: the run that it must belong to.
 

@@ -23,7 +23,6 @@ def main_rows(comparison: RunComparison, none: str = "-") -> list[list[str]]:
     """Return a row for each property: its name, and its value for each run.
 
     Args:
-        comparison: the comparison.
         none: text for missing scores.
     """
     runs = comparison.runs

@@ -65,8 +65,6 @@ def check_result(result: Mapping[str, Any], file: Path, method: str, identity: s
 
     Args:
         result: contents of ``scores.json``; fields missing in version 0.1 and 0.2 are not compared.
-        file: its path.
-        method: of the run.
         identity: of the run (``identity_of``).
         again: action for the error message.
 

@@ -36,9 +36,8 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
         except ValueError as problem:
             if (torn and number == len(raw)) or (lines and lines[-1].get("round") == rounds):
                 break
-            raise RunError(
-                path, f"line {number} is no JSON ({problem})", action="restore the file from a backup"
-            ) from problem
+            action = "restore the file from a backup"
+            raise RunError(path, f"line {number} is no JSON ({problem})", action=action) from problem
         if not isinstance(line, dict):
             raise RunError(path, f"line {number} is no JSON object", action="restore the file from a backup")
         action = f"restore line {number} from a backup"

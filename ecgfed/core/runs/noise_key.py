@@ -17,10 +17,6 @@ BYTES = 32
 def noise_key(folder: Path, plan: TrainPlan) -> bytes:
     """Return the secret seed of a run's noise; created once, so that a resumed run draws the same noise.
 
-    Args:
-        folder: of the run.
-        plan: of the run.
-
     Returns:
         32 bytes; empty if the plan has no noise.
 

@@ -48,11 +48,9 @@ class Ownership:
         """Check that a file belongs to this run, method, round and patient.
 
         Args:
-            metadata: the metadata of the file.
             part: its part in the index.
             round_number: its round in the index; None for indexes of version 0.1 or 0.2, for which files without
                 metadata are accepted.
-            path: the file.
 
         Raises:
             RunError: it belongs elsewhere, or has no metadata.

@@ -114,9 +114,8 @@ class Run:
         for what, now in _beside_the_arrays(cohort).items():
             if what in self.meta and now != self.meta[what]:
                 action = f"name the right cohort with {param('cohort')}"
-                raise RunError(
-                    self.path, f"was trained on other {_NAMED[what]} than {cohort.path} names now", action=action
-                )
+                problem = f"was trained on other {_NAMED[what]} than {cohort.path} names now"
+                raise RunError(self.path, problem, action=action)
         return cohort
 
     def state(self) -> State:
@@ -208,9 +207,8 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
     try:
         make_folder(path)
     except OSError as problem:
-        raise RunError(
-            path, f"cannot be made ({problem.strerror})", action=f"choose another {param('out')}"
-        ) from problem
+        action = f"choose another {param('out')}"
+        raise RunError(path, f"cannot be made ({problem.strerror})", action=action) from problem
     write_json(path / FILE_NAME, meta)
     return open_run(path, type(method) if names_code(str(meta["method"])) else None)
 

@@ -49,8 +49,6 @@ class StateCheck:
         """Refuse a client state from which the method cannot continue; raises RunError with the file ``path``.
 
         Args:
-            state: the client's state.
-            path: its file.
             older: whether version 0.1 or 0.2 wrote the file, with leaves that are no longer used.
         """
         if state or not self.at_sites:

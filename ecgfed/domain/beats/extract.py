@@ -133,9 +133,6 @@ def empty_windows(
 
     Args:
         window_mv: as of ``without_signal``; so are the others.
-        fs_hz: see there.
-        r_samples: see there.
-        lost: see there.
 
     Returns:
         (beats,) bool, true where the window moves by no more than ``NO_SIGNAL_MV``, or lies all in ``lost``.

@@ -112,9 +112,8 @@ def load_label_map(name_or_file: str) -> LabelMap:
         for symbol in symbols:
             if symbol not in BEAT_SYMBOLS:
                 known = " ".join(sorted(BEAT_SYMBOLS))
-                raise OptionError(
-                    f"{param('classes')} {path}", f"symbol {symbol!r}", f"a WFDB beat symbol, one of {known}"
-                )
+                expected = f"a WFDB beat symbol, one of {known}"
+                raise OptionError(f"{param('classes')} {path}", f"symbol {symbol!r}", expected)
             if symbol in class_of_symbol:
                 raise OptionError(
                     f"{param('classes')} {path}",

@@ -4,7 +4,6 @@ What trains and what predicts walk it alike, so a beat that is predicted is cut 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +33,7 @@ from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.read_options import ReadOptions, read_options
 from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
-from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, Recording, prefetched
+from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadingPool, Recording, prefetched
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
@@ -324,7 +323,7 @@ def cut_beats(
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
     from_marks, noise = options.peaks == "annotated", 0
     annotation = read_annotation(recording, options.annotator) if annotated or from_marks else None
-    with ThreadPoolExecutor(1) as pool:  # while the peaks of a long recording are found
+    with ReadingPool(1) as pool:  # while the peaks of a long recording are found
         quality = pool.submit(quality_of, recording, recording.lead)
         if from_marks and annotation is not None:
             r_samples = annotation.beats().sample

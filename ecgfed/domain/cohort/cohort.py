@@ -219,12 +219,7 @@ class Cohort:
         return np.concatenate([np.empty(0, np.int64), *(self.rows(client, split) for client in self.federation)])
 
     def usable(self, rows: NDArray[np.int64], leave_out: str = "nothing") -> NDArray[np.int64]:
-        """Return the rows that are left without windows that hold nothing, and what ``LEAVE_OUT`` names.
-
-        Args:
-            rows: of the cohort.
-            leave_out: ``nothing`` more, or ``poor-quality``.
-        """
+        """Return the rows that are left without windows that hold nothing, and without what ``LEAVE_OUT`` names."""
         rows = rows[~self.no_signal[rows]]
         return rows if leave_out == "nothing" else rows[self.flags[rows] & FLAG_POOR_QUALITY == 0]
 

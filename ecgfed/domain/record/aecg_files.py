@@ -49,16 +49,11 @@ def _document(path: Path) -> Element:
     try:
         root = parse(data)
     except ValueError as problem:
-        raise RecordError(
-            path, f"cannot be read as XML ({problem})", "an HL7 aECG", "check that it is the right file"
-        ) from None
+        action = "check that it is the right file"
+        raise RecordError(path, f"cannot be read as XML ({problem})", "an HL7 aECG", action) from None
     if root.tag not in (f"{{{SPACE}}}{_ROOT}", _ROOT):
-        raise RecordError(
-            path,
-            f"is XML whose root is {root.tag.rpartition('}')[2]!r:.60}",
-            f"{_ROOT}, as in an HL7 aECG",
-            "check that it is the right file",
-        )
+        expected, action = f"{_ROOT}, as in an HL7 aECG", "check that it is the right file"
+        raise RecordError(path, f"is XML whose root is {root.tag.rpartition('}')[2]!r:.60}", expected, action)
     return root
 
 
@@ -78,9 +73,8 @@ def _groups(root: Element, path: Path) -> list[SignalGroup]:
         if first(series, "code", "code") != "REPRESENTATIVE_BEAT":
             groups += [_group(sequence_set, path) for sequence_set in find_all(series, "component/sequenceSet")]
     if not groups:
-        raise RecordError(
-            path, "holds no series of rhythm", "one at least", "choose another file, or leave this one out"
-        )
+        problem = "holds no series of rhythm"
+        raise RecordError(path, problem, "one at least", "choose another file, or leave this one out")
     return groups
 
 
@@ -89,12 +83,8 @@ def _group(sequences: Element, path: Path) -> SignalGroup:
     times, channels, lengths = [], [], []
     sequences_of_set = find_all(sequences, "component/sequence")
     if len(sequences_of_set) > MAX_CHANNELS:
-        raise RecordError(
-            path,
-            f"a set of {count_of(len(sequences_of_set), 'sequence')}",
-            f"at most {MAX_CHANNELS}",
-            "check that it is the right file",
-        )
+        problem = f"a set of {count_of(len(sequences_of_set), 'sequence')}"
+        raise RecordError(path, problem, f"at most {MAX_CHANNELS}", "check that it is the right file")
     for sequence in sequences_of_set:
         code, value = first(sequence, "code", "code"), next(iter(find_all(sequence, "value")), None)
         if value is None:
@@ -109,15 +99,13 @@ def _group(sequences: Element, path: Path) -> SignalGroup:
         problem = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
         raise RecordError(path, problem, "one of time and at least one of a lead", "fetch or export it again")
     if len(set(lengths)) != 1:
-        raise RecordError(
-            path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "fetch or export it again"
-        )
+        problem = f"leads of {min(lengths)} to {max(lengths)} samples"
+        raise RecordError(path, problem, "one length", "fetch or export it again")
     step, unit = first(times[0], "increment", "value"), first(times[0], "increment", "unit")
     step_s = _number(step, path, "time increment") * _SECONDS.get(unit, math.nan)
     if not step_s > 0 or not math.isfinite(1 / step_s):
-        raise RecordError(
-            path, f"time increment {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "fetch or export it again"
-        )
+        problem = f"time increment {step!r:.40} {unit!r:.20}"
+        raise RecordError(path, problem, "above 0, in s, ms or us", "fetch or export it again")
     return SignalGroup(rounded_fs(1 / step_s), lengths[0], first(times[0], "head", "value"), tuple(channels))
 
 
@@ -133,9 +121,8 @@ def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
         action = (
             "separate the numbers by blanks, and use a decimal point" if "," in text else "fetch or export it again"
         )
-        raise RecordError(
-            path, f"sequence {code!r:.60} holds what is no number", "numbers between blanks", action
-        ) from None
+        problem = f"sequence {code!r:.60} holds what is no number"
+        raise RecordError(path, problem, "numbers between blanks", action) from None
 
 
 def _channel(code: str, value: Element, digits: NDArray[np.float64], path: Path) -> Channel:
@@ -145,9 +132,8 @@ def _channel(code: str, value: Element, digits: NDArray[np.float64], path: Path)
     zero = _number(first(value, "origin", "value") or "0", path, f"origin of {code:.60}")
     if zero and zero_unit != unit:
         if not {unit, zero_unit} <= set(MILLIVOLT):
-            raise RecordError(
-                path, f"origin of {code:.60} in {zero_unit!r:.20}", f"{unit!r:.20}", "fetch or export it again"
-            )
+            problem = f"origin of {code:.60} in {zero_unit!r:.20}"
+            raise RecordError(path, problem, f"{unit!r:.20}", "fetch or export it again")
         zero *= MILLIVOLT[zero_unit] / MILLIVOLT[unit]
     return Channel(lead_of(code), unit, lambda: zero + scale * digits)
 

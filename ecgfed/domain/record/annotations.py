@@ -61,12 +61,9 @@ def make_annotation(
     last = len(at) if samples is None else int(np.searchsorted(at, samples))
     reach = (samples or 0) + round(END_TOLERANCE_S * (fs_hz or 0))
     if len(at) and (at[0] < 0 or (samples is not None and at[-1] >= max(reach, samples))):
-        raise RecordError(
-            path,
-            f"has a mark at sample {at[0] if at[0] < 0 else at[-1]}",
-            "no number below 0" if samples is None else f"0 to {samples - 1}, the recording's length",
-            "check that the annotation belongs to this record",
-        )
+        problem = f"has a mark at sample {at[0] if at[0] < 0 else at[-1]}"
+        expected = "no number below 0" if samples is None else f"0 to {samples - 1}, the recording's length"
+        raise RecordError(path, problem, expected, "check that the annotation belongs to this record")
     keep = order[:last]
     kinds = None if subtype is None else np.asarray(subtype, dtype=np.int64)[keep]
     notes = tuple(note[i] for i in keep) if any(note) else ()

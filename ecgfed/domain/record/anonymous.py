@@ -57,9 +57,8 @@ def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
     names = (keep,) if isinstance(keep, str) else tuple(keep)
     unknown = [name for name in names if name not in KEEPABLE]
     if unknown:
-        raise OptionError(
-            "keep", f"{unknown[0]!r}", f"{' or '.join(KEEPABLE)}, or both, separated by commas", code="unknown-choice"
-        )
+        expected = f"{' or '.join(KEEPABLE)}, or both, separated by commas"
+        raise OptionError("keep", f"{unknown[0]!r}", expected, code="unknown-choice")
     return names
 
 

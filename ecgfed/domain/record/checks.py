@@ -58,15 +58,17 @@ def check_fs(fs_hz: float, where: object, written: str, action: str) -> None:
         raise RecordError(where, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", action)
 
 
+def contradiction(path: Path, stated: str, option: str, value: str) -> RecordError:
+    """Return the error for an option whose value is not what the file states."""
+    expected, action = f"{value} as {param(option)} says", f"leave {param(option)} out"
+    return RecordError(path, stated, expected, action, code="contradiction")
+
+
 def check_millivolt(signal_mv: NDArray[np.generic], where: object) -> None:
     """Refuse whole numbers, which are an amplifier's steps, where millivolts are meant; raises RecordError."""
     if not np.issubdtype(signal_mv.dtype, np.floating):
-        raise RecordError(
-            where,
-            f"values of type {signal_mv.dtype}",
-            "millivolts in floating point",
-            "convert the amplifier's steps to millivolts first: (steps - zero) / gain",
-        )
+        action = "convert the amplifier's steps to millivolts first: (steps - zero) / gain"
+        raise RecordError(where, f"values of type {signal_mv.dtype}", "millivolts in floating point", action)
 
 
 def check_samples(samples: int, where: object) -> None:
@@ -149,12 +151,8 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
         values = signal[~np.isnan(signal)]
         spread = float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
         if spread > MAX_SPREAD_MV:
-            raise RecordError(
-                path,
-                f"half of lead {lead} is more than {spread:.3g} mV from its median",
-                "millivolts",
-                f"check {param('units')}",
-            )
+            problem = f"half of lead {lead} is more than {spread:.3g} mV from its median"
+            raise RecordError(path, problem, "millivolts", f"check {param('units')}")
         if len(values) >= _FEW and np.ptp(values) >= STEPS_MV and (values == np.rint(values)).all():
             problem = f"lead {lead} holds whole numbers from {values.min():g} to {values.max():g}"
             action = f"they look like an amplifier's steps: say gain and zero as in {param('units')} '200(1024)/mV'"
@@ -174,9 +172,5 @@ def check_heart_rate(r_samples: NDArray[np.int64], fs_hz: float, path: object) -
     interval_s = float(np.median(np.diff(r_samples))) / fs_hz
     rate = 60 / interval_s if interval_s else math.inf
     if not MIN_RATE <= rate <= MAX_RATE:
-        raise RecordError(
-            path,
-            f"median heart rate {rate:.3g} a minute at {fs_hz:g} Hz",
-            f"{MIN_RATE:g} to {MAX_RATE:g}",
-            "check the sampling frequency",
-        )
+        problem = f"median heart rate {rate:.3g} a minute at {fs_hz:g} Hz"
+        raise RecordError(path, problem, f"{MIN_RATE:g} to {MAX_RATE:g}", "check the sampling frequency")

@@ -15,6 +15,7 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    contradiction,
     parse_units,
     sentinels_to_nan,
 )
@@ -76,20 +77,11 @@ def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     """Return what each column is, from the header or ``--columns``; raises RecordError where neither says."""
     if how.columns and len(how.columns) != table.columns:
         expected = f"{len(how.columns)}, as {param('columns')} names"
-        raise RecordError(
-            table.path,
-            f"has {count_of(table.columns, 'column')}",
-            expected,
-            f"correct {param('columns')}",
-            code="contradiction",
-        )
+        problem = f"has {count_of(table.columns, 'column')}"
+        raise RecordError(table.path, problem, expected, f"correct {param('columns')}", code="contradiction")
     if not table.header and not how.columns:
-        raise RecordError(
-            table.path,
-            "has no line with the columns' names",
-            action=f"name them in order with {param('columns')} time,MLII",
-            code="not-stated",
-        )
+        action = f"name them in order with {param('columns')} time,MLII"
+        raise RecordError(table.path, "has no line with the columns' names", action=action, code="not-stated")
     columns = []
     for number, written in enumerate(table.header or how.columns):
         name, unit = _name_and_unit(written)
@@ -156,12 +148,8 @@ def _check_count(table: Table, column: _Column) -> None:
     step = np.diff(table.numbers([column.number])[0])
     if len(step) and not (step == step[0]).all():
         line = table.lines[int(np.argmax(step != step[0])) + 1]
-        raise RecordError(
-            table.path,
-            f"line {line} does not count on from the one before",
-            f"steps of {step[0]:g}",
-            "fill gaps with rows that hold NaN",
-        )
+        problem = f"line {line} does not count on from the one before"
+        raise RecordError(table.path, problem, f"steps of {step[0]:g}", "fill gaps with rows that hold NaN")
 
 
 def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) -> float:
@@ -174,8 +162,7 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     if not times and table.fs_hz is not None:
         check_fs(table.fs_hz, table.path, f"{table.fs_hz:g}", "correct the line that states it")
         if how.fs_hz is not None and abs(how.fs_hz / table.fs_hz - 1) > 0.01:
-            problem, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as {param('fs_hz')} says"
-            raise RecordError(table.path, problem, expected, f"leave {param('fs_hz')} out", code="contradiction")
+            raise contradiction(table.path, f"states {table.fs_hz:g} Hz", "fs_hz", f"{how.fs_hz:g}")
         return table.fs_hz
     if not times:
         if how.fs_hz is None:
@@ -185,22 +172,12 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", f"correct {param('fs_hz')}")
         return how.fs_hz
     if len(times) > 1:
-        raise RecordError(
-            table.path,
-            f"has {count_of(len(times), 'column')} of times",
-            "one",
-            f"name the columns with {param('columns')}",
-        )
+        problem = f"has {count_of(len(times), 'column')} of times"
+        raise RecordError(table.path, problem, "one", f"name the columns with {param('columns')}")
     fs_hz = _fs_of_times(table, _time_s(table, times[0]))
     check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
-        raise RecordError(
-            table.path,
-            f"its times say {fs_hz:.6g} Hz",
-            f"{how.fs_hz:g} as {param('fs_hz')} says",
-            f"leave {param('fs_hz')} out",
-            code="contradiction",
-        )
+        raise contradiction(table.path, f"its times say {fs_hz:.6g} Hz", "fs_hz", f"{how.fs_hz:g}")
     return fs_hz
 
 
@@ -209,26 +186,15 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
     stated = parse_units(how.units, "units") if how.units else None
     if not column.unit:
         if stated is None:
-            raise RecordError(
-                path,
-                f"units of lead {column.name} are not stated",
-                "mV, uV or V",
-                f"say them with {param('units')}",
-                code="not-stated",
-            )
+            problem = f"units of lead {column.name} are not stated"
+            raise RecordError(path, problem, "mV, uV or V", f"say them with {param('units')}", code="not-stated")
         return stated
     if column.unit not in MILLIVOLT:
         problem = f"lead {column.name} is in {column.unit!r}"
         raise RecordError(path, problem, "one of mV, uV, µV, V, nV", "correct the column's name")
     scale = Scale(MILLIVOLT[column.unit])
     if stated is not None and stated != scale:
-        raise RecordError(
-            path,
-            f"lead {column.name} is in {column.unit}",
-            f"{how.units} as {param('units')} says",
-            f"leave {param('units')} out",
-            code="contradiction",
-        )
+        raise contradiction(path, f"lead {column.name} is in {column.unit}", "units", str(how.units))
     return scale
 
 

@@ -80,9 +80,8 @@ def _contents(path: Path) -> tuple[list[SignalGroup], tuple[str, ...]]:
         if size > MAX_BYTES:
             raise RecordError(path, f"has {size:,} bytes", f"at most {MAX_BYTES:,}", "cut it into parts")
         if stream.read(132)[128:] != b"DICM":
-            raise RecordError(
-                path, "is not DICOM", "a file that has DICM at byte 129", "check that it is the right file"
-            )
+            problem = "is not DICOM"
+            raise RecordError(path, problem, "a file that has DICM at byte 129", "check that it is the right file")
         require("pydicom", "reading a DICOM file")
         try:
             with warnings.catch_warnings():
@@ -153,21 +152,13 @@ def _groups(read: Any, path: Path) -> list[SignalGroup]:
     """Return the groups of channels as recorded, those that were worked out left aside; raises RecordError."""
     kind = str(read.get("SOPClassUID", ""))
     if kind not in _CLASSES:
-        raise RecordError(
-            path,
-            f"is DICOM of class {kind!r:.80}",
-            f"an ECG: {', '.join(_CLASSES.values())}",
-            "check that it is the right file",
-        )
+        problem = f"is DICOM of class {kind!r:.80}"
+        raise RecordError(path, problem, f"an ECG: {', '.join(_CLASSES.values())}", "check that it is the right file")
     groups = list(read.get("WaveformSequence", ()))
     original = [group for group in groups if str(group.get("WaveformOriginality", "ORIGINAL")) != "DERIVED"]
     if not original:
-        raise RecordError(
-            path,
-            f"holds {count_of(len(groups), 'waveform')}, none as it was recorded",
-            "one at least",
-            "choose another file, or leave this one out",
-        )
+        problem = f"holds {count_of(len(groups), 'waveform')}, none as it was recorded"
+        raise RecordError(path, problem, "one at least", "choose another file, or leave this one out")
     return [_group(group, path) for group in original]
 
 
@@ -175,31 +166,21 @@ def _group(group: Any, path: Path) -> SignalGroup:
     channels, samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
     kind = (int(group.WaveformBitsAllocated), str(group.WaveformSampleInterpretation))
     if kind not in _TYPES:
-        raise RecordError(
-            path,
-            f"samples of {kind[0]} bits, {kind[1]!r:.20}",
-            "whole numbers of 8, 16 or 32 bits",
-            "convert it with a DICOM tool",
-        )
+        problem = f"samples of {kind[0]} bits, {kind[1]!r:.20}"
+        raise RecordError(path, problem, "whole numbers of 8, 16 or 32 bits", "convert it with a DICOM tool")
     if not (1 <= channels <= MAX_CHANNELS and 1 <= samples <= MAX_SAMPLES):
-        raise RecordError(
-            path,
-            f"claims {count_of(samples, 'sample')} of {count_of(channels, 'channel')}",
-            "at least one",
-            "check that it is the right file",
-        )
+        problem = f"claims {count_of(samples, 'sample')} of {count_of(channels, 'channel')}"
+        raise RecordError(path, problem, "at least one", "check that it is the right file")
     form, data = np.dtype(_TYPES[kind]), group.WaveformData
     size = channels * samples * form.itemsize
     if not isinstance(data, bytes) or len(data) not in (size, size + size % 2):
         problem = f"{len(data) if isinstance(data, bytes) else 0} bytes of samples"
-        raise RecordError(
-            path, problem, f"{size} for {samples} of {count_of(channels, 'channel')}", "fetch or copy it again"
-        )
+        expected = f"{size} for {samples} of {count_of(channels, 'channel')}"
+        raise RecordError(path, problem, expected, "fetch or copy it again")
     defined = list(group.ChannelDefinitionSequence)
     if len(defined) != channels:
-        raise RecordError(
-            path, f"defines {count_of(len(defined), 'channel')}", f"{channels}", "fetch or export it again"
-        )
+        problem = f"defines {count_of(len(defined), 'channel')}"
+        raise RecordError(path, problem, f"{channels}", "fetch or export it again")
     fs_hz = float(group.SamplingFrequency)
     if not (math.isfinite(fs_hz) and fs_hz > 0):
         raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "fetch or export it again")
@@ -233,20 +214,15 @@ def _channel(defined: Any, steps: NDArray[Any], gap: Any, fs_hz: float, path: Pa
     name = _name(defined)
     skew = abs(float(defined.get("ChannelSampleSkew") or 0)) + abs(float(defined.get("ChannelTimeSkew") or 0)) * fs_hz
     if not skew < 1:
-        raise RecordError(
-            path,
-            f"lead {name} is {skew:.3g} samples out of step with the others",
-            "less than one",
-            "export it with its leads in step",
-        )
+        problem = f"lead {name} is {skew:.3g} samples out of step with the others"
+        raise RecordError(path, problem, "less than one", "export it with its leads in step")
     unit, sensitivity = _unit(defined), defined.get("ChannelSensitivity")
     factor = float(1 if sensitivity is None else sensitivity)
     factor *= float(defined.get("ChannelSensitivityCorrectionFactor") or 1)
     zero = float(defined.get("ChannelBaseline") or 0)
     if not (math.isfinite(factor) and math.isfinite(zero)) or factor == 0:
-        raise RecordError(
-            path, f"lead {name} has sensitivity {factor} and baseline {zero}", "numbers", "fetch or export it again"
-        )
+        problem = f"lead {name} has sensitivity {factor} and baseline {zero}"
+        raise RecordError(path, problem, "numbers", "fetch or export it again")
 
     def signal() -> NDArray[np.float64]:
         values: NDArray[np.float64] = steps.astype(np.float64) * factor + zero

@@ -156,9 +156,8 @@ def open_edf(
     layout = layout_of(path, repair=how.repair)
     channels = [i for i, label in enumerate(layout.labels) if label not in ANNOTATIONS]
     if not channels:
-        raise RecordError(
-            path, "holds annotations only", "at least one lead", "choose another file, or leave this one out"
-        )
+        problem = "holds annotations only"
+        raise RecordError(path, problem, "at least one lead", "choose another file, or leave this one out")
     if not layout.duration_s:
         raise RecordError(path, "data records of 0 s", "their length", RESTORE)
     names = distinct([lead_name(layout.labels[channel]) for channel in channels])
@@ -310,9 +309,8 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     """
     annotations = _annotations(path)
     if not annotations:
-        raise RecordError(
-            path, "holds no annotations", "EDF+ annotations, or a file beside it", f"see {param('annotator')}"
-        )
+        problem = "holds no annotations"
+        raise RecordError(path, problem, "EDF+ annotations, or a file beside it", f"see {param('annotator')}")
     for annotation in annotations:
         if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
             problem = f"has an annotation at {annotation.onset:.3g} s"

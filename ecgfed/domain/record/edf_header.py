@@ -115,9 +115,8 @@ def layout_of(path: Path, *, repair: bool = False) -> EdfLayout:
         channels = int(number_of(text_of(main[252:256]), path, "number of signals", 1, integer=True))
         header_bytes = int(number_of(text_of(main[184:192]), path, "size of the header", 256, integer=True))
         if header_bytes != 256 * (channels + 1):
-            raise RecordError(
-                path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals", RESTORE
-            )
+            problem = f"a header of {header_bytes} bytes"
+            raise RecordError(path, problem, f"{256 * (channels + 1)} for {channels} signals", RESTORE)
         rest = stream.read(256 * channels)
     if len(rest) < 256 * channels:
         raise RecordError(path, "is cut short inside its header", f"{header_bytes} bytes", FETCH)
@@ -213,9 +212,8 @@ def starts_of(path: Path, layout: EdfLayout, fs_hz: float, samples: int) -> NDAr
         return np.arange(layout.records, dtype=np.int64) * samples
     at_s = onsets_s(path, layout)
     if not (np.abs(at_s) * fs_hz < 2**53).all():
-        raise RecordError(
-            path, f"claims {np.abs(at_s).max():.3g} s", "a recording of days at most", "cut it into parts"
-        )
+        problem = f"claims {np.abs(at_s).max():.3g} s"
+        raise RecordError(path, problem, "a recording of days at most", "cut it into parts")
     starts = np.rint(at_s * fs_hz).astype(np.int64)
     end = 0
     for number, start in enumerate(starts):

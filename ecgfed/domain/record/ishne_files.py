@@ -59,18 +59,13 @@ def _header(path: Path) -> _Header:
             size = os.fstat(stream.fileno()).st_size
             fixed = stream.read(_FIXED)
             if len(fixed) < _FIXED or not fixed.startswith(ISHNE_MAGIC):
-                raise RecordError(
-                    path,
-                    "is not ISHNE 1.0",
-                    f"a file that begins with {ISHNE_MAGIC.decode()}",
-                    "check that it is the right file",
-                )
+                expected = f"a file that begins with {ISHNE_MAGIC.decode()}"
+                raise RecordError(path, "is not ISHNE 1.0", expected, "check that it is the right file")
             text_bytes, samples, text_at, start = struct.unpack_from("<4i", fixed, 10)
             if not 0 <= text_bytes <= min(_MAX_TEXT, size - _FIXED) or start != _FIXED + text_bytes:
                 problem = f"says that its text has {text_bytes} bytes and its samples begin at byte {start}"
-                raise RecordError(
-                    path, problem, "a text within the file, and the samples right behind it", "fetch or copy it again"
-                )
+                expected = "a text within the file, and the samples right behind it"
+                raise RecordError(path, problem, expected, "fetch or copy it again")
             if text_bytes and text_at != _FIXED:
                 raise RecordError(path, f"its text lies at byte {text_at}", f"byte {_FIXED}", "fetch or copy it again")
             text = stream.read(text_bytes)
@@ -118,9 +113,8 @@ def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
 def _resolutions(steps_nv: tuple[int, ...], path: Path) -> tuple[int, ...]:
     for number, step in enumerate(steps_nv, 1):
         if step <= 0:
-            raise RecordError(
-                path, f"lead {number} has a step of {step} nV", "a step above 0", "fetch or export it again"
-            )
+            problem = f"lead {number} has a step of {step} nV"
+            raise RecordError(path, problem, "a step above 0", "fetch or export it again")
     return steps_nv
 
 

@@ -59,13 +59,11 @@ def read_key(key: Path) -> list[KeyRow]:
             reader = csv.reader(stream, strict=True)
             head, rows = next(reader, None), [row for row in reader if row]
     except (OSError, ValueError, csv.Error) as problem:
-        raise OptionError(
-            "key", f"{key} cannot be read ({problem})", f"a table that {param('key')} wrote", "choose another file"
-        ) from None
+        expected = f"a table that {param('key')} wrote"
+        raise OptionError("key", f"{key} cannot be read ({problem})", expected, "choose another file") from None
     if head != list(COLUMNS) or any(len(row) != len(COLUMNS) or not id_number(row[0]) for row in rows):
-        raise OptionError(
-            "key", f"{key} exists and is no key table", f"a table that {param('key')} wrote", "choose another file"
-        )
+        expected = f"a table that {param('key')} wrote"
+        raise OptionError("key", f"{key} exists and is no key table", expected, "choose another file")
     return [KeyRow(row[0], cell_text(row[1]), cell_text(row[2])) for row in rows]
 
 

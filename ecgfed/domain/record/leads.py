@@ -177,12 +177,8 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
         return match.at[0]
     named = are_ecg(present)
     if not any(named):
-        raise RecordError(
-            where,
-            f"has no channel that is an ECG; it has {listed}",
-            action=f"name one with {param('leads')}",
-            code="unknown-lead",
-        )
+        problem = f"has no channel that is an ECG; it has {listed}"
+        raise RecordError(where, problem, action=f"name one with {param('leads')}", code="unknown-lead")
     voltages = are_ecg(present, units)  # without any, the reader says what is wrong with the first one's unit
     return (voltages if any(voltages) else named).index(True)
 

@@ -23,6 +23,7 @@ from ecgfed.domain.record.checks import (
     check_fs,
     check_samples,
     check_size,
+    contradiction,
     may_hold_sentinels,
     parse_units,
     sentinels_to_nan,
@@ -68,9 +69,8 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
             shape, fortran, dtype = read_header(stream)
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
-        raise RecordError(
-            where, f"is not a NumPy array ({problem!s:.160})", "a .npy array", "write it again"
-        ) from problem
+        expected = "a .npy array"
+        raise RecordError(where, f"is not a NumPy array ({problem!s:.160})", expected, "write it again") from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
     if dtype.kind not in "fiuU" or not 0 < dtype.itemsize <= (8 if dtype.kind != "U" else 4 * 256):
@@ -79,16 +79,11 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
         raise RecordError(where, f"claims shape {shape!r:.80}", _EXPECTED, "save one recording a file")
     count = math.prod(shape)
     if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS):
-        raise RecordError(
-            where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
-        )
+        expected = f"at most {min(limit, MAX_NUMBERS)} numbers"
+        raise RecordError(where, f"claims shape {shape}", expected, "cut it into parts")
     if count * dtype.itemsize != size - start:
-        raise RecordError(
-            where,
-            f"holds {size - start} bytes of numbers",
-            f"{count * dtype.itemsize} for shape {shape} of {dtype}",
-            "copy or write it again",
-        )
+        expected = f"{count * dtype.itemsize} for shape {shape} of {dtype}"
+        raise RecordError(where, f"holds {size - start} bytes of numbers", expected, "copy or write it again")
     return shape, fortran, dtype
 
 
@@ -208,41 +203,23 @@ def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
     if contents.units is not None:
         scale = parse_units(contents.units, f"{path}: units")
         if how.units is not None and parse_units(how.units, "units") != scale:
-            raise RecordError(
-                path,
-                f"is in {contents.units}",
-                f"{how.units} as {param('units')} says",
-                f"leave {param('units')} out",
-                code="contradiction",
-            )
+            raise contradiction(path, f"is in {contents.units}", "units", how.units)
         return scale
     if how.units is None:
         kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
-        raise RecordError(
-            path,
-            f"holds {kind} without units",
-            "mV, uV, V or steps as in 200(1024)/mV",
-            f"say them with {param('units')}",
-            code="not-stated",
-        )
+        expected, action = "mV, uV, V or steps as in 200(1024)/mV", f"say them with {param('units')}"
+        raise RecordError(path, f"holds {kind} without units", expected, action, code="not-stated")
     return parse_units(how.units, "units")
 
 
 def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
     fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
-        raise RecordError(
-            path, "does not say its sampling frequency", action=f"say it with {param('fs_hz')}", code="not-stated"
-        )
+        problem = "does not say its sampling frequency"
+        raise RecordError(path, problem, action=f"say it with {param('fs_hz')}", code="not-stated")
     check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
-        raise RecordError(
-            path,
-            f"says fs {fs_hz:g} Hz",
-            f"{how.fs_hz:g} as {param('fs_hz')} says",
-            f"leave {param('fs_hz')} out",
-            code="contradiction",
-        )
+        raise contradiction(path, f"says fs {fs_hz:g} Hz", "fs_hz", f"{how.fs_hz:g}")
     return fs_hz
 
 
@@ -270,12 +247,9 @@ def _select(
     """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
     names = how.columns or contents.leads
     if not names:
-        raise RecordError(
-            path,
-            f"does not name its {count_of(len(contents.signals), 'lead')}",
-            action=f"name them in order with {param('columns=MLII')},V1",
-            code="not-stated",
-        )
+        problem = f"does not name its {count_of(len(contents.signals), 'lead')}"
+        action = f"name them in order with {param('columns=MLII')},V1"
+        raise RecordError(path, problem, action=action, code="not-stated")
     if len(names) != len(contents.signals):
         source = f"as {param('columns')} names" if how.columns else "as it names"
         action = f"correct {param('columns')}" if how.columns else f"name them in order with {param('columns=MLII')},V1"
@@ -283,9 +257,8 @@ def _select(
     fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
-        raise RecordError(
-            path, "has no lead with a name", action=f"name one with {param('columns=MLII')},V1", code="not-stated"
-        )
+        problem = "has no lead with a name"
+        raise RecordError(path, problem, action=f"name one with {param('columns=MLII')},V1", code="not-stated")
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]

@@ -17,7 +17,7 @@ from ecgfed.domain.record.edf_files import edf_comments, has_edf_annotations, re
 from ecgfed.domain.record.groups import LeadSelection
 from ecgfed.domain.record.ishne_files import ishne_comments, read_ishne
 from ecgfed.domain.record.kinds import FORMATS as FORMATS
-from ecgfed.domain.record.kinds import is_of_kind, kind_of_content, kind_of_suffix, name_without_suffix
+from ecgfed.domain.record.kinds import kind_of_content, kind_of_suffix, name_without_suffix
 from ecgfed.domain.record.leads import NoLeadError, are_ecg, lead_list
 from ecgfed.domain.record.muse_files import muse_comments, read_muse
 from ecgfed.domain.record.numpy_files import read_numpy
@@ -54,11 +54,6 @@ def format_of(path: Path | str) -> str:
     except (OSError, ValueError):  # a name that no file can have
         return named
     return kind_of_content(path) or named
-
-
-def is_recording(path: Path) -> bool:
-    """Say whether a file that was found, not named, is a recording: .xml and .ecg are suffixes of much else."""
-    return is_of_kind(path, format_of(path))
 
 
 def record_path(path: Path | str) -> Path:

@@ -1,7 +1,8 @@
 """What a recording is once it has been read: its leads in millivolt, one of them chosen, and its annotation."""
 
+import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -19,6 +20,28 @@ _Block = TypeVar("_Block")
 MADE_UP = "synthetic, made by ecgfed"
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
 BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
+
+
+class _Thread(threading.local):
+    """State of each thread: ``ended`` is set when the pool that it belongs to was left by an exception."""
+
+    ended = threading.Event()
+
+
+class ReadingPool(ThreadPoolExecutor):
+    """Threads that read recordings. When its block ends by an exception (Ctrl-C), their next ``read`` ends them."""
+
+    def __init__(self, workers: int) -> None:
+        self._ended = threading.Event()
+        super().__init__(workers, initializer=setattr, initargs=(_THREAD, "ended", self._ended))
+
+    def __exit__(self, kind: type[BaseException] | None, *args: object) -> None:
+        if kind is not None:
+            self._ended.set()
+        self.shutdown(cancel_futures=kind is not None)
+
+
+_THREAD = _Thread()
 
 
 class ReadBlock(Protocol):
@@ -117,7 +140,10 @@ class Recording:
 
         Raises:
             RecordError: the file has changed since the recording was opened, or cannot be read any more.
+            CancelledError: in a thread of a ``ReadingPool`` that was left by an exception.
         """
+        if _THREAD.ended.is_set():
+            raise CancelledError
         if isinstance(self.source, LazySignals):
             start, stop = max(start, 0), min(stop, self.samples)
             return self.source.read(start, max(start, stop), range(len(self.leads)) if rows is None else rows)
@@ -166,7 +192,7 @@ def spans(samples: int, size: int) -> Iterator[tuple[int, int]]:
 
 def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
     """Yield blocks while another thread makes the next one."""
-    with ThreadPoolExecutor(1) as pool:
+    with ReadingPool(1) as pool:
         coming = pool.submit(next, blocks, None)
         while (block := coming.result()) is not None:
             coming = pool.submit(next, blocks, None)

@@ -58,9 +58,8 @@ def _sections(path: Path) -> dict[int, bytes]:
     """Return the bodies of the sections by their number, their sizes and checksums held; raises RecordError."""
     data = read_bounded(path, MAX_BYTES, RecordError)
     if len(data) < 6 + _HEADER or data[8:10] != b"\0\0":
-        raise RecordError(
-            path, "is not SCP-ECG", "a record that begins with section 0", "check that it is the right file"
-        )
+        problem = "is not SCP-ECG"
+        raise RecordError(path, problem, "a record that begins with section 0", "check that it is the right file")
     stated_crc, size = struct.unpack_from("<HI", data)
     if size != len(data):
         raise RecordError(path, f"has {len(data)} bytes", f"{size} as it says itself", "fetch or copy it again")
@@ -98,22 +97,14 @@ def _leads(body: bytes, path: Path) -> list[_Lead]:
     """Read section 3: which leads there are and from which sample to which; raises RecordError."""
     if len(body) < 2 or not body[0] or len(body) < 2 + 9 * body[0]:
         count = body[0] if body else 0
-        raise RecordError(
-            path,
-            f"section 3 of {len(body)} bytes for {count_of(count, 'lead')}",
-            "9 bytes for each",
-            "fetch or export it again",
-        )
+        problem = f"section 3 of {len(body)} bytes for {count_of(count, 'lead')}"
+        raise RecordError(path, problem, "9 bytes for each", "fetch or export it again")
     leads = []
     for at in range(2, 2 + 9 * body[0], 9):
         first, last, code = struct.unpack_from("<IIB", body, at)
         if not 1 <= first <= last or last - first >= MAX_SAMPLES:
-            raise RecordError(
-                path,
-                f"has a lead from sample {first} to {last}",
-                "an end after its beginning",
-                "fetch or export it again",
-            )
+            problem = f"has a lead from sample {first} to {last}"
+            raise RecordError(path, problem, "an end after its beginning", "fetch or export it again")
         leads.append(_Lead(SCP_LEADS.get(code, f"lead code {code}"), first, last - first + 1))
     return leads
 

@@ -84,11 +84,8 @@ class Table:
             for column in columns:
                 if as_number(cells[column], self.decimal) is None:
                     name = f" of column {self.header[column]}" if self.header else f" of column {column + 1}"
-                    raise RecordError(
-                        self.path,
-                        f"line {line}{name} holds {cells[column].strip()!r}",
-                        "a number, or nothing for a gap",
-                    )
+                    problem = f"line {line}{name} holds {cells[column].strip()!r}"
+                    raise RecordError(self.path, problem, "a number, or nothing for a gap")
 
 
 def as_number(cell: str, decimal: str = ".") -> float | None:
@@ -258,12 +255,8 @@ def read_table(path: Path) -> Table:
         head.append(tuple(cells))
         rows, lines = rows[1:], lines[1:]
     if not rows:
-        raise RecordError(
-            path,
-            "holds no row of numbers",
-            "numbers below the columns' names",
-            "choose another file, or leave this one out",
-        )
+        expected = "numbers below the columns' names"
+        raise RecordError(path, "holds no row of numbers", expected, "choose another file, or leave this one out")
     header, units = [*head, (), ()][:2]
     lines_above, fs_hz = tuple(filter(None, comments)), metadata.fs_hz if metadata else None
     return Table(path, header, units, rows, lines, separator, _decimal(rows, separator), width, lines_above, fs_hz)
@@ -273,9 +266,8 @@ def _width(path: Path, rows: list[str], lines: list[int], separator: str | None)
     """Return how many columns every row has; raises RecordError with the line of the first that has not."""
     width = len(rows[0].split(separator, MAX_COLUMNS))
     if width > MAX_COLUMNS:
-        raise RecordError(
-            path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "swap rows and columns"
-        )
+        problem = f"has more than {MAX_COLUMNS:,} columns"
+        raise RecordError(path, problem, "a column for each lead", "swap rows and columns")
     for number, row in zip(lines, rows, strict=True):
         columns = len(row.split()) if separator is None else row.count(separator) + 1
         if columns != width:

@@ -130,16 +130,12 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
     path = base.parent / name
     segment = read_header(path)
     if is_multi_segment(segment):
-        raise RecordError(
-            header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
-        )
+        problem = "has segments itself"
+        raise RecordError(header_path(path), problem, "a record of one segment", "restore the header from its source")
     if segment.fs != header.fs or segment.sig_len not in (0, samples):
-        raise RecordError(
-            header_path(path),
-            f"{count_of(segment.sig_len, 'sample')} at {segment.fs:g} Hz",
-            f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
-            "restore the header from its source",
-        )
+        problem = f"{count_of(segment.sig_len, 'sample')} at {segment.fs:g} Hz"
+        expected = f"{samples} at {header.fs:g} Hz, as {base.name}.hea says"
+        raise RecordError(header_path(path), problem, expected, "restore the header from its source")
     present, volts = signal_names(segment), voltages(segment)
     present_rows = [present.index(lead) for lead in selection.leads if lead in present]
     channels = [at for at in present_rows if at in volts or present[at] == selection.chosen]
@@ -150,12 +146,8 @@ def _segment(header: Any, base: Path, number: int, selection: _Selection, how: R
             raise RecordError(header_path(path), problem, expected, "restore the header from its source")
     if header.seg_len[0] and len(present_rows) < len(selection.leads):  # a fixed layout: every segment has every lead
         missing = next(lead for lead in selection.leads if lead not in present)
-        raise RecordError(
-            header_path(path),
-            f"has no lead {missing}",
-            f"the leads of {base.name}",
-            "restore the header from its source",
-        )
+        problem = f"has no lead {missing}"
+        raise RecordError(header_path(path), problem, f"the leads of {base.name}", "restore the header from its source")
     if not channels:
         return _Segment([], np.empty((0, samples * selection.frame)), (header_path(path),))
     segment.sig_len = segment.sig_len or samples
@@ -183,11 +175,8 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     total = sum(header.seg_len)
     check_samples(total, header_path(base))
     if header.sig_len not in (0, total):
-        raise RecordError(
-            header_path(base),
-            f"its segments have {count_of(total, 'sample')}",
-            f"{header.sig_len} as its first line says",
-        )
+        problem = f"its segments have {count_of(total, 'sample')}"
+        raise RecordError(header_path(base), problem, f"{header.sig_len} as its first line says")
     names, frames = signal_names(header), header.samps_per_frame
     frame = frames[chosen]
     lead_fs(header, base, frame)
@@ -223,12 +212,8 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
             files += read.files
         start += length * frame
     if names[chosen] not in leads_present:
-        raise RecordError(
-            base,
-            f"no segment has lead {names[chosen]}",
-            action=f"name another with {param('leads')}",
-            code="unknown-lead",
-        )
+        problem = f"no segment has lead {names[chosen]}"
+        raise RecordError(base, problem, action=f"name another with {param('leads')}", code="unknown-lead")
     keep = [row for row, lead in enumerate(requested) if lead in leads_present]
     skipped = (*(f"{lead}: in no segment" for lead in requested if lead not in leads_present), *skipped)
     unique_files = tuple(dict.fromkeys(files))

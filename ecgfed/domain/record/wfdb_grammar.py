@@ -132,12 +132,8 @@ def read_lines(path: Path) -> HeaderLines:
     text = header_text(path)
     lines = list(content(text))
     if not lines:
-        raise RecordError(
-            path,
-            "is empty",
-            "a WFDB header: a record line and one for each signal",
-            "restore the header from its source",
-        )
+        expected = "a WFDB header: a record line and one for each signal"
+        raise RecordError(path, "is empty", expected, "restore the header from its source")
     (number, first), rest = lines[0], lines[1:]
     fields = first.split()
     record = _RECORD.fullmatch(fields[0])
@@ -164,12 +160,8 @@ def _check_count(path: Path, count: int, stated: int, what: str) -> None:
     if not stated:
         raise RecordError(path, "holds no signal", "at least one lead", "choose another file, or leave this one out")
     if count != stated:
-        raise RecordError(
-            path,
-            f"has {count_of(count, f'{what} line')}",
-            f"{stated} as its record line says",
-            "restore the header from its source",
-        )
+        problem = f"has {count_of(count, f'{what} line')}"
+        raise RecordError(path, problem, f"{stated} as its record line says", "restore the header from its source")
 
 
 def _rate(path: Path, line: int, field: str) -> tuple[float, str]:

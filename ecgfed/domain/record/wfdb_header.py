@@ -96,12 +96,8 @@ def unit(header: WfdbHeader, base: Path, channel: int) -> str:
     """Return a signal's unit; raises RecordError where it is no voltage."""
     written = header.units[channel]
     if written not in MILLIVOLT:
-        raise RecordError(
-            header_path(base),
-            f"lead {header.sig_name[channel]} is in {written!r}",
-            "one of mV, uV, µV, V, nV",
-            "correct the header's units",
-        )
+        problem = f"lead {header.sig_name[channel]} is in {written!r}"
+        raise RecordError(header_path(base), problem, "one of mV, uV, µV, V, nV", "correct the header's units")
     return written
 
 
@@ -191,12 +187,8 @@ def _first_segment(header: WfdbHeader, path: Path) -> WfdbHeader:
         raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
     first = _parse(beside(path.parent, f"{segments[0]}.hea"))
     if is_multi_segment(first):
-        raise RecordError(
-            path,
-            f"segment {segments[0]} has segments itself",
-            "records of one segment",
-            "restore the header from its source",
-        )
+        problem = f"segment {segments[0]} has segments itself"
+        raise RecordError(path, problem, "records of one segment", "restore the header from its source")
     return first
 
 

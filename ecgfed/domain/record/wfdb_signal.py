@@ -58,9 +58,8 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
     """
     path = signal_path(header, base, channel)
     if not path.is_file():
-        raise RecordError(
-            path, "does not exist", f"the signal file that {base.name}.hea names", "fetch or copy it again"
-        )
+        problem = "does not exist"
+        raise RecordError(path, problem, f"the signal file that {base.name}.hea names", "fetch or copy it again")
     together = [i for i, name in enumerate(header.file_name) if name == header.file_name[channel]]
     forms = {(str(header.fmt[i]), int(header.byte_offset[i] or 0)) for i in together}
     if len(forms) > 1:
@@ -73,9 +72,8 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
         return None
     if fmt not in FORMATS:
         problem = f"lead {header.sig_name[channel]} has format {fmt}"
-        raise RecordError(
-            header_path(base), problem, "a format that holds samples", f"name another lead with {param('leads')}"
-        )
+        expected = "a format that holds samples"
+        raise RecordError(header_path(base), problem, expected, f"name another lead with {param('leads')}")
     width = sum(frame_of(header, i) for i in together)
     start = sum(frame_of(header, i) for i in together if i < channel)
     return SignalFile(path, fmt, offset, width), slice(start, start + frame_of(header, channel))
@@ -126,11 +124,8 @@ def _against(path: Path, frames: int, header: Any, base: Path, how: ReadOptions)
     if frames >= stated:
         return []
     if not how.repair:
-        raise RecordError(
-            path,
-            f"is cut short at {frames} of {stated} samples",
-            action=f"fetch or copy the record again, or read what is there with {param('repair=True')}",
-        )
+        action = f"fetch or copy the record again, or read what is there with {param('repair=True')}"
+        raise RecordError(path, f"is cut short at {frames} of {stated} samples", action=action)
     header.sig_len, header.checksum = frames, [None] * header.n_sig
     missing = (stated - frames) / header.fs
     return [
@@ -171,12 +166,9 @@ def _check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None
         return
     summed = total % 65536
     if summed != int(stated) % 65536:
-        raise RecordError(
-            signal_path(header, base, channel),
-            f"checksum of lead {header.sig_name[channel]} is {summed}",
-            f"{int(stated) % 65536} from {base.name}.hea",
-            "the file is corrupt: fetch or copy it again",
-        )
+        problem = f"checksum of lead {header.sig_name[channel]} is {summed}"
+        expected, action = f"{int(stated) % 65536} from {base.name}.hea", "the file is corrupt: fetch or copy it again"
+        raise RecordError(signal_path(header, base, channel), problem, expected, action)
 
 
 @dataclass(frozen=True)

@@ -167,9 +167,8 @@ def record_bytes(
             if annotation is not None:
                 files["atr"] = _annotation_read_back(annotation, recording, folder / f"{name}.atr")
     except (OSError, ValueError) as problem:
-        raise StorageError(
-            recording.path, f"no copy could be made ({problem})", action="free space in TMPDIR"
-        ) from None
+        action = "free space in TMPDIR"
+        raise StorageError(recording.path, f"no copy could be made ({problem})", action=action) from None
     return files, written
 
 

@@ -9,7 +9,6 @@ The rules and what they leave unconfirmed on MIT-BIH and SVDB: docs/decisions/00
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.reader import ecg_alone
-from ecgfed.domain.record.recording import Recording, spans
+from ecgfed.domain.record.recording import ReadingPool, Recording, spans
 from ecgfed.domain.signal.qrs import MIN_FS_HZ, qrs_odds
 from ecgfed.domain.signal.qrs_views import MOST_ALONE
 from ecgfed.domain.signal.quiet import quiet_part
@@ -111,7 +110,7 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
     candidates = zip(recording.leads, are_ecg(recording.leads), strict=True)
     names = [recording.lead, *(name for name, ecg in candidates if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
-    with ThreadPoolExecutor(2) as pool:
+    with ReadingPool(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
     sure, doubted = _sure(peaks, leads, paced)
     confirmed = ~_waves_inside(peaks, leads) & ~_waves_in_the_middle(peaks, leads[0]) & sure[:-1] & sure[1:]

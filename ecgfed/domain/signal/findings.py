@@ -5,7 +5,6 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
-from ecgfed.domain.record.recording import Annotation, Recording, spans
+from ecgfed.domain.record.recording import Annotation, ReadingPool, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, calibration_text, detect_pacing
@@ -114,7 +113,7 @@ def record_findings(
     if len(peaks) < MIN_BEATS:
         return [*units, _no_beats(recording, len(peaks)), *paced]
     fs_hz = recording.fs_hz
-    bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
+    bridged = {lead: Bridged(recording, lead, gaps_of(recording, lead)) for lead in recording.leads}
     signals: _Signals = {
         lead: (_band_passed(bridged[lead]), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
     }
@@ -127,7 +126,7 @@ def record_findings(
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
     leads = _with_avr(signals)
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+    with ReadingPool(_AT_A_TIME) as pool:
         judged = pool.map(lambda item: _qrs(item[0], item[1], fs_hz, peaks), leads.values())
         waves = dict(zip(leads, judged, strict=True))
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
@@ -143,10 +142,6 @@ def _usual_names(leads: Sequence[str]) -> dict[str, str]:
 
 def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
     return bad if isinstance(bad, Spans) else Spans.merged(runs(bad))
-
-
-def _bridged(recording: Recording, lead: str) -> Bridged:
-    return Bridged(recording, lead, gaps_of(recording, lead))
 
 
 def _band_passed(lead: Bridged) -> Stretches:

@@ -1,7 +1,7 @@
 """R peaks of a recording: by blocks where the detector is a stream, else of the whole, on both sides of each gap."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.recording import Recording, prefetched, spans
+from ecgfed.domain.record.recording import ReadingPool, Recording, prefetched, spans
 from ecgfed.domain.signal.chunked_quality import quality_of, spikes_of
 from ecgfed.domain.signal.detectors import (
     MIN_DURATION_S,
@@ -114,7 +114,7 @@ def find_peaks(
 
     if not chosen.copes_with_gaps and known().spans(NO_SIGNAL).total:
         return _by_pieces(recording, known(), chosen, mains_hz, name)
-    with ThreadPoolExecutor(1) as pool:
+    with ReadingPool(1) as pool:
         # where nobody needs more of the quality than its spikes
         spikes = pool.submit(spikes_of, recording, recording.lead) if quality is None else None
         try:

@@ -65,13 +65,7 @@ def min_qrs_mv(recording: Recording, lead: str, peaks: NDArray[np.int64], bad: S
     """Return below which height, in millivolt, a beat of a lead has no QRS complex in it.
 
     It is ``QRS_SHARE`` of the upper quartile of the QRS complexes, so that the lead may be off for most of a recording,
-    and at most ``MOST_NOISE_MV``; 0 where fewer than ``MIN_BEATS`` beats say nothing of the lead.
-
-    Args:
-        recording: as of ``lead_size``; so are the others.
-        lead: see there.
-        peaks: see there.
-        bad: see there.
+    and at most ``MOST_NOISE_MV``; 0 where fewer than ``MIN_BEATS`` beats say nothing of the lead. Args: ``lead_size``.
     """
     peaks = peaks[~bad.inside(peaks)]
     heights = _heights(recording, lead, peaks, QRS_S) if len(peaks) >= MIN_BEATS else []

@@ -27,8 +27,6 @@ from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import VALID
 from ecgfed.exports.bundles.parity import model_logits
 
-#: Required accuracy of beats that are not of low confidence.
-ACCURACY = 0.99
 #: A patient with fewer validation beats gets the global threshold.
 MIN_BEATS = 50
 #: Maximum number of validation beats per patient, divided by the members of an ensemble; and the batch size.

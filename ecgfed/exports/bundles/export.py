@@ -12,19 +12,21 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.base.errors import BundleError
 from ecgfed.base.files import read_json
+from ecgfed.base.options import flat_options, merged
+from ecgfed.core.config import BundleOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline
 from ecgfed.core.nets.net import Inputs
 from ecgfed.core.personal.apply import PersonalModels, personal_name
-from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
+from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.evaluations import check_result
 from ecgfed.core.runs.run import Run
 from ecgfed.core.runs.tree_files import save_tree
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import VALID
-from ecgfed.exports.bundles.calibration import ACCURACY, CalibrationFitter, ValidationLogits, validation_logits
+from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, validation_logits
 from ecgfed.exports.bundles.describe import finish_bundle
 from ecgfed.exports.bundles.graph_writer import GraphWriter, merged_model
 from ecgfed.exports.bundles.graphs import input_shapes
@@ -43,41 +45,33 @@ _OF_CLASS = ("class", "beats", "predicted", "sensitivity", "positive_predictivit
 INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
 
 
+@flat_options(BundleOptions)
 def export_bundle(
     run: Run,
     cohort: Cohort,
     state: State,
     out: Path,
     *,
-    protocol: str = "ensemble",
-    personal: str | None = None,
-    global_only: bool = False,
-    accuracy: float = ACCURACY,
-    batch: int | None = None,
     int8: Int8Rule | None = None,
     tflite: Path | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
+    **options: object,
 ) -> dict[str, Any]:
     """Write a bundle with a run's global model and all personal models.
 
     Args:
-        run: the run.
         cohort: its cohort; beats of its valid split are used for the parity check.
         state: its checkpoint.
         out: folder to create, or zip file if its name ends in ``.zip``.
-        protocol: global model of a method without one, ``ensemble`` or ``average``.
-        personal: kind of personal models, a name of ``ecgfed.core.personal`` or ``method``; default that of the method.
-        global_only: write the global model only: no patients' models, and no weights to start new ones from.
-        accuracy: required accuracy on validation beats of predictions that are not of low confidence.
-        batch: fixed batch size of every graph; None: variable.
         int8: rule for int8 variants; None: none are written.
         tflite: Python interpreter that writes TensorFlow Lite files in int8 (``ecgfed.exports.bundles.tflite``); None:
             none.
         signer: signs the manifest.
         overwrite: replace an existing ``out``.
         on_progress: called with the numbers of finished and all patients.
+        options: the fields of ``BundleOptions``.
 
     Returns:
         The manifest.
@@ -85,14 +79,15 @@ def export_bundle(
     Raises:
         BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
     """
-    clients, how = () if global_only else cohort.federation, personal_name(run, personal)
+    chosen = merged(BundleOptions, None, options, "export_bundle")
+    clients, how = () if chosen.global_only else cohort.federation, personal_name(run, chosen.personal)
     personal_models = PersonalModels(
         run,
         state,
         personal_by_name(how),
         lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out),
     )
-    scores = _scores(run, state, protocol, how)
+    scores = _scores(run, state, chosen.protocol, how)
 
     def patients() -> Iterator[PatientModel]:
         """Yield one personal model after the other."""
@@ -112,11 +107,8 @@ def export_bundle(
         out,
         patients(),
         scores.get(""),
-        protocol=protocol,
+        chosen,
         personal=how,
-        weights=not global_only,
-        accuracy=accuracy,
-        batch=batch,
         int8=int8,
         tflite=tflite,
         signer=signer,
@@ -155,12 +147,9 @@ def write_bundle(
     out: Path,
     patients: Iterable[PatientModel],
     scores: dict[str, Any] | None,
+    options: BundleOptions,
     *,
-    protocol: str = "ensemble",
-    personal: str = FROM_METHOD,
-    weights: bool = True,
-    accuracy: float = ACCURACY,
-    batch: int | None = None,
+    personal: str,
     int8: Int8Rule | None = None,
     tflite: Path | None = None,
     signer: Signer | None = None,
@@ -168,43 +157,24 @@ def write_bundle(
 ) -> dict[str, Any]:
     """Write a bundle with a run's global model and personal models, of which one is in memory at a time.
 
-    Args:
-        run: the run.
-        cohort: its cohort; beats of its valid split are used for the parity check.
-        state: its checkpoint.
-        out: folder to create, or zip file if its name ends in ``.zip``.
+    Args, result and errors are those of ``export_bundle``, and:
         patients: the personal models.
         scores: of the run, for the manifest, or None.
-        protocol: global model of a method without one, ``ensemble`` or ``average``.
         personal: kind of the personal models, for the manifest.
-        weights: also write the global model's weights, to start new patients from.
-        accuracy: required accuracy on validation beats of predictions that are not of low confidence.
-        batch: fixed batch size of every graph; None: variable.
-        int8: rule for int8 variants; None: none are written.
-        tflite: Python interpreter that writes TensorFlow Lite files in int8 (``ecgfed.exports.bundles.tflite``); None:
-            none.
-        signer: signs the manifest.
-        overwrite: replace an existing ``out``.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
     """
     net, method = run.net, run.method
     global_model = method.global_model(
-        state.server, (run.client_state(state, client.index) for client in cohort.federation), protocol
+        state.server, (run.client_state(state, client.index) for client in cohort.federation), options.protocol
     )
     with replacing_bundle(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, global_model)
-        writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=batch)
+        writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=options.batch)
         parity = Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(global_model)
         parity.check(
             "global", global_chain, global_model, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net)
         )
-        calibration = CalibrationFitter(accuracy)
+        calibration = CalibrationFitter(options.accuracy)
         calibration.global_logits += [
             validation_logits(net, cohort, client, global_model) for client in cohort.federation
         ]
@@ -222,13 +192,13 @@ def write_bundle(
                 calibration.personal_logits[patient.id] = patient.valid
                 for variant in variants:
                     variant.add_patient(patient.id, names, patient.chain, patient.valid)
-        file = _write_weights(writer, global_model) if weights and isinstance(global_model, Pipeline) else None
+        file = None if options.global_only else _write_weights(writer, global_model)
         global_calibration, calibrations = calibration.fitted(list(chains))
         for name, patient_calibration in calibrations.items():
             chains[name]["certainty"] = patient_calibration
         variant_entries, variant_overviews = dict[str, Any](), dict[str, Any]()
         for variant in variants:
-            variant_entries |= variant.finish_entries(chains, accuracy, global_calibration)
+            variant_entries |= variant.finish_entries(chains, options.accuracy, global_calibration)
             variant_overviews |= variant.overview()
         manifest = {
             **_manifest_metadata(run, cohort, state),
@@ -237,7 +207,7 @@ def write_bundle(
             "files": writer.files,
             "global": {
                 "chain": global_chain,
-                "protocol": _protocol(run, protocol),
+                "protocol": "one model" if method.has_global_model else options.protocol,
                 "certainty": global_calibration,
                 **variant_entries,
             },
@@ -265,8 +235,10 @@ def _quantized_variants(
     return variants
 
 
-def _write_weights(writer: GraphWriter, model: Pipeline) -> str:
-    """Write the global model's weights, to start new patients from; return their name in the bundle."""
+def _write_weights(writer: GraphWriter, model: Model) -> str | None:
+    """Write the weights of a global model, to start new patients from, unless it is an ensemble; return their name."""
+    if not isinstance(model, Pipeline):
+        return None
     name = "weights/global.safetensors"
     (writer.folder / "weights").mkdir()
     save_tree(writer.folder / name, merged_model(model).params)
@@ -292,10 +264,6 @@ def _fingerprint(run: Run, state: State, model: Model) -> str:
                 digest.update(name.encode())
                 digest.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())
     return digest.hexdigest()
-
-
-def _protocol(run: Run, protocol: str) -> str:
-    return "one model" if run.method.has_global_model else protocol
 
 
 def _manifest_metadata(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:

@@ -98,7 +98,9 @@ def extended_bundle(
         patients = {**bundle.manifest["patients"], model.id: entry}
         manifest = {**bundle.manifest, "files": writer.files, "patients": patients}
         if bundle.manifest["schema_version"] > 1:
-            finish_bundle(folder, manifest, signer, _card(bundle))
+            # card and card data of the original bundle describe its training and stay unchanged
+            card = {name: bundle.read(bundle.manifest[name]).decode("utf-8", "replace") for name in (CARD, CARD_FACTS)}
+            finish_bundle(folder, manifest, signer, card)
         else:
             seal(folder, manifest, signer)
         _check_unchanged(bundle, out)  # a folder is locked and cannot have changed; a zip file is not
@@ -110,11 +112,6 @@ def _check_unchanged(bundle: Bundle, out: Path) -> None:
     if out.resolve() == bundle.path.resolve() and open_bundle(out).manifest != bundle.manifest:
         problem = "was changed by somebody else since it was opened"
         raise BundleError(out, problem, "the bundle that was begun with", "do it again, from the bundle as it is now")
-
-
-def _card(bundle: Bundle) -> dict[str, str]:
-    """Return the card and card data of the original bundle; they describe its training and stay unchanged."""
-    return {field: bundle.read(bundle.manifest[field]).decode("utf-8", "replace") for field in (CARD, CARD_FACTS)}
 
 
 def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, Any]]:

@@ -119,7 +119,6 @@ class Int8Variants(Variants):
 
         Args:
             chain: its float graphs.
-            model: the model.
             floats: its validation logits per client.
         """
         rows = self.cohort.usable(self.cohort.pool(TRAIN), self.leave_out)
@@ -141,7 +140,6 @@ class Int8Variants(Variants):
         Args:
             name: the patient's id in cohort and manifest.
             chain: the model's float graphs; if they are those of the global model, its variant is reused.
-            model: the model.
             floats: its logits on the patient's validation beats.
         """
         client = self.cohort.client_by_id(name)

@@ -17,7 +17,6 @@ def training_metadata(cohort: Cohort, leave_out: str) -> dict[str, Any]:
     """Return ``trained_on`` of a manifest.
 
     Args:
-        cohort: of the run.
         leave_out: excluded training beats, as in ``TrainPlan``.
     """
     counts = np.zeros(len(cohort.classes), np.int64)

@@ -105,9 +105,8 @@ def _in_file(bundle: Bundle, name: str) -> dict[str, torch.Tensor]:
 def _checked(where: Path, tensors: dict[str, torch.Tensor], net: Params, *, exactly: bool) -> Params:
     """Return the net's parameters among tensors; with ``exactly``, there must be no others."""
     if exactly and (strange := sorted(set(tensors) - set(net))):
-        raise BundleError(
-            where, f"holds {strange[0]!r:.80}, which its net does not have", "its net's weights alone", _OTHER
-        )
+        problem = f"holds {strange[0]!r:.80}, which its net does not have"
+        raise BundleError(where, problem, "its net's weights alone", _OTHER)
     params = {}
     for name, value in net.items():
         if name not in tensors:
@@ -135,7 +134,6 @@ def check_weights(bundle: Bundle, model: GlobalModel, inputs: Inputs) -> float:
     """Compare the logits of weights and graphs; return the largest difference.
 
     Args:
-        bundle: the bundle.
         model: its weights, from ``global_model``.
         inputs: some beats.
 

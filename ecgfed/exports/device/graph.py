@@ -72,7 +72,6 @@ def check_graph(path: Path, data: bytes) -> Graph:
 
     Args:
         path: its file, for errors.
-        data: the file's bytes.
 
     Raises:
         BundleError: not an ONNX file, content that export does not write (``graph_shapes``), or excessive memory or

@@ -58,7 +58,6 @@ def check_operations(parts: GraphParts, batch: int) -> dict[str, Known]:
     """Infer all values of a graph from its inputs to its outputs.
 
     Args:
-        parts: the graph.
         batch: examples per run.
 
     Returns:

@@ -146,9 +146,8 @@ def check_signature(
     folder = files.path
     if not files.holds(SIGNATURE):
         if keys is not None:
-            raise BundleError(
-                folder, "is not signed", f"a bundle signed by a key of {param('trusted')}", code="untrusted"
-            )
+            problem = "is not signed"
+            raise BundleError(folder, problem, f"a bundle signed by a key of {param('trusted')}", code="untrusted")
         return None
     signature, pem = files.read(SIGNATURE, SIGNATURE_BYTES), files.read(PUBLIC_KEY, MOST_KEY_BYTES)
     if not is_installed(PACKAGE):  # the base install: say who claims it, and that nobody checked

@@ -116,7 +116,6 @@ def make_model(
     """Build a model from its int8 layers and the float parameters they were quantized from.
 
     Args:
-        spec: the net's spec.
         params: the model's float parameters by the net's names.
         layers: from ``int8_layers`` of the int8 variant's graphs.
         classes: class names in order.

@@ -62,7 +62,6 @@ def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwri
 
     Args:
         out: the folder to create.
-        model: the model.
         golden: the model's self-test.
         fs_hz: the device's sampling rate, Hz.
         overwrite: replace ``out`` if it exists.

@@ -99,9 +99,8 @@ def check_peaks(detector: Detector, peaks: Peaks, samples: int, name: str, *, ch
     if not changes:
         raise _flat(name)
     if problem := peaks_problem(peaks, samples):
-        raise OptionError(
-            OPTION, f"{detector.name} returned {problem}", "increasing int64 sample numbers in the signal"
-        )
+        expected = "increasing int64 sample numbers in the signal"
+        raise OptionError(OPTION, f"{detector.name} returned {problem}", expected)
     if not len(peaks):
         raise RecordError(name, f"no beats found by {detector.name}", "an ECG", "check the lead", code="no-beats")
     return peaks

@@ -59,11 +59,8 @@ def detector_by_name(detector: str | Detector) -> Detector:
             OPTION, f"{detector!r:.100}", "a Detector, or the name of one", "wrap a function in a Detector"
         )
     if names_code(detector):
-        raise OptionError(
-            OPTION,
-            f"{detector!r:.100} names code, not a registered detector",
-            action="load it with detector_option first",
-        )
+        problem = f"{detector!r:.100} names code, not a registered detector"
+        raise OptionError(OPTION, problem, action="load it with detector_option first")
     if detector in built_in():  # first: no package can put itself in the place of one of these
         return _runnable(built_in()[detector])
     if detector in entries(ENTRY_POINTS):

@@ -95,6 +95,10 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     _print_requested_names(cohort)
     if meta.get("counts_checked"):
         note("The counts are the published database's.")
+    if copies := meta.get("copies"):
+        note(f"Left out, since they are excerpts of another database: {listed(copies, NAMED)}.")
+    if source := meta.get("database"):
+        note(f"{source['title']}, licence {source['licence']}. Cite {source['citation']}; doi {source['doi']}.")
     if meta.get("synthetic"):
         note(f"{SYNTHETIC} ({meta['synthetic']}).")
     missing = summary["cells_without_test"]

@@ -106,7 +106,7 @@ def named_detector(text: str) -> "Detector":
     return detector_option(text)
 
 
-def _check_reading(how: ReadOptions) -> None:
+def check_reading(how: ReadOptions) -> None:
     """Raise OptionError for a frequency or units that no file has, although the file may say its own."""
     from ecgfed.domain.record.checks import check_fs, parse_units
 
@@ -117,7 +117,7 @@ def _check_reading(how: ReadOptions) -> None:
 
 
 #: Decorator of a command with a parameter ``how`` for ``ReadOptions``.
-takes_reading = takes_options("how", ReadOptions, check=_check_reading)
+takes_reading = takes_options("how", ReadOptions, check=check_reading)
 
 
 def typed_reading(how: ReadOptions) -> dict[str, str | float | None]:

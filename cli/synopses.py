@@ -13,6 +13,11 @@ SYNOPSES = {
         "Make a cohort from the MIT-BIH Arrhythmia Database.",
         "ecgfed prepare mitbih --source mitdb --out cohort",
     ),
+    "prepare svdb": (
+        "Make a cohort from the Supraventricular Arrhythmia Database.",
+        "ecgfed prepare svdb --source svdb --out cohort",
+    ),
+    "prepare qtdb": ("Make a cohort from the QT Database.", "ecgfed prepare qtdb --source qtdb --out cohort"),
     "prepare folder": (
         "Make a cohort from your own annotated recordings.",
         "ecgfed prepare folder recordings --out cohort",

@@ -40,8 +40,9 @@ from .tasks.predict_batch import Batch as Batch
 from .tasks.predict_batch import predict_batch as predict_batch
 from .tasks.prepare import prepare_demo as prepare_demo
 from .tasks.prepare import prepare_folder as prepare_folder
-from .tasks.prepare import prepare_mitbih as prepare_mitbih
 from .tasks.prepare import unpack_cohort as unpack_cohort
+from .tasks.prepare_databases import prepare_database as prepare_database
+from .tasks.prepare_databases import prepare_mitbih as prepare_mitbih
 from .tasks.prepare_images import prepare_cifar10 as prepare_cifar10
 from .tasks.progress import EcgfedWarning as EcgfedWarning
 from .tasks.progress import ProgressReporter as ProgressReporter

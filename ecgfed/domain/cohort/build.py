@@ -337,7 +337,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "r_index": R_INDEX,
         "rr_version": cut.rr_version,
         "rr_features": list(RR_NAMES[cut.rr_version]),
-        "leads": list(cut.leads),
+        # where none was requested, those that were taken
+        "leads": list(cut.leads or dict.fromkeys(str(record["lead"]) for record in build.records)),
         "units": "mV",
         "filter": filters.DESCRIPTION,
         "normalised": False,

@@ -150,8 +150,9 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
     no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))
     no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
-    total = len(records) + unusable + no_lead
-    excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
+    copies = _count(meta.get("copies_count"))
+    total = len(records) + unusable + no_lead + copies
+    excluded = {"unusable": unusable, "no_lead": no_lead, "copies": copies, "no_beats": no_beats}
     return {**summed, "recordings": Exclusions("recording", total, excluded)}
 
 

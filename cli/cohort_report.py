@@ -79,7 +79,22 @@ def _print_requested_names(cohort: "Cohort") -> None:
         note(f"Leads under another name, with the number of records: {pairs_listed}.")
 
 
+def _print_sites(summary: "BeatSummary") -> None:
+    """Print what each site holds, a row each."""
+    if not summary["sites"]:
+        return
+    classes = [name for name, count in summary["classes"].items() if count]
+    rows: list[list[str | int]] = [
+        [name, site["clients"], site["examples"], *(site["classes"][cls] for cls in classes)]
+        for name, site in summary["sites"].items()
+    ]
+    console.print(table(["site", "clients", "beats", *classes], rows))
+
+
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
+    from ecgfed.domain.cohort.summary import leads_line
+
+    _print_sites(summary)
     holdout = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""  # train will not see these
     note(
         f"{count_of(summary['clients'], 'client')}{holdout}, {len(cohort.classes)} classes, "
@@ -90,14 +105,23 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     )
     meta = cohort.meta
     if meta.get("without_lead"):
-        leads, records = " or ".join(cohort.leads), listed(meta["without_lead"], NAMED)
-        note(f"Left out, since they have no lead {leads}: {records}.")
+        leads = "of their site" if cohort.sites else " or ".join(cohort.leads)
+        note(f"Left out, since they have no lead {leads}: {listed(meta['without_lead'], NAMED)}.")
     _print_requested_names(cohort)
+    if leads := leads_line(summary["leads"]):
+        note(f"Leads of different names: {leads}.")
     if meta.get("counts_checked"):
         note("The counts are the published database's.")
     if copies := meta.get("copies"):
         note(f"Left out, since they are excerpts of another database: {listed(copies, NAMED)}.")
-    if source := meta.get("database"):
+    if summary["unlabelled"]:
+        kinds = ", ".join(f"{count:,} {label}" for label, count in summary["record_labels"].items())
+        clients = count_of(sum(summary["record_labels"].values()), "client")
+        beats = count_of(summary["unlabelled"], "beat")
+        note(f"{beats} without a label, of {clients} with one of the recording: {kinds}.")
+    for source in (meta, *meta.get("sites", ())):
+        if not (source := source.get("database")):
+            continue
         note(f"{source['title']}, licence {source['licence']}. Cite {source['citation']}; doi {source['doi']}.")
     if meta.get("synthetic"):
         note(f"{SYNTHETIC} ({meta['synthetic']}).")

@@ -38,6 +38,8 @@ SYNOPSES = {
     "detect": ("Find the R peaks of recordings.", "ecgfed detect mitdb --out peaks"),
     "ec57": ("Score beat annotations by ANSI/AAMI EC57.", "ecgfed ec57 mitdb --test qrs --test-folder peaks"),
     "convert": ("Write a recording as a WFDB record.", "ecgfed convert holter.edf --out records"),
+    "cohort": ("Join cohorts.", ""),
+    "cohort join": ("Join cohorts into one federation of sites.", "ecgfed cohort join mitbih svdb --out both"),
     "runs": ("List runs, show one, or compare some.", ""),
     "runs list": ("List the runs below a folder.", "ecgfed runs list runs"),
     "runs show": ("Show one run: settings, scores so far, speed.", "ecgfed runs show runs/grp-fed"),

@@ -29,6 +29,7 @@ from .tasks.evaluate import evaluate as evaluate
 from .tasks.export import export as export
 from .tasks.inspect import Inspection as Inspection
 from .tasks.inspect import inspect_recording as inspect_recording
+from .tasks.join import join_cohorts as join_cohorts
 from .tasks.label import Labelling as Labelling
 from .tasks.label import label as label
 from .tasks.label_personalization import LabelPersonalization as LabelPersonalization

@@ -52,6 +52,8 @@ MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
 DRAWN_ARRAYS: Layout = {"test_client": ("int32", ()), "test_row": ("int64", ())}
 #: ``client`` of the rows that are nobody's: the common test pool of a cohort of images.
 NOBODY = -1
+#: ``label`` of beats that nobody labelled, those of clients with a label of the recording alone.
+UNLABELLED = -1
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Client:
         patient: whose beats these are.
         records: the recordings they came from.
         holdout: kept out of training altogether, as a new patient.
+        site: name of its site in a joined cohort, else "".
+        record_label: what is known of its whole recording where no beat is labelled, such as ``A``; else "".
     """
 
     index: int
@@ -71,6 +75,8 @@ class Client:
     patient: str
     records: tuple[str, ...]
     holdout: bool
+    site: str = ""
+    record_label: str = ""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -98,7 +104,7 @@ class Cohort:
 
     @property
     def label(self) -> NDArray[np.int16]:
-        """(N,) class numbers, in order of ``classes``."""
+        """(N,) class numbers, in order of ``classes``; ``UNLABELLED`` for beats of ``weak_clients``."""
         return self.arrays["label"]
 
     @property
@@ -181,8 +187,29 @@ class Cohort:
 
     @cached_property
     def federation(self) -> tuple[Client, ...]:
-        """The clients that take part in training."""
-        return tuple(client for client in self.clients if not client.holdout)
+        """The clients that take part in training with labelled beats."""
+        return tuple(client for client in self.clients if not client.holdout and not client.record_label)
+
+    @cached_property
+    def weak_clients(self) -> tuple[Client, ...]:
+        """The clients, not held out, of whom only a label of the recording is known (``excluded_classes``)."""
+        return tuple(client for client in self.clients if not client.holdout and client.record_label)
+
+    @cached_property
+    def excluded_classes(self) -> NDArray[np.bool_]:
+        """(clients, classes) bool: the label of a client's recording says that it has no beat of the class.
+
+        All False for a client whose beats are labelled, and where the label of the recording excludes nothing.
+        """
+        stated = self.meta.get("excluded_classes", {})
+        rows = [[name in stated.get(client.id, ()) for name in self.classes] for client in self.clients]
+        return np.array(rows, np.bool_)
+
+    @cached_property
+    def sites(self) -> dict[str, tuple[Client, ...]]:
+        """The clients of each site by its name, in order; {} for a cohort that was not joined."""
+        names = dict.fromkeys(client.site for client in self.clients if client.site)
+        return {name: tuple(client for client in self.clients if client.site == name) for name in names}
 
     @property
     def held_out(self) -> tuple[str, ...]:
@@ -194,8 +221,10 @@ class Cohort:
         """Rows of each client (outer) and split (inner)."""
         numbers = np.arange(len(self.clients) + 1)
         spans, parts = list(pairwise(np.searchsorted(self.client, numbers))), range(3)
+        labelled = self.label != UNLABELLED
         rows_of_split = [
-            [start + np.flatnonzero(self.split[start:stop] == part) for part in parts] for start, stop in spans
+            [start + np.flatnonzero((self.split[start:stop] == part) & labelled[start:stop]) for part in parts]
+            for start, stop in spans
         ]
         if self.modality == "image":
             for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
@@ -205,9 +234,16 @@ class Cohort:
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
         """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
 
-        Clients of a cohort of images share test images: these are the rows drawn to the client's mix of classes.
+        Beats without a label are in no split (``weak_rows``). Clients of a cohort of images share test images: these
+        are the rows drawn to the client's mix of classes.
         """
         return self._rows[client.index][split]
+
+    def weak_rows(self, client: Client) -> NDArray[np.int64]:
+        """Return the rows (beats,) int64, increasing, of a client's beats without a label."""
+        start, stop = np.searchsorted(self.client, [client.index, client.index + 1])
+        rows: NDArray[np.int64] = start + np.flatnonzero(self.label[start:stop] == UNLABELLED)
+        return rows
 
     def pool(self, split: int) -> NDArray[np.int64]:
         """Return the rows of one split of all clients that take part in training, increasing.
@@ -317,7 +353,10 @@ def open_cohort(path: Path | str) -> Cohort:
     client, first = arrays["client"], NOBODY if images else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action=_AGAIN)
-    if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
+    weak = np.array([bool(client.record_label) for client in clients])[client]
+    if (arrays["label"][~weak] < 0).any() or (arrays["label"][weak] != UNLABELLED).any():
+        raise CohortError(path / "label.npy", "has unlabelled beats of other clients than cohort.json", action=_AGAIN)
+    if arrays["label"].max() >= len(labels.classes):
         raise CohortError(path / "label.npy", "holds a label outside the classes", action=_AGAIN)
     if arrays["split"].max() > TEST:
         raise CohortError(path / "split.npy", f"holds split {arrays['split'].max()}", "0, 1 or 2", "prepare it again")
@@ -335,7 +374,11 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     try:
         layout = layout_of(modality_of(meta), rr_version_of(meta))
         count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
-        client_fields = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
+        labels_of, excluded = dict(meta.get("record_labels", {})), dict(meta.get("excluded_classes", {}))
+        client_fields = [
+            (c["id"], c["patient"], c["records"], c["holdout"], c.get("site", ""), labels_of.get(c["id"], ""))
+            for c in meta["clients"]
+        ]
         names, symbols = list(meta["label_map"]["classes"]), dict(meta["label_map"]["symbols"])
         labels = LabelMap.from_json(meta["label_map"])
         leads = leads_in(meta) if {"lead", "leads"} & set(meta) else ()
@@ -347,6 +390,7 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
             raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", _AGAIN)
     clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
+    _check_excluded(excluded, clients, names, where)
     if len({client.id.casefold() for client in clients}) < len(clients):
         raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", _AGAIN)
     for kind, texts in (("lead", leads), ("class", names), ("record", records)):
@@ -379,15 +423,27 @@ def _excludes(value: object) -> bool:
     return True
 
 
-def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:
+def _check_excluded(excluded: dict[Any, Any], clients: tuple[Client, ...], classes: list[Any], where: Path) -> None:
+    """Refuse ``excluded_classes`` of clients without a label of the recording, or of other classes than it has."""
+    weak = {client.id for client in clients if client.record_label}
+    for client, names in excluded.items():
+        if client not in weak or not isinstance(names, list) or not all(name in classes for name in names):
+            problem = f"excluded_classes of {client!r:.60} are {names!r:.100}"
+            raise CohortError(where, problem, "classes, of a client with a label of its recording", _AGAIN)
+
+
+def _client(index: int, fields: tuple[Any, ...], where: Path) -> Client:
     """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
-    name, patient, records, holdout = fields
+    name, patient, records, holdout, site, record_label = fields
     if not isinstance(records, list) or not isinstance(holdout, bool):
         raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", _AGAIN)
     check_name(name, "client", where, CohortError)
     check_name(patient, "patient", where, CohortError)
     check_labels(records, "record", where, CohortError)
-    return Client(index, name, patient, tuple(records), holdout)
+    for what, text in (("site", site), ("label of a recording", record_label)):
+        if text != "":
+            check_labels([text], what, where, CohortError)
+    return Client(index, name, patient, tuple(records), holdout, site, record_label)
 
 
 def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:

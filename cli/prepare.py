@@ -109,7 +109,7 @@ def _database_command(database: Database) -> Callable[..., None]:
         signature = inspect.signature(command)
         parameters = [part for name, part in signature.parameters.items() if name != "by"]
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    without = {*names_of(ReadOptions), "annotator"}
+    without = {*names_of(ReadOptions), "annotator", *["peaks"] * bool(database.record_labels)}
     return _takes_cohort_options(database.leads, database.classes, without)(command)
 
 

@@ -18,6 +18,10 @@ SYNOPSES = {
         "ecgfed prepare svdb --source svdb --out cohort",
     ),
     "prepare qtdb": ("Make a cohort from the QT Database.", "ecgfed prepare qtdb --source qtdb --out cohort"),
+    "prepare cinc2017": (
+        "Make a cohort from the strips of the Challenge 2017.",
+        "ecgfed prepare cinc2017 --source cinc2017 --out cohort",
+    ),
     "prepare folder": (
         "Make a cohort from your own annotated recordings.",
         "ecgfed prepare folder recordings --out cohort",

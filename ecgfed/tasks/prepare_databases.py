@@ -1,6 +1,7 @@
-"""``prepare mitbih``, ``svdb``, ``qtdb``: cohorts from databases of PhysioNet."""
+"""``prepare mitbih``, ``svdb``, ``qtdb``, ``cinc2017``: cohorts from databases of PhysioNet."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
@@ -38,7 +39,7 @@ def prepare_database(
     """Create a cohort from a database of PhysioNet.
 
     Args:
-        database: ``mitbih``, ``svdb`` or ``qtdb`` (docs/data.md).
+        database: ``mitbih``, ``svdb``, ``qtdb`` or ``cinc2017`` (docs/data.md).
         source: folder with the records; with ``download``, the folder to download them to.
         out: the cohort folder to create.
         download: fetch the records from PhysioNet first, verified.
@@ -61,8 +62,12 @@ def prepare_database(
     if database not in db.DATABASES:
         raise OptionError("database", f"{database!r:.60}", f"one of {', '.join(db.DATABASES)}", code="unknown-choice")
     base, source, out = db.DATABASES[database], Path(source), Path(out)
-    config = PrepareConfig.merged(how, options, "prepare_database", leads=base.leads, classes=base.classes)
-    prepare, anonymize = config.prepare_options(), config.anonymize
+    peaks = "detected" if base.record_labels else "annotated"
+    config = PrepareConfig.merged(how, options, "prepare_database", leads=base.leads, classes=base.classes, peaks=peaks)
+    if base.record_labels and config.peaks != peaks:
+        raise OptionError("peaks", config.peaks, f"{peaks}: no beat of the {base.title} is annotated", code="conflict")
+    prepare = replace(config.prepare_options(), unlabelled=bool(base.record_labels))
+    anonymize = config.anonymize
     if download:
         require("wfdb", "reading the records")  # before they are fetched
         download_database(base, source, base_url=url, on_progress=count_reporter(progress, "download"))
@@ -93,7 +98,7 @@ def prepare_database(
 
 def _compare_files(database: db.Database, source: Path, records: Sequence[Path], progress: ProgressReporter) -> None:
     """Warn of files that are not the published ones; note those of which no published digest is known here."""
-    read, published = db.read_files(records, database), db.published_sha256(database, source)
+    read, published = db.read_files(source, records, database), db.published_sha256(database, source)
     if altered := db.wrong_files(read, published):
         differ = count_of(len(altered), "file differs", "files differ")
         which = listed(altered, 5)

@@ -98,10 +98,11 @@ def _who_trains(cohort: Cohort, data: TrainingData) -> str:
     """Describe the number of training clients, and of the cohort's clients if some do not train."""
     if len(data.clients) == len(cohort.clients):
         return count_of(len(data.clients), "client")
-    excluded_clients = sum(client.holdout for client in cohort.clients)
-    without = len(cohort.clients) - excluded_clients - len(data.clients)
-    reasons = ((excluded_clients, "held out"), (without, "without a training beat"))
-    why = ", ".join(f"{count} {reason}" for count, reason in reasons if count)
+    excluded_clients, weak = sum(client.holdout for client in cohort.clients), len(cohort.weak_clients)
+    without = len(cohort.clients) - excluded_clients - weak - len(data.clients)
+    unlabelled = "with a label of the recording alone, which is not trained on"
+    reasons = ((excluded_clients, "held out"), (weak, unlabelled), (without, "without a training beat"))
+    why = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
     return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({why})"
 
 

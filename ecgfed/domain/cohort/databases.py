@@ -14,7 +14,8 @@ from typing import Any
 from ecgfed.base.errors import CohortError, OptionError, RecordError, param
 from ecgfed.base.files import sha256
 from ecgfed.base.safe_io import read_bounded
-from ecgfed.base.text import count_of
+from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
 from ecgfed.domain.cohort.build import PrepareOptions, Source
 from ecgfed.domain.record.leads import choose_lead
 from ecgfed.domain.record.wfdb_header import read_header
@@ -47,6 +48,8 @@ class Database:
         same_patient: record -> the record that names the patient of both.
         copies: regular expression of records that are excerpts of another database here, which are left out.
         copies_of: that database.
+        record_labels: label of a recording -> classes of AAMI that do not occur in it, of a database without beats.
+        references: names of the table of these labels, the newest first.
         licence: its licence.
     """
 
@@ -66,6 +69,8 @@ class Database:
     same_patient: Mapping[str, str] = field(default_factory=dict)
     copies: str = ""
     copies_of: str = ""
+    record_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
     licence: str = "ODC-By 1.0"
 
     @property
@@ -76,7 +81,7 @@ class Database:
     @property
     def suffixes(self) -> tuple[str, ...]:
         """Suffixes of a record's files."""
-        return (".hea", self.signal, ".atr")
+        return (".hea", self.signal) if self.record_labels else (".hea", self.signal, ".atr")
 
     @property
     def source_line(self) -> str:
@@ -93,7 +98,7 @@ class Database:
         path = PurePosixPath(name)
         in_folder = path.parent.name == "" or (self.folder != "" and path.parts[0] == self.folder)
         is_record = path.suffix in self.suffixes and re.fullmatch(self.records, path.stem) is not None
-        return is_record and in_folder and ".." not in path.parts
+        return (is_record and in_folder and ".." not in path.parts) or name in self.references
 
 
 MITBIH = Database(
@@ -137,7 +142,24 @@ QTDB = Database(
     copies="sel[128][0-9]{2}",
     copies_of="MIT-BIH Arrhythmia or Supraventricular Arrhythmia Database",
 )
-DATABASES = {database.kind: database for database in (MITBIH, SVDB, QTDB)}
+CINC2017 = Database(
+    "cinc2017",
+    "PhysioNet/CinC Challenge 2017, training set",
+    "Make a cohort from the Challenge 2017: 8,528 strips of a hand-held recorder with a label each and none of a beat.",
+    "challenge-2017/1.0.0",
+    "A00001",
+    "A[0-9]{5}",
+    (),
+    "aami5",
+    f"Clifford et al., Computing in Cardiology 44, 2017, and {_GOLDBERGER}",
+    "10.22489/CinC.2017.065-469",
+    signal=".mat",
+    folder="training",
+    # normal rhythm has no ectopic beat; in fibrillation no beat is premature of the atria; others and noise say nothing
+    record_labels={"N": ("S", "V", "F"), "A": ("S",), "O": (), "~": ()},
+    references=("REFERENCE-v3.csv", "REFERENCE.csv"),
+)
+DATABASES = {database.kind: database for database in (MITBIH, SVDB, QTDB, CINC2017)}
 
 
 @cache
@@ -165,14 +187,22 @@ def listed_sha256(file: Path, database: Database) -> dict[str, str]:
 def published_sha256(database: Database, source: Path) -> dict[str, str]:
     """Return the published SHA-256 by file name: the package's, and those of ``SHA256SUMS.txt`` in the folder."""
     sums = source / SUMS
-    listed = listed_sha256(sums, database) if sums.is_file() else {}
-    return {**{PurePosixPath(name).name: digest for name, digest in listed.items()}, **package_sha256(database)}
+    in_list = listed_sha256(sums, database) if sums.is_file() else {}
+    return {**{PurePosixPath(name).name: digest for name, digest in in_list.items()}, **package_sha256(database)}
 
 
-def read_files(paths: Iterable[Path], database: Database) -> dict[str, str]:
-    """Return the SHA-256 of the files of some records by file name."""
-    files = (path.with_name(f"{path.name}{suffix}") for path in paths for suffix in database.suffixes)
+def read_files(source: Path, paths: Iterable[Path], database: Database) -> dict[str, str]:
+    """Return the SHA-256 of the files of some records in a folder, and of the table of their labels, by file name."""
+    files = [path.with_name(f"{path.name}{suffix}") for path in paths for suffix in database.suffixes]
+    files += [source / name for name in database.references]
     return {file.name: sha256(file) for file in files if file.is_file()}
+
+
+def excluded_classes(database: Database, record_label: str, labels: LabelMap) -> list[str]:
+    """Return the classes that do not occur in a recording with a label: those all of whose symbols do not."""
+    absent, aami = database.record_labels[record_label], BUILT_IN["aami5"].symbols
+    possible = {name for symbol, name in labels.symbols.items() if aami.get(symbol) not in absent}
+    return [name for name in labels.classes if name not in possible]
 
 
 def wrong_files(read: Mapping[str, str], published: Mapping[str, str]) -> list[str]:
@@ -248,10 +278,30 @@ def database_sources(database: Database, source: Path, options: PrepareOptions, 
             raise CohortError(source, f"all of its records are excerpts of the {database.copies_of}", "others too")
         problem, known = f"no record has lead {' or '.join(options.beats.leads)}", f"one of {', '.join(sorted(leads))}"
         raise CohortError(source, problem, known, f"name it with {param('leads')}", code="unknown-lead")
-    members.clients.extend(
-        Source(key, database.same_patient.get(key, key), tuple(paths)) for key, paths in groups.items()
-    )
+    stated = read_record_labels(database, source) if database.record_labels else {}
+    if without := sorted(groups.keys() - stated.keys()) if database.record_labels else []:
+        expected = f"a label of each recording in {' or '.join(database.references)}"
+        raise CohortError(source, f"has no label of {listed(without, 5)}", expected, "complete the table")
+    for key, paths in groups.items():
+        patient, label = database.same_patient.get(key, key), stated.get(key, "")
+        absent = excluded_classes(database, label, options.labels) if label else ()
+        members.clients.append(Source(key, patient, tuple(paths), record_label=label, excluded_classes=tuple(absent)))
     return members
+
+
+def read_record_labels(database: Database, source: Path) -> dict[str, str]:
+    """Return the labels of recordings by record; raises CohortError for a table that is missing or damaged."""
+    file = next((source / name for name in database.references if (source / name).is_file()), None)
+    if file is None:
+        expected = f"{' or '.join(database.references)}, the labels of its recordings"
+        raise CohortError(source, "holds no table of labels", expected, "copy it into the folder")
+    labels: dict[str, str] = {}
+    for line in read_bounded(file, _MAX_SUMS_BYTES, CohortError).decode("utf-8", "replace").splitlines():
+        record, _, label = line.strip().partition(",")
+        if label not in database.record_labels or labels.setdefault(record, label) != label:
+            expected = f"a record and one of {', '.join(database.record_labels)}, once for each record"
+            raise CohortError(file, f"has the line {line!r:.60}", expected, "fetch it again")
+    return labels
 
 
 def database_json(database: Database, members: Members, by: str, *, anonymous: bool) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from ecgfed.domain.cohort.cohort import NOBODY, UNLABELLED, Client, Cohort
 from ecgfed.domain.cohort.split import SPLIT_NAMES, TEST
 from ecgfed.domain.record.leads import usual_name
 
+#: Why a recording without labelled beats is not used, keys of ``exclusions.REASONS``.
+NOT_USED = ("too_short", "all_noise", "none_detected")
+
 
 class SiteSummary(TypedDict):
     """What a site of a joined cohort holds."""
@@ -207,7 +210,9 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
     copies = _count(meta.get("copies_count"))
     total = len(records) + unusable + no_lead + copies
-    excluded = {"unusable": unusable, "no_lead": no_lead, "copies": copies, "no_beats": no_beats}
+    not_used = Counter(str(r["not_used"]) for r in records if r.get("not_used") in NOT_USED)
+    excluded = {"unusable": unusable, "no_lead": no_lead, "copies": copies, **not_used}
+    excluded["no_beats"] = no_beats - not_used.total()
     return {**summed, "recordings": Exclusions("recording", total, excluded)}
 
 

@@ -37,7 +37,7 @@ def join_cohorts(
         >>> first = ecgfed.prepare_demo("north-cohort", patients=2, minutes=1)
         >>> second = ecgfed.prepare_demo("south-cohort", patients=3, minutes=1, seed=1)
         >>> ecgfed.join_cohorts({"north": first, "south": second}, "both")
-        Cohort('both': 5 clients, 12 classes, 409 beats)
+        Cohort('both': 5 clients, 12 classes, 380 beats)
     """
     named = isinstance(cohorts, Mapping)
     opened = [

@@ -137,6 +137,10 @@ def test_what_does_not_go_together_is_refused(two: tuple[Cohort, Cohort], joined
         ({"record_labels": {"q": "A"}}, "has unlabelled beats of other clients"),
         ({"excluded_classes": {"q": ["S"]}}, "excluded_classes of 'q'"),
         ({"record_labels": {"q": 7}}, "label of a recording 7"),
+        ({"record_labels": "q"}, "lacks"),
+        ({"sites": "north"}, "sites are 'north'; expected an object for each"),
+        ({"sites": [{"name": "north"}]}, r"sites are \['north'\]; expected those of its clients"),
+        ({"database": {"title": "MIT-BIH"}}, "database is "),
     ],
 )
 def test_labels_of_recordings_that_do_not_fit_are_refused(

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
 from ecgfed.base.files import read_folder_document
-from ecgfed.base.safe_io import check_labels, check_links, check_name, open_regular
+from ecgfed.base.safe_io import check_labels, check_links, open_regular
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.domain.cohort.arrays import check_document, check_hashes, npy_header
+from ecgfed.domain.cohort.clients import AGAIN, check_excluded, check_sites, client_of, is_counted, is_exclusions
+from ecgfed.domain.cohort.clients import Client as Client
 from ecgfed.domain.cohort.split import TEST, TRAIN
 from ecgfed.domain.record.leads import leads_in
 
@@ -28,7 +30,6 @@ FILE_NAME = "cohort.json"
 MAX_ROWS = 2**32
 #: Windows that are looked at at once.
 _AT_ONCE = 1 << 14
-_AGAIN = "prepare the cohort again"
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
 Layout = dict[str, tuple[str, tuple[int, ...]]]
@@ -54,29 +55,6 @@ DRAWN_ARRAYS: Layout = {"test_client": ("int32", ()), "test_row": ("int64", ())}
 NOBODY = -1
 #: ``label`` of beats that nobody labelled, those of clients with a label of the recording alone.
 UNLABELLED = -1
-
-
-@dataclass(frozen=True)
-class Client:
-    """One client of the federation: usually one patient, on MIT-BIH one record.
-
-    Attributes:
-        index: its number, the value in ``client.npy``.
-        id: the name used in options, tables and file names.
-        patient: whose beats these are.
-        records: the recordings they came from.
-        holdout: kept out of training altogether, as a new patient.
-        site: name of its site in a joined cohort, else "".
-        record_label: what is known of its whole recording where no beat is labelled, such as ``A``; else "".
-    """
-
-    index: int
-    id: str
-    patient: str
-    records: tuple[str, ...]
-    holdout: bool
-    site: str = ""
-    record_label: str = ""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -311,21 +289,21 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
             shape, fortran, stored_dtype = npy_header(stream)
             start, size = stream.tell(), file.stat().st_size
     except FileNotFoundError:
-        raise CohortError(file, "does not exist", action=_AGAIN) from None
+        raise CohortError(file, "does not exist", action=AGAIN) from None
     except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=_AGAIN) from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
     if (stored_dtype, shape) != expected_dtype or fortran:
-        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", _AGAIN)
+        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", AGAIN)
     stored_bytes = math.prod(shape) * stored_dtype.itemsize
     if size - start != stored_bytes:
         size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
-        raise CohortError(file, size_problem, f"{stored_bytes:,}", _AGAIN)
+        raise CohortError(file, size_problem, f"{stored_bytes:,}", AGAIN)
     if not beats:
         return np.empty(shape, stored_dtype)
     try:
         array = np.memmap(file, stored_dtype, "r", start, shape)
     except (OSError, ValueError) as problem:
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=_AGAIN) from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
     return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 
@@ -352,17 +330,17 @@ def open_cohort(path: Path | str) -> Cohort:
     check_hashes(path, path / FILE_NAME, meta, arrays)
     client, first = arrays["client"], NOBODY if images else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
-        raise CohortError(path / "client.npy", "is not ordered by client", action=_AGAIN)
+        raise CohortError(path / "client.npy", "is not ordered by client", action=AGAIN)
     weak = np.array([bool(client.record_label) for client in clients])[client]
     if (arrays["label"][~weak] < 0).any() or (arrays["label"][weak] != UNLABELLED).any():
-        raise CohortError(path / "label.npy", "has unlabelled beats of other clients than cohort.json", action=_AGAIN)
+        raise CohortError(path / "label.npy", "has unlabelled beats of other clients than cohort.json", action=AGAIN)
     if arrays["label"].max() >= len(labels.classes):
-        raise CohortError(path / "label.npy", "holds a label outside the classes", action=_AGAIN)
+        raise CohortError(path / "label.npy", "holds a label outside the classes", action=AGAIN)
     if arrays["split"].max() > TEST:
         raise CohortError(path / "split.npy", f"holds split {arrays['split'].max()}", "0, 1 or 2", "prepare it again")
     record = arrays.get("record") if "records" in meta else None
     if record is not None and not 0 <= record.min() <= record.max() < len(meta["records"]):
-        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", _AGAIN)
+        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", AGAIN)
     if images:
         _check_drawn(path, arrays, len(clients))
     check_document(path / FILE_NAME, meta)
@@ -385,65 +363,27 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
         records = [entry["name"] for entry in meta.get("records", ())]
         str(meta["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CohortError(where, f"lacks {error}", action=_AGAIN) from error
+        raise CohortError(where, f"lacks {error}", action=AGAIN) from error
     for what, number in (("rows", count), ("drawn", drawn)):
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
-            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", _AGAIN)
-    clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
-    _check_excluded(excluded, clients, names, where)
+            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", AGAIN)
+    clients = tuple(client_of(i, entry, where) for i, entry in enumerate(client_fields))
+    check_excluded(excluded, clients, names, where)
+    check_sites(meta, clients, where)
     if len({client.id.casefold() for client in clients}) < len(clients):
-        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", _AGAIN)
+        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", AGAIN)
     for kind, texts in (("lead", leads), ("class", names), ("record", records)):
         check_labels(texts, kind, where, CohortError)
     for record in meta.get("records", ()):
-        if not _counts(record.get("left_out", {})):
+        if not is_counted(record.get("left_out", {})):
             problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
-            raise CohortError(where, problem, "symbols with their numbers of beats", _AGAIN)
-        if not _excludes(record.get("excluded", {})):
+            raise CohortError(where, problem, "symbols with their numbers of beats", AGAIN)
+        if not is_exclusions(record.get("excluded", {})):
             problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
-            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", _AGAIN)
+            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", AGAIN)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
-        raise CohortError(where, "its label map names other classes than it has", "each class once", _AGAIN)
+        raise CohortError(where, "its label map names other classes than it has", "each class once", AGAIN)
     return layout, count, drawn, clients, labels
-
-
-def _counts(value: object) -> bool:
-    """Whether a value of a JSON file counts something by name."""
-    return isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values())
-
-
-def _excludes(value: object) -> bool:
-    """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
-    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
-        return False
-    for entry in value.values():
-        read, used, excluded = entry.get("read"), entry.get("used"), entry.get("excluded")
-        if not _counts({"read": read, "used": used}) or not _counts(excluded) or read != used + sum(excluded.values()):
-            return False
-    return True
-
-
-def _check_excluded(excluded: dict[Any, Any], clients: tuple[Client, ...], classes: list[Any], where: Path) -> None:
-    """Refuse ``excluded_classes`` of clients without a label of the recording, or of other classes than it has."""
-    weak = {client.id for client in clients if client.record_label}
-    for client, names in excluded.items():
-        if client not in weak or not isinstance(names, list) or not all(name in classes for name in names):
-            problem = f"excluded_classes of {client!r:.60} are {names!r:.100}"
-            raise CohortError(where, problem, "classes, of a client with a label of its recording", _AGAIN)
-
-
-def _client(index: int, fields: tuple[Any, ...], where: Path) -> Client:
-    """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
-    name, patient, records, holdout, site, record_label = fields
-    if not isinstance(records, list) or not isinstance(holdout, bool):
-        raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", _AGAIN)
-    check_name(name, "client", where, CohortError)
-    check_name(patient, "patient", where, CohortError)
-    check_labels(records, "record", where, CohortError)
-    for what, text in (("site", site), ("label of a recording", record_label)):
-        if text != "":
-            check_labels([text], what, where, CohortError)
-    return Client(index, name, patient, tuple(records), holdout, site, record_label)
 
 
 def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:
@@ -452,6 +392,6 @@ def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> N
     order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
     inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
     if not inside or (order <= 0).any():
-        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=_AGAIN)
+        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=AGAIN)
     if (arrays["split"][:pool] != TEST).any():
-        raise CohortError(path / "split.npy", "has the test pool in another split", action=_AGAIN)
+        raise CohortError(path / "split.npy", "has the test pool in another split", action=AGAIN)

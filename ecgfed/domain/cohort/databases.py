@@ -17,6 +17,7 @@ from ecgfed.base.safe_io import read_bounded
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
 from ecgfed.domain.cohort.build import PrepareOptions, Source
+from ecgfed.domain.cohort.clients import DATABASE_TEXTS
 from ecgfed.domain.record.leads import choose_lead
 from ecgfed.domain.record.wfdb_header import read_header
 
@@ -90,8 +91,8 @@ class Database:
 
     def as_json(self) -> dict[str, str]:
         """Return what ``cohort.json`` says of it."""
-        about = {"title": self.title, "version": PurePosixPath(self.path).name, "licence": self.licence}
-        return {**about, "citation": self.citation, "doi": self.doi}
+        version = PurePosixPath(self.path).name
+        return dict(zip(DATABASE_TEXTS, (self.title, version, self.licence, self.citation, self.doi), strict=True))
 
     def holds(self, name: str) -> bool:
         """Return whether a path, relative to the database or to a copy of its records, is of one of its records."""

@@ -119,11 +119,11 @@ def _check_same(first: Cohort, other: Cohort) -> None:
 
 def _check_recordings(cohorts: Sequence[Cohort]) -> None:
     """Raise CohortError for a recording that two cohorts have: its patient would be at two sites."""
-    seen: dict[str, tuple[Cohort, str]] = {}
+    first_by_digest: dict[str, tuple[Cohort, str]] = {}
     for cohort in cohorts:
         for record in cohort.meta["records"]:
             for file, digest in record.get("sha256", {}).items():
-                first, name = seen.setdefault(digest, (cohort, record["name"]))
+                first, name = first_by_digest.setdefault(digest, (cohort, record["name"]))
                 if first is not cohort and not file.endswith(".hea"):
                     problem = f"recording {record['name']} is recording {name} of {first.path} too ({file})"
                     action = "leave it out of one of them"

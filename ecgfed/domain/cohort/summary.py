@@ -142,7 +142,7 @@ def _site_summary(cohort: Cohort, clients: Sequence[Client], per_class: NDArray[
 
 def lead_counts(cohort: Cohort, clients: Sequence[Client]) -> dict[str, int]:
     """Return how many clients have each lead, by its usual name, most frequent first; {} of images."""
-    lead_of = {record["name"]: usual_name(str(record["lead"])) for record in cohort.meta.get("records", ())}
+    lead_of = {r["name"]: usual_name(str(r["lead"])) for r in cohort.meta.get("records", ()) if "lead" in r}
     counts = Counter(
         lead for client in clients for lead in {lead_of[name] for name in client.records if name in lead_of}
     )

@@ -22,6 +22,9 @@ from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.tasks.anonymous import named
 from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter, minutes_reporter, report_exclusions
 
+#: Different notes on recordings that are reported; the others stand in ``cohort.json``.
+MAX_NOTES = 4
+
 
 @dataclass(frozen=True)
 class PrepareConfig(RecordingOptions):
@@ -266,10 +269,15 @@ def packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) 
             f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
-    noted = [entry for entry in cohort.meta["records"] if entry.get("notes")]
-    if noted:
-        count = count_of(len(cohort.meta["records"]), "recording")
-        progress.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
+    by_kind: dict[str, list[tuple[str, str]]] = {}
+    for record in records:
+        for note in record.get("notes", ()):
+            by_kind.setdefault(note.replace(record["name"], "*"), []).append((record["name"], note))
+    for noted in list(by_kind.values())[:MAX_NOTES]:
+        count, (name, note) = count_of(len(records), "recording"), noted[0]
+        progress.warn(f"{len(noted)} of {count} read with a note, {name}: {note}")
+    if len(by_kind) > MAX_NOTES:
+        progress.warn(f"{count_of(len(by_kind) - MAX_NOTES, 'other note')} on recordings stand in cohort.json")
     report_exclusions(exclusions(cohort).values(), progress)
     if file is not None:
         from ecgfed.domain.cohort.pack import pack_cohort

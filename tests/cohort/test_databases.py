@@ -66,6 +66,22 @@ def test_what_is_no_database_or_holds_none_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
+def test_of_a_published_list_the_records_alone_are_taken() -> None:
+    names = {
+        "mitbih": ("100.atr", "201.dat"),
+        "qtdb": ("sel30.hea", "sele0106.atr"),
+        "cinc2017": ("training/A00/A00001.mat", "training/A00001.hea", "A00001.mat", "REFERENCE-v3.csv"),
+    }
+    others = {
+        "mitbih": ("100.xws", "x_mitdb/x_108.hea", "mitdbdir/100.hea"),
+        "qtdb": ("sel30.q1c", "../sel30.hea", "sel30/../sel31.hea"),
+        "cinc2017": ("validation/A00001.mat", "training/../A00001.mat", "training/RECORDS", "REFERENCE-v0.csv"),
+    }
+    for kind, database in DATABASES.items():
+        assert all(database.holds(name) for name in names.get(kind, ()))
+        assert not any(database.holds(name) for name in others.get(kind, ()))
+
+
 def annotated(source: Path, *, before_end: bool) -> Counter[str]:
     """Beats of each AAMI class as wfdb reads them from the annotation files."""
     counts: Counter[str] = Counter()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ecgfed.base.text import count_of, listed
+from ecgfed.domain.beats.exclusions import REASONS
 
 from . import tables
 from .output import console, note, print_json, stderr, table, warn
@@ -53,7 +54,10 @@ def report_cohort(cohort: "Cohort", out: Path, output: Output) -> None:
             _print_images(cohort, summary)
         else:
             _print_beats(cohort, summary)
-        note(f"Wrote {out} in {output.seconds}. Next: ecgfed train {shlex.quote(str(out))} --out RUN")
+        following = f"train {shlex.quote(str(out))} --out RUN"
+        if not sum(summary["classes"].values()):
+            following = f"cohort join COHORT {shlex.quote(str(out))} --out BOTH"
+        note(f"Wrote {out} in {output.seconds}. Next: ecgfed {following}")
 
     output.show({"cohort": str(out), **summary, **provenance(cohort)}, print_text)
 
@@ -63,8 +67,9 @@ def _print_classes(cohort: "Cohort") -> None:
 
     present, empty = without_zero_rows(class_rows(cohort))
     what = "images" if cohort.modality == "image" else "beats"
-    console.print(table(["class", what, "train", "valid", "test", "clients"], present))
-    if empty:
+    if present:
+        console.print(table(["class", what, "train", "valid", "test", "clients"], present))
+    if present and empty:
         note(f"No {what[:-1]} of {', '.join(empty)}.")
 
 
@@ -79,7 +84,22 @@ def _print_requested_names(cohort: "Cohort") -> None:
         note(f"Leads under another name, with the number of records: {pairs_listed}.")
 
 
+def _print_sites(summary: "BeatSummary") -> None:
+    """Print what each site holds, a row each."""
+    if not summary["sites"]:
+        return
+    classes = [name for name, count in summary["classes"].items() if count]
+    rows: list[list[str | int]] = [
+        [name, site["clients"], site["examples"], *(site["classes"][cls] for cls in classes)]
+        for name, site in summary["sites"].items()
+    ]
+    console.print(table(["site", "clients", "beats", *classes], rows))
+
+
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
+    from ecgfed.domain.cohort.summary import NOT_USED, leads_line
+
+    _print_sites(summary)
     holdout = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""  # train will not see these
     note(
         f"{count_of(summary['clients'], 'client')}{holdout}, {len(cohort.classes)} classes, "
@@ -90,11 +110,24 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     )
     meta = cohort.meta
     if meta.get("without_lead"):
-        leads, records = " or ".join(cohort.leads), listed(meta["without_lead"], NAMED)
-        note(f"Left out, since they have no lead {leads}: {records}.")
+        leads = "of their site" if cohort.sites else " or ".join(cohort.leads)
+        note(f"Left out, since they have no lead {leads}: {listed(meta['without_lead'], NAMED)}.")
     _print_requested_names(cohort)
+    if leads := leads_line(summary["leads"]):
+        note(f"Leads of different names: {leads}.")
     if meta.get("counts_checked"):
         note("The counts are the published database's.")
+    if copies := meta.get("copies"):
+        note(f"Left out, since they are excerpts of another database: {listed(copies, NAMED)}.")
+    if summary["unlabelled"]:
+        kinds = ", ".join(f"{count:,} {label}" for label, count in summary["record_labels"].items())
+        clients = count_of(sum(summary["record_labels"].values()), "client")
+        beats = count_of(summary["unlabelled"], "beat")
+        note(f"{beats} without a label; the recordings of their {clients} have: {kinds}.")
+    for source in (meta, *meta.get("sites", ())):
+        if not (source := source.get("database")):
+            continue
+        note(f"{source['title']}, licence {source['licence']}. Cite {source['citation']}; doi {source['doi']}.")
     if meta.get("synthetic"):
         note(f"{SYNTHETIC} ({meta['synthetic']}).")
     missing = summary["cells_without_test"]
@@ -109,8 +142,12 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     if removed := meta.get("anonymised"):
         fields = ", ".join(f"{name} ({count})" for name, count in removed["removed"].items())
         note(f"Not in the cohort, with the number of records that have it: {fields}.")
-    if meta["without_beats"]:
-        warn(f"left out, no beat of any class: {listed(meta['without_beats'], NAMED)}")
+    strips = {record["name"]: str(record["not_used"]) for record in meta["records"] if "not_used" in record}
+    for reason in NOT_USED:
+        if names := [name for name, why in strips.items() if why == reason]:
+            warn(f"recordings left out, {REASONS[reason][0]}: {listed(names, NAMED)}")
+    if without := [name for name in meta["without_beats"] if name not in strips]:
+        warn(f"left out, no beat of any class: {listed(without, NAMED)}")
 
 
 def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:

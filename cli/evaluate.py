@@ -79,8 +79,9 @@ def evaluate_command(
 def _print(scores: "Scores") -> None:
     from ecgfed.core.evaluation.result import QUESTIONS, SCENARIOS
 
-    for sentence in scores.sentences():
-        note(sentence)
+    for sentence in (*scores.sentences(), scores.site_sentence()):
+        if sentence:
+            note(sentence)
     not_scored = scores.results[0]["left_out"]
     if not_scored:
         note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(not_scored, 'beat')}.")
@@ -90,6 +91,28 @@ def _print(scores: "Scores") -> None:
     ]
     console.print(table(["macro-F1", "all classes", "in truth", "what is asked"], rows))
     note("All classes: those in truth or prediction, scikit-learn's default; in truth: those that are there.")
+    if "per_site" in scores.results[0]:
+        _print_sites(scores)
+
+
+def _print_sites(scores: "Scores") -> None:
+    """Print a row for each site, with the F1 of AAMI's ectopic classes where these are classes."""
+    from ecgfed.core.evaluation.result import with_spread
+
+    classes = {name for name, _ in scores.rows("per_class", "class")}
+    ectopic = {name: title for name, title in (("S", "SVEB F1"), ("V", "VEB F1")) if {"S", "V"} <= classes}
+    by_class = [f"global_f1_{name}" for name in ectopic]
+    worst_patient = {row["site"]: row["worst_patient"] or "-" for row in scores.results[0]["per_site"]}
+    rows: list[list[str | int]] = [
+        [site, int(patients[0] or 0), int(beats[0] or 0), *map(with_spread, of), f"{worst_patient[site]}"]
+        for site, (patients, beats, *of) in scores.rows(
+            "per_site", "site", "patients", "beats", "global_f1", *by_class, "personal_f1", "worst_f1"
+        )
+    ]
+    columns = ["site", "patients", "beats", "global F1", *ectopic.values(), "personal F1", "worst F1", "of patient"]
+    console.print(table(columns, rows, title="per site"))
+    of_ectopic = f", {' and '.join(ectopic.values())}" if ectopic else ""
+    note(f"Global F1{of_ectopic}: one model for everybody on the site's beats; personal F1: mean over its patients.")
 
 
 def _print_scenarios(scores: "Scores") -> None:
@@ -153,13 +176,21 @@ def _print_patients(scores: "Scores") -> None:
     from ecgfed.core.evaluation.result import with_spread
 
     names = ("beats", "classes", "personal_f1", "global_f1")
+    site_of = {row["client"]: row["site"] for row in scores.results[0]["per_patient"] if "site" in row}
     rows = scores.rows("per_patient", "client", *names)
     worst = sorted(rows, key=lambda row: sum(value or 0.0 for value in row[1][2]))
     printed: list[list[str | int]] = [
-        [client, int(beats[0] or 0), int(classes[0] or 0), with_spread(personal), with_spread(shared)]
+        [
+            client,
+            *([site_of[client]] if site_of else []),
+            int(beats[0] or 0),
+            int(classes[0] or 0),
+            with_spread(personal),
+            with_spread(shared),
+        ]
         for client, (beats, classes, personal, shared) in worst[:WORST]
     ]
-    columns = ["patient", "beats", "classes", "personal F1", "global F1"]
+    columns = ["patient", *["site"] * bool(site_of), "beats", "classes", "personal F1", "global F1"]
     console.print(table(columns, printed, title="per patient, worst first"))
     if len(worst) > WORST:
         note(f"({len(worst) - WORST} more in per_patient.csv)")

@@ -4,7 +4,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +12,8 @@ from ecgfed.base.errors import OptionError
 from ecgfed.base.options import Option, Options, options_of
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+#: Types of which typer reads a value itself.
+PLAIN = (float, int, bool, str)
 
 
 def takes_options(
@@ -22,6 +24,7 @@ def takes_options(
     insert: Mapping[str, Sequence[str]] | None = None,
     complete: Mapping[str, Callable[..., list[str]]] | None = None,
     defaults: Mapping[str, object] | None = None,
+    parse: Mapping[str, Callable[[Any], object]] | None = None,
     before: Callable[..., None] = lambda **values: None,
     check: Callable[[OptionsT], None] = lambda options: None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -36,10 +39,11 @@ def takes_options(
         insert: field -> parameters of the command itself that are listed after it.
         complete: field -> completion of its value in a shell.
         defaults: field -> default of this command, if it is another one.
+        parse: field -> function of the value as typed, a text unless the field is a plain one; raises OptionError.
         before: called before the dataclass is made, with all values by name.
         check: called with it after; raises OptionError.
     """
-    complete, defaults, hints = complete or {}, defaults or {}, typing.get_type_hints(kind)
+    complete, defaults, parse, hints = complete or {}, defaults or {}, parse or {}, typing.get_type_hints(kind)
     described = [one for one in _ordered(options_of(kind)) if not one.hidden and one.name not in without]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,7 +52,7 @@ def takes_options(
         @functools.wraps(command)
         def expanded(**values: object) -> None:
             before(**values)
-            passed = {one.name: _parsed(one, values.pop(one.name)) for one in described}
+            passed = {one.name: _parsed(one, values.pop(one.name), parse.get(one.name)) for one in described}
             check(options := kind(**{name: value for name, value in passed.items() if value is not None}))
             command(**values, **{parameter: options})
 
@@ -60,7 +64,8 @@ def takes_options(
                 parameters.append(part)
                 continue
             for one in described:
-                hint = str if typing.get_origin(hints[one.name]) is tuple else hints[one.name]
+                is_text = typing.get_origin(hints[one.name]) is tuple or (one.name in parse and one.kind not in PLAIN)
+                hint = str if is_text else hints[one.name]
                 annotation: object = Annotated[hint | None, _typer_option(one, complete.get(one.name))]
                 default = defaults.get(one.name, False if one.kind is bool and not one.optional else None)
                 parameters.append(
@@ -75,8 +80,10 @@ def takes_options(
     return decorate
 
 
-def _parsed(one: Option, value: object) -> object:
+def _parsed(one: Option, value: object, parse: Callable[[Any], object] | None) -> object:
     """Return the names that a text lists, separated by commas, for a field that is a tuple; else the value."""
+    if parse is not None and value is not None:
+        return parse(value)
     if typing.get_origin(one.kind) is not tuple or not isinstance(value, str):
         return value
     parts = tuple(part.strip() for part in value.split(","))
@@ -97,4 +104,5 @@ def _ordered(options: Sequence[Option]) -> list[Option]:
 def _typer_option(one: Option, completion: Callable[..., list[str]] | None) -> object:
     """Return the typer option of a field."""
     declared = f"--{one.flag}/--no-{one.flag}" if one.kind is bool and one.optional else f"--{one.flag}"
-    return typer.Option(declared, help=one.meaning, metavar=one.metavar or None, autocompletion=completion)
+    text = one.meaning.replace("``", "")
+    return typer.Option(declared, help=text, metavar=one.metavar or None, autocompletion=completion)

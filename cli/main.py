@@ -53,6 +53,7 @@ def _root(
 
 def _register() -> None:
     from . import (
+        cohort,
         convert,
         detect,
         doctor,
@@ -72,7 +73,7 @@ def _register() -> None:
         train,
     )
 
-    for group in (prepare, federate, runs, keys):
+    for group in (prepare, cohort, federate, runs, keys):
         app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
     for command in (
         *(train.train_command, evaluate.evaluate_command, export.export_command, personalize.personalize_command),

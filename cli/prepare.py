@@ -1,27 +1,24 @@
 """``ecgfed prepare``: recordings in, a cohort out."""
 
+import inspect
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from ecgfed.base.errors import OptionError
+from ecgfed.base.options import names_of
+from ecgfed.domain.cohort.databases import DATABASES, Database
+from ecgfed.domain.cohort.split import SPLIT_KINDS
 from ecgfed.domain.record.read_options import ReadOptions
+from ecgfed.tasks.prepare import PrepareConfig
 
 from .cohort_report import print_problems, report_cohort
-from .complete import choices
+from .complete import choices, detector_names
+from .expand import takes_options
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
-from .reading import (
-    AnnotatorOption,
-    AnonymizeOption,
-    DetectorOption,
-    KeyOption,
-    MainsOption,
-    lead_names,
-    named_detector,
-    names,
-    takes_reading,
-)
+from .reading import KeyOption, check_reading, lead_names, named_detector, names
 from .reporter import Output
 
 if TYPE_CHECKING:
@@ -31,92 +28,97 @@ app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, r
 
 OutOption = Annotated[Path, typer.Option("--out", help="The cohort folder to make.")]
 SplitOption = Annotated[
-    str,
-    typer.Option(
-        help="random (stratified by class) or chronological.", autocompletion=choices("random", "chronological")
-    ),
-]
-ClassesOption = Annotated[str, typer.Option(help="mitbih12, aami5, aami5-bxb, or a JSON or TOML file.")]
-PeaksOption = Annotated[
-    str, typer.Option(help="annotated or detected R peaks.", autocompletion=choices("annotated", "detected"))
+    str, typer.Option(help="random (stratified by class) or chronological.", autocompletion=choices(*SPLIT_KINDS))
 ]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
-LeadsOption = Annotated[
-    str, typer.Option("--lead", help="Lead names in order of preference, separated by commas, or '#2'.")
-]
 PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
 ]
-RrVersionOption = Annotated[
-    int,
-    typer.Option(
-        "--rr-version",
-        help="RR features: 3 (the beat among its neighbours), 2 (know gaps and the patient) or 1 (one beat late).",
-    ),
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
 
 
-@app.command("mitbih")
-def mitbih(
-    out: OutOption,
-    source: Annotated[Path | None, typer.Option(help="Folder with the MIT-BIH records.")] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch the records from PhysioNet first.")] = False,
-    url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
-    split: SplitOption = "random",
-    by: Annotated[
-        str, typer.Option(help="patient (201 and 202 joined: 45 clients) or record (46, as papers have it).")
-    ] = "patient",
-    classes: ClassesOption = "mitbih12",
-    peaks: PeaksOption = "annotated",
-    detector: DetectorOption = "ecgfed",
-    mains: MainsOption = None,
-    rr_version: RrVersionOption = 2,
-    holdout: HoldoutOption = "",
-    lead: LeadsOption = "MLII",
-    seed: SeedOption = 0,
-    pack: PackOption = None,
-    anonymize: AnonymizeOption = False,
-    key: KeyOption = None,
-    overwrite: OverwriteOption = False,
-    workers: WorkersOption = None,
-    json_output: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Make a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default."""
-    from ecgfed.tasks.prepare import prepare_mitbih
+def _takes_cohort_options(
+    leads: tuple[str, ...], classes: str, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the decorator of a command with a parameter ``how``, for a ``PrepareConfig`` with these defaults."""
+    return takes_options(
+        "how",
+        PrepareConfig,
+        without=without,
+        complete={
+            "split": choices(*SPLIT_KINDS),
+            "peaks": choices("annotated", "detected"),
+            "detector": detector_names,
+        },
+        defaults={
+            **({"leads": ",".join(leads)} if leads else {}),
+            **{"classes": classes, "split": "random", "peaks": "annotated", "detector": "ecgfed", "annotator": "atr"},
+            **{"rr_version": PrepareConfig.rr_version, "seed": 0},
+        },
+        parse={
+            **{"leads": lead_names, "holdout": names, "detector": named_detector, "split": str, "classes": str},
+            "mains_hz": lambda hz: int(hz) if hz.is_integer() else hz,
+        },
+        check=check_reading,
+    )
 
-    if source is None and not download:
-        raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
-    output = Output(json_output=json_output, quiet=quiet)
-    with output.reporter() as progress:
-        cohort = prepare_mitbih(
-            source or Path("mitdb"),
-            out,
-            download=download,
-            url=url,
-            split=cast("SplitKind", split),
-            by=by,
-            classes=classes,
-            peaks=peaks,
-            detector=named_detector(detector),
-            mains_hz=mains,
-            rr_version=rr_version,
-            holdout=names(holdout),
-            leads=lead_names(lead),
-            seed=seed,
-            pack=pack,
-            anonymize=anonymize,
-            key=key,
-            overwrite=overwrite,
-            workers=workers,
-            progress=progress,
-        )
-    report_cohort(cohort, out, output)
+
+def _database_command(database: Database) -> Callable[..., None]:
+    """Return the command that makes a cohort from a database."""
+
+    def command(
+        *,
+        out: OutOption,
+        source: Annotated[Path | None, typer.Option(help=f"Folder with the records of the {database.title}.")] = None,
+        download: Annotated[bool, typer.Option("--download", help="Fetch the records from PhysioNet first.")] = False,
+        url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
+        by: Annotated[
+            str, typer.Option(help="patient (201 and 202 joined: 45 clients) or record (46, as papers have it).")
+        ] = "patient",
+        how: PrepareConfig,
+        pack: PackOption = None,
+        key: KeyOption = None,
+        overwrite: OverwriteOption = False,
+        workers: WorkersOption = None,
+        json_output: JsonOption = False,
+        quiet: QuietOption = False,
+    ) -> None:
+        from ecgfed.tasks.prepare_databases import prepare_database
+
+        if source is None and not download:
+            raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
+        output = Output(json_output=json_output, quiet=quiet)
+        with output.reporter() as progress:
+            cohort = prepare_database(
+                database.kind,
+                source or Path(database.path).parent,
+                out,
+                download=download,
+                url=url,
+                by=by,
+                how=how,
+                pack=pack,
+                key=key,
+                overwrite=overwrite,
+                workers=workers,
+                progress=progress,
+            )
+        report_cohort(cohort, out, output)
+
+    command.__doc__ = f"{database.summary}\n\n{database.source_line}"
+    if not database.same_patient:
+        signature = inspect.signature(command)
+        parameters = [part for name, part in signature.parameters.items() if name != "by"]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    without = {*names_of(ReadOptions), "annotator", *["peaks"] * bool(database.record_labels)}
+    return _takes_cohort_options(database.leads, database.classes, without)(command)
+
+
+for _database in DATABASES.values():
+    app.command(_database.kind)(_database_command(_database))
 
 
 @app.command("folder")
-@takes_reading
+@_takes_cohort_options(("MLII", "II"), "mitbih12")
 def folder(
     *,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of recordings, sub-folders included.")],
@@ -133,19 +135,8 @@ def folder(
             "default: all of them.",
         ),
     ] = "",
-    how: ReadOptions,
-    annotator: AnnotatorOption = "atr",
-    split: SplitOption = "random",
-    classes: ClassesOption = "mitbih12",
-    peaks: PeaksOption = "annotated",
-    detector: DetectorOption = "ecgfed",
-    mains: MainsOption = None,
-    rr_version: RrVersionOption = 2,
-    holdout: HoldoutOption = "",
-    lead: LeadsOption = "MLII,II",
-    seed: SeedOption = 0,
+    how: PrepareConfig,
     pack: PackOption = None,
-    anonymize: AnonymizeOption = False,
     key: KeyOption = None,
     skip_unusable: Annotated[
         bool, typer.Option("--skip-unusable", help="Leave out recordings that cannot be used; else they are listed.")
@@ -167,18 +158,7 @@ def folder(
             patient_comment=patient_comment,
             formats=names(formats),
             how=how,
-            annotator=annotator,
-            split=cast("SplitKind", split),
-            classes=classes,
-            peaks=peaks,
-            detector=named_detector(detector),
-            mains_hz=mains,
-            rr_version=rr_version,
-            holdout=names(holdout),
-            leads=lead_names(lead),
-            seed=seed,
             pack=pack,
-            anonymize=anonymize,
             key=key,
             skip_unusable=skip_unusable,
             overwrite=overwrite,

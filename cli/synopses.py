@@ -13,6 +13,15 @@ SYNOPSES = {
         "Make a cohort from the MIT-BIH Arrhythmia Database.",
         "ecgfed prepare mitbih --source mitdb --out cohort",
     ),
+    "prepare svdb": (
+        "Make a cohort from the Supraventricular Arrhythmia Database.",
+        "ecgfed prepare svdb --source svdb --out cohort",
+    ),
+    "prepare qtdb": ("Make a cohort from the QT Database.", "ecgfed prepare qtdb --source qtdb --out cohort"),
+    "prepare cinc2017": (
+        "Make a cohort from the strips of the Challenge 2017.",
+        "ecgfed prepare cinc2017 --source cinc2017 --out cohort",
+    ),
     "prepare folder": (
         "Make a cohort from your own annotated recordings.",
         "ecgfed prepare folder recordings --out cohort",
@@ -33,6 +42,8 @@ SYNOPSES = {
     "detect": ("Find the R peaks of recordings.", "ecgfed detect mitdb --out peaks"),
     "ec57": ("Score beat annotations by ANSI/AAMI EC57.", "ecgfed ec57 mitdb --test qrs --test-folder peaks"),
     "convert": ("Write a recording as a WFDB record.", "ecgfed convert holter.edf --out records"),
+    "cohort": ("Join cohorts.", ""),
+    "cohort join": ("Join cohorts into one federation of sites.", "ecgfed cohort join mitbih svdb --out both"),
     "runs": ("List runs, show one, or compare some.", ""),
     "runs list": ("List the runs below a folder.", "ecgfed runs list runs"),
     "runs show": ("Show one run: settings, scores so far, speed.", "ecgfed runs show runs/grp-fed"),

@@ -29,6 +29,7 @@ from .tasks.evaluate import evaluate as evaluate
 from .tasks.export import export as export
 from .tasks.inspect import Inspection as Inspection
 from .tasks.inspect import inspect_recording as inspect_recording
+from .tasks.join import join_cohorts as join_cohorts
 from .tasks.label import Labelling as Labelling
 from .tasks.label import label as label
 from .tasks.label_personalization import LabelPersonalization as LabelPersonalization
@@ -40,8 +41,9 @@ from .tasks.predict_batch import Batch as Batch
 from .tasks.predict_batch import predict_batch as predict_batch
 from .tasks.prepare import prepare_demo as prepare_demo
 from .tasks.prepare import prepare_folder as prepare_folder
-from .tasks.prepare import prepare_mitbih as prepare_mitbih
 from .tasks.prepare import unpack_cohort as unpack_cohort
+from .tasks.prepare_databases import prepare_database as prepare_database
+from .tasks.prepare_databases import prepare_mitbih as prepare_mitbih
 from .tasks.prepare_images import prepare_cifar10 as prepare_cifar10
 from .tasks.progress import EcgfedWarning as EcgfedWarning
 from .tasks.progress import ProgressReporter as ProgressReporter

@@ -30,6 +30,9 @@ CIFAR10 = "ECGFED_CIFAR10"
 REAL_DATA = {
     "mitdb": MITDB,
     "cifar10": CIFAR10,
+    "svdb": "ECGFED_SVDB",
+    "qtdb": "ECGFED_QTDB",
+    "cinc2017": "ECGFED_CINC2017",
     "browser": "ECGFED_BROWSER",
     "mcu": "ECGFED_MCU",
     "tflite": "ECGFED_TFLITE",
@@ -76,14 +79,38 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = f"{item.nodeid} skipped although {' and '.join(wanted)} is set: {report.longrepr}"
 
 
+def recordings(marker: str, example: str) -> Path:
+    """The folder of real recordings that an environment variable names."""
+    variable = REAL_DATA[marker]
+    folder = os.environ.get(variable)
+    if not folder:
+        pytest.skip(f"{variable} is not set: needs the records of {marker} (see docs/data.md)")
+    assert (Path(folder) / example).is_file(), f"{variable}={folder} holds no {example}"
+    return Path(folder)
+
+
 @pytest.fixture(scope="session")
 def mitdb() -> Path:
     """The folder of the real MIT-BIH records, from ECGFED_MITDB."""
-    folder = os.environ.get(MITDB)
-    if not folder:
-        pytest.skip(f"{MITDB} is not set: needs the 48 MIT-BIH records (see docs/data.md)")
-    assert (Path(folder) / "100.hea").is_file(), f"{MITDB}={folder} holds no 100.hea"
-    return Path(folder)
+    return recordings("mitdb", "100.hea")
+
+
+@pytest.fixture(scope="session")
+def svdb() -> Path:
+    """The folder of real records of the Supraventricular Arrhythmia Database, from ECGFED_SVDB."""
+    return recordings("svdb", "860.hea")
+
+
+@pytest.fixture(scope="session")
+def qtdb() -> Path:
+    """The folder of real records of the QT Database, from ECGFED_QTDB."""
+    return recordings("qtdb", "sel16265.hea")
+
+
+@pytest.fixture(scope="session")
+def cinc2017() -> Path:
+    """The folder of real strips of the Challenge 2017, from ECGFED_CINC2017."""
+    return recordings("cinc2017", "A00001.mat")
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ MODULES = [
     ),
 ]
 #: Verbs whose example would need a database from elsewhere.
-NEED_DATA = {"prepare_mitbih", "prepare_cifar10"}
+NEED_DATA = {"prepare_database", "prepare_mitbih", "prepare_cifar10"}
 
 
 @pytest.fixture(scope="module")

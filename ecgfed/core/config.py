@@ -70,7 +70,8 @@ class NetOptions(Options):
     rr: bool | None = option(None, "Feed RR intervals to the net; default on for ECG.")
     net: str | None = option(
         None,
-        "ECG: default, reference, or context for RR features of version 3 (their default). Images: resnet30 (default), convnet3 or convnet2.",
+        "ECG: default, reference, or context, the default for RR features of version 3. Images: resnet30 (default), "
+        "convnet3 or convnet2.",
         [name for names in NETS.values() for name in names],
     )
     norm: str | None = option(None, "group, batch or none; default by net.", NORMS)

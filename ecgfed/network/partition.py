@@ -1,5 +1,6 @@
 """Partition a cohort among several sites for a trial on one machine; each patient belongs to exactly one site."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import replacing_folder
-from ecgfed.domain.cohort.cohort import Client, Cohort
+from ecgfed.domain.cohort.cohort import UNLABELLED, Client, Cohort
 from ecgfed.domain.cohort.writer import CohortWriter
 
 #: Keys of ``cohort.json`` that are recomputed for each partition.
@@ -61,13 +62,22 @@ def _write_part(cohort: Cohort, folder: Path, clients: Sequence[Client]) -> None
 
 
 def _meta(cohort: Cohort, clients: Sequence[Client], records: Sequence[int], label: np.ndarray) -> dict[str, Any]:
-    counts = np.bincount(label, minlength=len(cohort.classes)).tolist()
-    recomputed = {
+    counts = np.bincount(label[label != UNLABELLED], minlength=len(cohort.classes)).tolist()
+    ids, number = {client.id for client in clients}, Counter(client.site for client in clients)
+    by_client: dict[str, Any] = {
+        name: {client: value for client, value in cohort.meta[name].items() if client in ids}
+        for name in ("record_labels", "excluded_classes")
+        if name in cohort.meta
+    }
+    sites = [{**site, "clients": number[site["name"]]} for site in cohort.meta.get("sites", ()) if number[site["name"]]]
+    recomputed: dict[str, Any] = {
         "clients": [cohort.meta["clients"][client.index] for client in clients],
         "records": [cohort.meta["records"][index] for index in records],
         "holdout": [client.id for client in clients if client.holdout],
         "class_counts": dict(zip(cohort.classes, counts, strict=True)),
         "without_beats": [],
         "divided_from": cohort.fingerprint,
+        **by_client,
+        **({"sites": sites} if sites else {}),
     }
     return {**{name: value for name, value in cohort.meta.items() if name not in _RECOMPUTED}, **recomputed}

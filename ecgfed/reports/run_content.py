@@ -17,7 +17,7 @@ from ecgfed.core.runs.summary import RunProgress, examples_of, progress_of
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.reports.charts import Curve, Panel
-from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredClass, ScoredPatient
+from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredClass, ScoredPatient, ScoredSite
 
 USE = "Research use only, not for diagnosis."
 #: Larger numbers are not plotted: their squares overflow.
@@ -201,6 +201,7 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
             patient.generalisation_f1,
             patient.client in worst,
             tuple(table.get(patient.client) for table in by_client),
+            patient.site,
         )
         for patient in sorted(evaluation.patients, key=lambda patient: -patient.gain)
     ]
@@ -210,6 +211,8 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
     if evaluation.protocol:
         more.append(("Global model, for a method without one", evaluation.protocol))
     classes = [ScoredClass(**vars(row)) for row in evaluation.classes if row.beats or row.predicted]
+    of_sites = dict.fromkeys(name for row in evaluation.sites for name, f1 in row.classes.items() if f1 is not None)
+    sites = [ScoredSite(**vars(row)) for row in evaluation.sites]
     return Scored(
         _title(evaluation),
         evaluation.split,
@@ -224,6 +227,8 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
         tuple(candidate.personal for candidate in alternatives),
         evaluation.confusion,
         evaluation.confusion_personal,
+        tuple(sorted(sites, key=lambda site: 2.0 if site.personal_f1 is None else site.personal_f1)),
+        tuple(of_sites),
     )
 
 

@@ -33,6 +33,7 @@ class ScoredPatient:
         everybody_f1: of the personal model on all patients' beats.
         worst: among the tenth of patients with the lowest ``personal_f1``.
         alternative_f1: of alternative personal models, in order of ``Scored.alternatives``.
+        site: of a joined cohort; else "".
     """
 
     client: str
@@ -43,11 +44,26 @@ class ScoredPatient:
     everybody_f1: float | None
     worst: bool
     alternative_f1: tuple[float | None, ...] = ()
+    site: str = ""
 
     @property
     def gain(self) -> float:
         """``personal_f1`` minus ``global_f1``."""
         return self.personal_f1 - self.global_f1
+
+
+@dataclass(frozen=True)
+class ScoredSite:
+    """Scores at one site; see ``SiteRow``."""
+
+    site: str
+    patients: int
+    beats: int
+    global_f1: float | None
+    personal_f1: float | None
+    worst_patient: str
+    worst_f1: float | None
+    classes: dict[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +84,8 @@ class Scored:
         alternatives: names of alternative personal models, scored on the same beats.
         confusion: (classes, classes), rows truth: the global model on all patients' beats.
         confusion_personal: the same of each personal model on its patient's beats.
+        sites: of a joined cohort, the site with the lowest ``personal_f1`` first.
+        site_classes: classes that occur or are predicted at a site.
     """
 
     title: str
@@ -83,6 +101,8 @@ class Scored:
     alternatives: tuple[str, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
+    sites: tuple[ScoredSite, ...] = ()
+    site_classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

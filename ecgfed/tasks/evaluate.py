@@ -165,6 +165,8 @@ def _write(folder: Path, run: Run, result: Mapping[str, Any], progress: Progress
         write_json(partial / "scores.json", {**identity, **result, "run": run.path.resolve().name})
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
+        if "per_site" in result:
+            write_text(partial / "per_site.csv", _csv(result["per_site"]))
         history = read_history(run.path, result["round"])
         try:
             from ecgfed.reports.curves import draw_learning_curves

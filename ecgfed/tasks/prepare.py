@@ -1,4 +1,4 @@
-"""``prepare``: cohorts from recordings; ``prepare_images`` makes those from images."""
+"""``prepare``: cohorts from recordings; ``prepare_databases``: from PhysioNet's, ``prepare_images``: from images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import CohortError, OptionError, param, spelled
-from ecgfed.base.extras import require
 from ecgfed.base.files import check_new_folder, replacing_folder
-from ecgfed.base.options import flat_options, option
-from ecgfed.base.text import count_of, listed
+from ecgfed.base.options import Range, flat_options, option
+from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import LabelMap, load_label_map
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.beats.rr import RR_LATEST
@@ -23,26 +22,31 @@ from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.tasks.anonymous import named
 from ecgfed.tasks.progress import SILENT, ProgressReporter, count_reporter, minutes_reporter, report_exclusions
 
+#: Different notes on recordings that are reported; the others stand in ``cohort.json``.
+MAX_NOTES = 4
+
 
 @dataclass(frozen=True)
 class PrepareConfig(RecordingOptions):
     """How a cohort is made of recordings, and how they are read."""
 
     leads: str | Sequence[str] | None = option(
-        None, "Lead names in order of preference; default MLII; of a folder MLII, then II."
+        None,
+        "Lead names in order of preference, or '#2' for the second; default the database's; of a folder MLII, then II.",
+        flag="lead",
     )
     peaks: str = option("annotated", "``annotated`` or ``detected`` R peaks.")
     split: SplitKind = option(  # noqa: RUF009
         "random", "``random``, stratified by class, or ``chronological``."
     )
     classes: str | LabelMap = option(  # noqa: RUF009
-        "mitbih12", "A label map, its name, or a JSON or TOML file."
+        "mitbih12", "Classes: mitbih12, aami5, aami5-bxb, a JSON or TOML file, or a ``LabelMap``."
     )
     rr_version: int = option(
         RR_LATEST, "RR features: 3 (the beat among its neighbours), 2 (know gaps and the patient) or 1 (one beat late)."
     )
-    holdout: Sequence[str] = option((), "Clients to exclude from training, by id.")
-    seed: int = option(0, "Seed of the split.")
+    holdout: Sequence[str] = option((), "Ids of clients to exclude from training; as an option separated by commas.")
+    seed: int = option(0, "Seed of the split.", Range(0, 2**63 - 1))
     anonymize: bool = option(False, "Omit names, dates and free text; patients and records get new ids, p0001, ...")
 
     def prepare_options(self) -> PrepareOptions:
@@ -50,92 +54,6 @@ class PrepareConfig(RecordingOptions):
         labels = load_label_map(self.classes) if isinstance(self.classes, str) else self.classes
         holdout = (self.holdout,) if isinstance(self.holdout, str) else tuple(self.holdout)
         return PrepareOptions(self.beat_options(rr_version=self.rr_version), labels, self.split, holdout, self.seed)
-
-
-@renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(PrepareConfig)
-def prepare_mitbih(
-    source: Path | str,
-    out: Path | str,
-    *,
-    download: bool = False,
-    url: str | None = None,
-    by: str = "patient",
-    how: ReadOptions | None = None,
-    pack: Path | str | None = None,
-    key: Path | str | None = None,
-    overwrite: bool = False,
-    workers: int | None = None,
-    progress: ProgressReporter = SILENT,
-    **options: object,
-) -> Cohort:
-    """Create a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
-
-    Args:
-        source: folder with the records; with ``download``, the folder to download them to.
-        out: the cohort folder to create.
-        download: fetch the records from PhysioNet first, verified.
-        url: a mirror to download from.
-        by: ``patient`` (201 and 202 are one person: 45 clients) or ``record`` (46, as in the GRP-FED paper).
-        how: a ``PrepareConfig``, or ``ReadOptions``.
-        pack: also pack the cohort into this file.
-        key: file for the table of new and original ids, readable by its owner only.
-        overwrite: replace an existing ``out``.
-        workers: processes; default one per core. The result does not depend on it.
-        progress: receives progress, notes and warnings.
-        options: the fields of ``PrepareConfig``.
-
-    Raises:
-        EcgfedError: an input cannot be used; the message is one line.
-    """
-    from ecgfed.domain.cohort.download import PHYSIONET, download_mitbih
-    from ecgfed.domain.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
-
-    source, out = Path(source), Path(out)
-    config = PrepareConfig.merged(how, options, "prepare_mitbih", leads="MLII")
-    prepare, anonymize = config.prepare_options(), config.anonymize
-    if download:
-        require("wfdb", "reading the records")  # before they are fetched
-        download_mitbih(source, base_url=url or PHYSIONET, on_progress=count_reporter(progress, "download"))
-    sources, without = mitbih_sources(source, prepare, by)
-    _warn_of_split_patients({client.id for client in sources}, prepare.holdout, progress)
-    check = count_check(sources, prepare)
-    key = None if key is None else Path(key)
-    plan = named(sources, prepare, anonymize=anonymize, ids_from_headers=False, key=key, out=out, overwrite=overwrite)
-    with writing_key(key, plan.rows):
-        build_cohort(
-            plan.sources,
-            out,
-            plan.options,
-            kind="mitbih",
-            overwrite=overwrite,
-            workers=workers,
-            check=check,
-            metadata={
-                "by": by,
-                "without_lead": [count_of(len(without), "record")] * bool(without) if anonymize else without,
-                "without_lead_count": len(without),
-                "counts_checked": check is not None,
-            },
-            on_progress=count_reporter(progress, "records"),
-        )
-    cohort = open_cohort(out)
-    read = cohort.meta["records"] if not anonymize else digests(path for client in sources for path in client.records)
-    if altered := wrong_files(read):
-        which = listed(altered, 5)
-        differ = count_of(len(altered), "file differs", "files differ")
-        progress.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
-    return _packed(cohort, pack, progress)
-
-
-def _warn_of_split_patients(clients: set[str], holdout: Sequence[str], progress: ProgressReporter) -> None:
-    """Warn if one record of a patient is held out and another is trained on."""
-    from ecgfed.domain.cohort.mitbih import SAME_PATIENT
-
-    for first, second in SAME_PATIENT.items():
-        if {first, second} <= clients and (first in holdout) != (second in holdout):
-            excluded, trained = (first, second) if first in holdout else (second, first)
-            progress.warn(f"{excluded} is held out, and {trained} is trained on: both are of the same person")
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -169,11 +87,11 @@ def prepare_folder(
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which recordings
             to take; default all of them.
         how: a ``PrepareConfig``, or ``ReadOptions``.
-        pack: as in ``prepare_mitbih``.
-        key: as in ``prepare_mitbih``.
+        pack: as in ``prepare_database``.
+        key: as in ``prepare_database``.
         skip_unusable: skip unusable recordings with a warning each, instead of refusing all.
-        overwrite: as in ``prepare_mitbih``.
-        workers: as in ``prepare_mitbih``.
+        overwrite: as in ``prepare_database``.
+        workers: as in ``prepare_database``.
         progress: receives progress, notes and warnings.
         options: the fields of ``PrepareConfig``.
 
@@ -228,7 +146,7 @@ def prepare_folder(
         )
     if plan.rows and key is None:
         progress.note(spelled(f"Clients are called p0001, p0002, ...; {param('key=FILE')} writes down who is who."))
-    return _packed(open_cohort(out), pack, progress)
+    return packed(open_cohort(out), pack, progress)
 
 
 def _without_unusable(
@@ -317,7 +235,7 @@ def prepare_demo(
             metadata={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
         )
     progress.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
-    return _packed(open_cohort(out), pack, progress)
+    return packed(open_cohort(out), pack, progress)
 
 
 def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False) -> Cohort:
@@ -343,7 +261,7 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     return open_cohort(out)
 
 
-def _packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
+def packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
     """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
     records = cohort.meta["records"]
     large = {str(record["name"]): float(record["too_large_mv"]) for record in records if "too_large_mv" in record}
@@ -353,10 +271,15 @@ def _packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter)
             f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
-    noted = [entry for entry in cohort.meta["records"] if entry.get("notes")]
-    if noted:
-        count = count_of(len(cohort.meta["records"]), "recording")
-        progress.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
+    by_kind: dict[str, list[tuple[str, str]]] = {}
+    for record in records:
+        for note in record.get("notes", ()):
+            by_kind.setdefault(note.replace(record["name"], "*"), []).append((record["name"], note))
+    for noted in list(by_kind.values())[:MAX_NOTES]:
+        count, (name, note) = count_of(len(records), "recording"), noted[0]
+        progress.warn(f"{len(noted)} of {count} read with a note, {name}: {note}")
+    if len(by_kind) > MAX_NOTES:
+        progress.warn(f"{count_of(len(by_kind) - MAX_NOTES, 'other note')} on recordings stand in cohort.json")
     report_exclusions(exclusions(cohort).values(), progress)
     if file is not None:
         from ecgfed.domain.cohort.pack import pack_cohort

@@ -22,6 +22,7 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.domain.cohort.summary import lead_counts, leads_line
 from ecgfed.tasks.progress import ProgressReporter, report_exclusions
 
 #: The remaining time is reported after this number of rounds in a session and this time in seconds.
@@ -64,6 +65,8 @@ def run_session(
         raise RunError(run.path / HISTORY, problem, count_of(state.round, "line"), "restore it")
     secret = noise_key(run.path, run.plan)
     who_trains = _who_trains(cohort, data)
+    if leads := leads_line(lead_counts(cohort, cohort.federation)):
+        progress.note(f"Leads of different names are trained on together: {leads}.")
     _report_cost(run, data, state.round, progress, who_trains, excluded_beats(cohort, run.plan.leave_out))
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
@@ -96,10 +99,11 @@ def _who_trains(cohort: Cohort, data: TrainingData) -> str:
     """Describe the number of training clients, and of the cohort's clients if some do not train."""
     if len(data.clients) == len(cohort.clients):
         return count_of(len(data.clients), "client")
-    excluded_clients = sum(client.holdout for client in cohort.clients)
-    without = len(cohort.clients) - excluded_clients - len(data.clients)
-    reasons = ((excluded_clients, "held out"), (without, "without a training beat"))
-    why = ", ".join(f"{count} {reason}" for count, reason in reasons if count)
+    excluded_clients, weak = sum(client.holdout for client in cohort.clients), len(cohort.weak_clients)
+    without = len(cohort.clients) - excluded_clients - weak - len(data.clients)
+    unlabelled = "with a label of the recording alone, which is not trained on"
+    reasons = ((excluded_clients, "held out"), (weak, unlabelled), (without, "without a training beat"))
+    why = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
     return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({why})"
 
 

@@ -309,7 +309,11 @@ def test_mitbih_without_a_source(ecgfed: Run, tmp_path: Path) -> None:
     refused(ecgfed("prepare", "mitbih", *out), tmp_path, "--source", "is missing", "--download")
     refused(ecgfed("prepare", "mitbih", *out, "--source", tmp_path / "no"), tmp_path, "--source", "is not a folder")
     (tmp_path / "in").mkdir()
-    refused(ecgfed("prepare", "mitbih", *out, "--source", tmp_path / "in"), tmp_path, "holds no MIT-BIH record")
+    refused(
+        ecgfed("prepare", "mitbih", *out, "--source", tmp_path / "in"),
+        tmp_path,
+        "holds no record of the MIT-BIH Arrhythmia Database",
+    )
     refused(ecgfed("prepare", "mitbih", *out, "--source", tmp_path / "in", "--by", "tape"), tmp_path, "--by: 'tape'")
 
 

@@ -141,6 +141,10 @@ def test_the_summary_by_hand(tmp_path: Path) -> None:
         "holdout": ["b"],
         "padded": 2,
         "poor_quality": 2,
+        "unlabelled": 0,
+        "record_labels": {},
+        "leads": {},
+        "sites": {},
     }
 
 

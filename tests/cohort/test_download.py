@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from refusals import refuses
 
-from ecgfed.base.errors import MissingExtraError, StorageError
+from ecgfed.base.errors import CohortError, MissingExtraError, StorageError
 from ecgfed.domain.cohort import cifar_files, download
-from ecgfed.tasks.prepare import prepare_mitbih
+from ecgfed.domain.cohort.databases import MITBIH, QTDB
+from ecgfed.tasks.prepare_databases import prepare_mitbih
 
 FILES = {"100.atr": b"short", "100.dat": np.random.default_rng(0).bytes(300_000), "100.hea": b"100 2 360 650000\n"}
 
@@ -67,7 +68,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def small_table(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
-    monkeypatch.setattr(download, "published_sha256", lambda: table)
+    monkeypatch.setattr(download, "package_sha256", lambda database: table if database is MITBIH else {})
     monkeypatch.setenv("no_proxy", "*")
 
 
@@ -77,15 +78,15 @@ def held(folder: Path) -> dict[str, bytes]:
 
 def fails(server: Server, folder: Path, url: str | None = None) -> tuple[str, str | None]:
     with pytest.raises(StorageError) as caught:
-        download.download_mitbih(folder, base_url=url or server.url)
+        download.download_database(MITBIH, folder, base_url=url or server.url)
     return caught.value.code, caught.value.parameter
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_every_file_is_fetched_whole_and_progress_is_told(server: Server, tmp_path: Path, slash: str) -> None:
     told: list[tuple[str, int, int]] = []
-    fetched = download.download_mitbih(
-        tmp_path / "new" / "mitdb", base_url=server.url + slash, on_progress=lambda *about: told.append(about)
+    fetched = download.download_database(
+        MITBIH, tmp_path / "new" / "mitdb", base_url=server.url + slash, on_progress=lambda *about: told.append(about)
     )
     assert fetched == 3
     assert held(tmp_path / "new" / "mitdb") == FILES
@@ -96,10 +97,10 @@ def test_every_file_is_fetched_whole_and_progress_is_told(server: Server, tmp_pa
 def test_files_that_are_right_are_left_alone_and_wrong_ones_replaced(server: Server, tmp_path: Path) -> None:
     (tmp_path / "100.atr").write_bytes(FILES["100.atr"])
     (tmp_path / "100.hea").write_bytes(b"an older header\n")
-    assert download.download_mitbih(tmp_path, base_url=server.url) == 2
+    assert download.download_database(MITBIH, tmp_path, base_url=server.url) == 2
     assert held(tmp_path) == FILES
     assert [name for name, _ in server.asked] == ["100.dat", "100.hea"]
-    assert download.download_mitbih(tmp_path, base_url=server.url) == 0
+    assert download.download_database(MITBIH, tmp_path, base_url=server.url) == 0
 
 
 @pytest.mark.parametrize(("size", "ranges"), [(123_456, True), (123_456, False), (300_000, True)])
@@ -107,7 +108,7 @@ def test_a_part_is_continued_where_it_stopped(server: Server, tmp_path: Path, si
     """A server without Range sends it all again; what is whole already is only verified."""
     server.ranges = ranges
     (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"][:size])
-    download.download_mitbih(tmp_path, base_url=server.url)
+    download.download_database(MITBIH, tmp_path, base_url=server.url)
     assert ("100.dat", f"bytes={size}-") in server.asked
     assert held(tmp_path) == FILES
 
@@ -115,7 +116,7 @@ def test_a_part_is_continued_where_it_stopped(server: Server, tmp_path: Path, si
 @pytest.mark.parametrize("size", [1000, 300_000, 400_000])
 def test_a_part_of_another_file_is_fetched_anew(server: Server, tmp_path: Path, size: int) -> None:
     (tmp_path / "100.dat.part").write_bytes(b"x" * size)
-    download.download_mitbih(tmp_path, base_url=server.url)
+    download.download_database(MITBIH, tmp_path, base_url=server.url)
     assert held(tmp_path) == FILES
     assert [asked for name, asked in server.asked if name == "100.dat"] == [f"bytes={size}-", None]
 
@@ -127,9 +128,32 @@ def test_a_connection_that_breaks_off_keeps_what_came_and_the_next_run_goes_on(s
     assert fails(server, tmp_path) == ("storage", None)
     server.break_off_after = None
     server.asked.clear()
-    download.download_mitbih(tmp_path, base_url=server.url)
+    download.download_database(MITBIH, tmp_path, base_url=server.url)
     assert server.asked == [("100.dat", "bytes=200000-"), ("100.hea", None)]
     assert held(tmp_path) == FILES
+
+
+def sums(files: dict[str, bytes]) -> bytes:
+    """A list of digests as PhysioNet serves it, with files that are none of a record."""
+    files = {"sel30.qt1": b"", "../sel31.dat": b"", "ANNOTATORS": b"", **files}
+    return "".join(f"{hashlib.sha256(data).hexdigest()} {name}\n" for name, data in files.items()).encode()
+
+
+def test_without_all_digests_the_served_list_decides_and_the_package_over_it(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = {"sel30.atr": b"marks", "sel30.hea": b"sel30 2 250\n"}
+    server.files = {**records, "SHA256SUMS.txt": sums(records)}
+    assert download.download_database(QTDB, tmp_path, base_url=server.url) == 2
+    assert held(tmp_path) == server.files
+    assert download.download_database(QTDB, tmp_path, base_url=server.url) == 0
+    published = {"sel30.atr": hashlib.sha256(b"other marks").hexdigest()}
+    monkeypatch.setattr(download, "package_sha256", lambda _: published)
+    with pytest.raises(StorageError, match=r"sel30\.atr: is not the published file"):
+        download.download_database(QTDB, tmp_path, base_url=server.url)
+    server.files["SHA256SUMS.txt"] = b"<html>no list</html>"
+    with pytest.raises(CohortError, match="lists no record of the QT Database"):
+        download.download_database(QTDB, tmp_path, base_url=server.url)
 
 
 def test_a_file_that_is_not_the_published_one_is_not_kept(server: Server, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +15,11 @@ from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
-from ecgfed.domain.cohort.mitbih import count_check, mitbih_sources, published_sha256, record_names, wrong_files
+from ecgfed.domain.cohort.databases import MITBIH, database_sources, package_sha256, wrong_files
+from ecgfed.domain.cohort.mitbih import count_check, record_names
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import summarise
-from ecgfed.tasks.prepare import prepare_mitbih
+from ecgfed.tasks.prepare_databases import prepare_mitbih
 
 #: Beats of each class on the 46 records with MLII.
 PUBLISHED = {
@@ -34,8 +34,17 @@ ON_MLII = [name for name in NAMES if name not in ("102", "104")]
 DEFAULT = PrepareOptions()
 
 
-def fake_sources(names: list[str]) -> list[Source]:
-    return [Source(name, name, (Path("mitdb") / name,)) for name in names]
+def fake_records(names: list[str]) -> list[Path]:
+    return [Path("mitdb") / name for name in names]
+
+
+def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -> tuple[list[Source], list[str]]:
+    members = database_sources(MITBIH, source, options, by)
+    return members.clients, members.without_lead
+
+
+def records_of(sources: list[Source]) -> list[Path]:
+    return [path for source in sources for path in source.records]
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +52,14 @@ def cohort(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Cohort:
     """All 46 records, prepared once."""
     out = tmp_path_factory.mktemp("mitbih") / "cohort"
     sources, _ = mitbih_sources(mitdb, DEFAULT, "record")
-    build_cohort(sources, out, DEFAULT, kind="mitbih", workers=2, check=count_check(sources, DEFAULT))
+    build_cohort(sources, out, DEFAULT, kind="mitbih", workers=2, check=count_check(records_of(sources), DEFAULT))
     return open_cohort(out)
 
 
 def test_the_48_names_and_their_144_files() -> None:
     assert len(NAMES) == 48
     assert record_names() == NAMES
-    table = published_sha256()
+    table = package_sha256(MITBIH)
     assert set(table) == {f"{name}.{suffix}" for name in NAMES for suffix in ("hea", "dat", "atr")}
     assert all(len(digest) == 64 and set(digest) <= set("0123456789abcdef") for digest in table.values())
 
@@ -120,7 +129,7 @@ def test_by_patient_201_and_202_are_one_client(mitdb: Path, tmp_path: Path) -> N
     sources, without = mitbih_sources(mitdb, DEFAULT)  # the default
     assert without == ["102", "104"]
     assert mitbih_sources(mitdb, DEFAULT, "patient") == (sources, without)
-    assert count_check(sources, DEFAULT) is not None  # the same records, so the published counts hold
+    assert count_check(records_of(sources), DEFAULT) is not None  # the same records, so the published counts hold
     assert len(sources) == 45
     (joined,) = [source for source in sources if len(source.records) > 1]
     assert (joined.id, [path.name for path in joined.records]) == ("201", ["201", "202"])
@@ -163,19 +172,17 @@ def test_a_person_on_both_sides_of_the_holdout_is_said(mitdb: Path, tmp_path: Pa
 @pytest.mark.mitdb
 def test_the_files_are_the_published_ones(mitdb: Path, tmp_path: Path) -> None:
     for name in ("100.dat", "114.atr", "234.hea"):
-        assert published_sha256()[name] == hashlib.sha256((mitdb / name).read_bytes()).hexdigest()
+        assert package_sha256(MITBIH)[name] == hashlib.sha256((mitdb / name).read_bytes()).hexdigest()
     copy_record(mitdb / "100", tmp_path)
     copy_record(mitdb / "101", tmp_path)
-    assert wrong_files(read_from(tmp_path)) == []
+    assert wrong_files(read_from(tmp_path), package_sha256(MITBIH)) == []
     flip_byte(tmp_path / "101.dat", 1000)
     (tmp_path / "100.hea").write_text((tmp_path / "100.hea").read_text() + "# more\n")
-    assert wrong_files(read_from(tmp_path)) == ["100.hea", "101.dat"]
+    assert wrong_files(read_from(tmp_path), package_sha256(MITBIH)) == ["100.hea", "101.dat"]
 
 
-def read_from(folder: Path) -> list[dict[str, Any]]:
-    """The records of a folder as ``cohort.json`` lists them."""
-    files = sorted(folder.iterdir())
-    return [{"sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}}]
+def read_from(folder: Path) -> dict[str, str]:
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
 
 
 @pytest.mark.mitdb
@@ -186,13 +193,13 @@ def test_a_folder_with_some_of_the_records_will_do(mitdb: Path, tmp_path: Path) 
     sources, without = mitbih_sources(tmp_path, DEFAULT)
     assert [source.id for source in sources] == ["208"]
     assert without == ["102"]
-    assert count_check(sources, DEFAULT) is None
+    assert count_check(records_of(sources), DEFAULT) is None
     with pytest.raises(CohortError, match=r"no record has lead V3; expected one of MLII, V1, V2, V5"):
         mitbih_sources(tmp_path, PrepareOptions(BeatOptions(("V3",), "annotated")))
 
 
 def test_the_count_check_passes_what_was_published_and_names_what_differs() -> None:
-    check = count_check(fake_sources(ON_MLII), DEFAULT)
+    check = count_check(fake_records(ON_MLII), DEFAULT)
     assert check is not None
     check(PUBLISHED)
     with pytest.raises(CohortError) as caught:
@@ -203,7 +210,7 @@ def test_the_count_check_passes_what_was_published_and_names_what_differs() -> N
 
 def test_the_count_check_knows_the_aami_classes() -> None:
     """46 records: S = A 2546 + a 150 + J 83 + S 2, V = V 7124 + E 106, Q = / 3620 + f 260 + Q 15."""
-    check = count_check(fake_sources(ON_MLII), PrepareOptions(labels=BUILT_IN["aami5"]))
+    check = count_check(fake_records(ON_MLII), PrepareOptions(labels=BUILT_IN["aami5"]))
     assert check is not None
     check({"N": 74790 + 8075 + 7259 + 16 + 229, "S": 2781, "V": 7230, "F": 803, "Q": 3895})
     with pytest.raises(CohortError, match=r"S 2780 \(not 2781\)"):
@@ -215,7 +222,7 @@ def test_the_count_check_knows_the_aami_classes() -> None:
     [(ON_MLII[1:], DEFAULT), (list(NAMES), DEFAULT), (ON_MLII, PrepareOptions(BeatOptions(("MLII",))))],
 )
 def test_the_counts_are_not_checked_where_they_cannot_hold(names: list[str], options: PrepareOptions) -> None:
-    assert count_check(fake_sources(names), options) is None
+    assert count_check(fake_records(names), options) is None
 
 
 def test_sources_that_cannot_be_are_refused(tmp_path: Path) -> None:
@@ -227,5 +234,5 @@ def test_sources_that_cannot_be_are_refused(tmp_path: Path) -> None:
         mitbih_sources(tmp_path, PrepareOptions(holdout=("100", "202")))
     with pytest.raises(OptionError, match=r"source: .*nothing is not a folder"):
         mitbih_sources(tmp_path / "nothing", DEFAULT)
-    with pytest.raises(CohortError, match="holds no MIT-BIH record"):
+    with pytest.raises(CohortError, match="holds no record of the MIT-BIH Arrhythmia Database"):
         mitbih_sources(tmp_path, DEFAULT)

@@ -39,8 +39,8 @@ def test_what_is_no_packed_cohort_is_refused(tmp_path: Path) -> None:
 @pytest.mark.mitdb
 def test_all_of_mitbih_travels_in_under_60_mb(mitdb: Path, tmp_path: Path) -> None:
     from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
-    from ecgfed.domain.cohort.mitbih import mitbih_sources
+    from ecgfed.domain.cohort.databases import MITBIH, database_sources
 
     options = PrepareOptions()
-    build_cohort(mitbih_sources(mitdb, options)[0], tmp_path / "cohort", options, kind="mitbih")
+    build_cohort(database_sources(MITBIH, mitdb, options).clients, tmp_path / "cohort", options, kind="mitbih")
     assert pack_cohort(tmp_path / "cohort", tmp_path / "packed.npz") < 60e6

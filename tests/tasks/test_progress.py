@@ -30,6 +30,21 @@ def place(tmp_path: Path, records: Path, cohort_path: Path, fedavg_run: Path) ->
 Verb = Callable[[dict[str, Path], ecgfed.ProgressReporter], object]
 
 
+def database(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    for number in (801, 802):
+        write_record(place["more"] / "svdb", str(number), "NNNV" * 8, seed=number, leads=("ECG1", "ECG2"))
+    return ecgfed.prepare_database("svdb", place["more"] / "svdb", place["out"], workers=1, progress=progress)
+
+
+def joined(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
+    for number in range(2):
+        write_record(place["more"] / f"in{number}", "p1", "NNNV" * 8, seed=number)
+        ecgfed.prepare_folder(place["more"] / f"in{number}", place["more"] / f"site{number}", workers=1)
+    return ecgfed.join_cohorts(
+        [place["more"] / f"site{number}" for number in range(2)], place["out"], progress=progress
+    )
+
+
 def mitbih(place: dict[str, Path], progress: ecgfed.ProgressReporter) -> object:
     for seed, name in enumerate(("100", "101")):
         write_record(place["more"] / "mitdb", name, "NNNV" * 8, seed=seed)
@@ -100,6 +115,8 @@ def personalize_labels(place: dict[str, Path], progress: ecgfed.ProgressReporter
 #: verb -> how it is called; what it counts, a note and a warning it gives (parts of them).
 VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
     "prepare_mitbih": (mitbih, {"records"}, (), ("6 files differ from the published database",)),
+    "prepare_database": (database, {"records"}, (), ("6 files differ from the published database",)),
+    "join_cohorts": (joined, set(), ("2 clients prefixed",), ()),
     "prepare_folder": (own_folder, {"records"}, ("Packed into", "packed.zip"), ()),
     "prepare_demo": (
         lambda place, progress: ecgfed.prepare_demo(place["out"], patients=2, minutes=1, workers=1, progress=progress),

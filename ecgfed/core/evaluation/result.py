@@ -127,6 +127,24 @@ class Scores:
             self._worst(),
         )
 
+    def site_sentence(self) -> str:
+        """Name the site with the lowest mean of personal models; "" unless several sites were scored."""
+        rows = self.rows("per_site", "site", "personal_f1", "global_f1") if "per_site" in self.results[0] else []
+        served = {
+            name: [statistics.fmean(float(value) for value in values if value is not None) for values in of]
+            for name, of in rows
+            if all(value is not None for values in of for value in values)
+        }
+        if len(served) < 2:
+            return ""
+        worst = min(served, key=lambda name: served[name][0])
+        own, shared = served[worst]
+        how = "" if self._all_global() else " with their own model"
+        return (
+            f"Worst site is {worst}: its clients{how} reach {own:.2f} on average, and one model for everybody "
+            f"{shared:.2f} on its beats."
+        )
+
     def _all_global(self) -> bool:
         """Return whether all clients use the global model, as in methods without personal models."""
         return self.T_p == self.mean("T_p_global") and self.T_r == self.T_g
@@ -160,11 +178,13 @@ class Scores:
             for name, (f1,) in self.rows("per_patient", "client", "personal_f1")
         ]
         worst, name = min(served)
+        site = next((row.get("site") for row in self.results[0]["per_patient"] if row["client"] == name), None)
+        who = f"{name} of {site}" if site else name
         below = sum(value < WEAK_F1 for value, _ in served)
         if worst == max(served)[0]:
             return f"Every client is served alike, with {worst:.2f}."
         return (
-            f"Served worst is {name}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
+            f"Served worst is {who}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
             f"{WEAK_F1:g}{'' if self._all_global() else ' with their own model'}."
         )
 

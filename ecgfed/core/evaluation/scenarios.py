@@ -1,6 +1,6 @@
 """The GRP-FED paper's scenarios (section 4.1): global test, personalisation, generalisation, local test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +110,8 @@ def evaluate(
         Fed-RoD and FedABC, see ``_accuracies``), ``fairness`` (distribution of macro-F1 and accuracy over patients),
         ``local_models`` (the same scores with local models as personal ones, or None), ``per_class``, ``per_patient``,
         ``confusion`` (the global model on the pool) and ``confusion_personal`` (personal models on each patient's
-        beats), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``. Patients without beats are not counted.
+        beats), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``; of a joined cohort ``per_site``. Patients
+        without beats are not counted.
 
     Raises:
         CohortError: the split has no beats.
@@ -153,7 +154,8 @@ def evaluate(
         "left_out": len(cohort.pool(split)) - len(pool.rows),
         "excluded": {"beats": cohort.exclusions(cohort.pool(split), leave_out, "beat").as_json()},
         "per_class": class_table(matrix, cohort.classes),
-        "per_patient": _patient_rows(patients, locals_),
+        "per_patient": _patient_rows(patients, locals_, {c.id: c.site for c in cohort.clients if c.site}),
+        **({"per_site": site_rows(patients, cohort)} if cohort.sites else {}),
         "confusion": matrix.tolist(),
         "confusion_personal": np.sum([patient.personal for patient in patients], axis=0).tolist(),
     }
@@ -181,12 +183,45 @@ def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], wo
     return [pool.scores(by_number[number], chain) for number, chain in models]
 
 
-def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -> list[dict[str, Any]]:
+def site_rows(patients: list[PatientScores], cohort: Cohort) -> list[dict[str, Any]]:
+    """Return the scores at each site of a joined cohort.
+
+    Returns:
+        For each site, in order: ``site``, ``patients`` and ``beats`` scored; ``global_f1``, macro-F1 of the global
+        model on the site's beats, pooled; ``personal_f1``, mean over its patients of their models' macro-F1 on their
+        own beats; ``worst_patient`` and ``worst_f1``, the least of these; ``global_f1_S``, ``personal_f1_S``: F1 of
+        each class on the site's beats. None where nothing was scored, or a class is neither there nor predicted.
+    """
+    rows = []
+    for site, clients in cohort.sites.items():
+        ids = {client.id for client in clients}
+        mine = [patient for patient in patients if patient.client in ids]
+        empty = np.zeros((len(cohort.classes),) * 2, np.int64)
+        together = {
+            "global": sum((patient.global_ for patient in mine), start=empty),
+            "personal": sum((patient.personal for patient in mine), start=empty),
+        }
+        f1 = {patient.client: macro_f1(patient.personal) for patient in mine}
+        worst = min(f1, key=lambda client: f1[client]) if f1 else None
+        row: dict[str, Any] = {"site": site, "patients": len(mine), "beats": int(together["global"].sum())}
+        row["global_f1"] = macro_f1(together["global"]) if mine else None
+        row["personal_f1"] = float(np.mean(list(f1.values()))) if mine else None
+        row["worst_patient"], row["worst_f1"] = worst, None if worst is None else f1[worst]
+        for model, matrix in together.items():
+            row |= {f"{model}_f1_{of['class']}": of["f1"] for of in class_table(matrix, cohort.classes)}
+        rows.append(row)
+    return rows
+
+
+def _patient_rows(
+    patients: list[PatientScores], locals_: list[PatientScores], site_of: Mapping[str, str]
+) -> list[dict[str, Any]]:
     local = {patient.client: patient for patient in locals_}
     rows = []
     for patient in patients:
         row: dict[str, Any] = {
             "client": patient.client,
+            **({"site": site_of[patient.client]} if site_of else {}),
             "beats": int(patient.personal.sum()),
             "classes": int((patient.personal.sum(1) > 0).sum()),
         }

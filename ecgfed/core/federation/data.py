@@ -96,6 +96,9 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
     """
     rows = {client.index: cohort.usable(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
     rows = {index: client_rows for index, client_rows in rows.items() if len(client_rows)}
+    if not rows and cohort.weak_clients:
+        problem, action = "no beat has a label, only recordings do", "join it with a labelled one: 'ecgfed cohort join'"
+        raise CohortError(cohort.path, problem, "labelled beats to train on", action, code="no-beats")
     if not rows:
         raise CohortError(cohort.path, "no client has a training beat", action="prepare it from more recordings")
     return TrainingData(

@@ -48,8 +48,10 @@ class ComparedRun:
         protocol: global model of a method without one, or None.
         scores: macro-F1 by name (``SCORES``), or None if the run was not evaluated on the split.
         worst_tenth: for each of ``MODELS``, mean macro-F1 of the worst tenth of patients (at least one).
-        spread: names as in ``scores`` and ``worst_tenth`` -> sample standard deviation over seeds; empty for one run.
+        spread: names as in ``scores`` and ``worst_tenth``, and ``SITE MODEL`` -> sample standard deviation over seeds;
+            empty for one run.
         notes: remarks on the scores, each with a command that helps.
+        sites: of a joined cohort: site -> for each of ``MODELS``, macro-F1 as of ``Evaluation.sites``.
     """
 
     run: str
@@ -64,6 +66,7 @@ class ComparedRun:
     worst_tenth: dict[str, float] | None
     spread: dict[str, float]
     notes: tuple[str, ...]
+    sites: dict[str, dict[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -251,6 +254,11 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     passes = [entry.passes for entry in progress if entry.passes is not None]
     scores = {name: _over_seeds([result.scores.get(name) for result in side.evaluations]) for name in SCORES}
     worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.evaluations]) for name in MODELS}
+    at_sites = {
+        f"{site} {model}": _over_seeds([result.sites.get(site, {}).get(model) for result in side.evaluations])
+        for site in (side.evaluations[0].sites if side.evaluations else ())
+        for model in MODELS
+    }
     evaluate = command(side.path, split, leave_out)
     notes = []
     if scored is None:
@@ -270,8 +278,12 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
         side.evaluations[0].protocol if side.evaluations else None,
         {name: mean for name, (mean, _) in scores.items()} if side.evaluations else None,
         {name: mean for name, (mean, _) in worst.items() if mean is not None} or None,
-        {name: spread for name, (_, spread) in (scores | worst).items() if spread is not None},
+        {name: spread for name, (_, spread) in (scores | worst | at_sites).items() if spread is not None},
         tuple(notes),
+        {
+            site: {model: at_sites[f"{site} {model}"][0] for model in MODELS}
+            for site in (side.evaluations[0].sites if side.evaluations else ())
+        },
     )
 
 

@@ -42,7 +42,24 @@ def main_rows(comparison: RunComparison, none: str = "-") -> list[list[str]]:
         [f"worst tenth, {label}", *(_spread(run, run.worst_tenth, model, none) for run in runs)]
         for model, label in MODEL_LABELS.items()
     ]
-    return [*rows, *scores, *worst]
+    sites = [
+        [f"{site}, {label}", *(_spread(run, _at_site(run, site, model), f"{site} {model}", none) for run in runs)]
+        for site in dict.fromkeys(site for run in runs for site in run.sites)
+        for model, label in MODEL_LABELS.items()
+    ]
+    lowest = [
+        [f"worst site, {label}", *(number(_worst_site(run, model), none=none) for run in runs)]
+        for model, label in MODEL_LABELS.items()
+    ]
+    return [*rows, *scores, *worst, *sites, *(lowest if sites else ())]
+
+
+def _at_site(run: ComparedRun, site: str, model: str) -> dict[str, float | None]:
+    return {f"{site} {model}": run.sites.get(site, {}).get(model)}
+
+
+def _worst_site(run: ComparedRun, model: str) -> float | None:
+    return min((value for of in run.sites.values() if (value := of[model]) is not None), default=None)
 
 
 def _spread(run: ComparedRun, values: Mapping[str, float | None] | None, name: str, none: str) -> str:

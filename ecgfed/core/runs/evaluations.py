@@ -1,7 +1,7 @@
 """Read and validate the scores of ``ecgfed evaluate``: ``evaluation-SPLIT/scores.json``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ class Evaluation:
         classes: scores of the global model per class.
         personal_f1: macro-F1 of each patient's model on that patient's beats.
         global_f1: macro-F1 of the global model on them.
+        sites: of a joined cohort: site -> ``personal``, mean macro-F1 of its patients' models, and ``global``, macro-F1
+            of the global model on its beats; None for a site without scored beats.
     """
 
     round: int
@@ -47,6 +49,7 @@ class Evaluation:
     classes: tuple[ClassScore, ...]
     personal_f1: dict[str, float]
     global_f1: dict[str, float]
+    sites: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
 
 def folder_name(split: str, leave_out: str = "nothing") -> str:
@@ -124,6 +127,13 @@ def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") ->
         tuple(_class_score(row, file, again) for row in rows_of(result, "per_class", file, again)),
         {typed(row, "client", str, file, again): _f1(row, "personal_f1", file, again) for row in patients},
         {typed(row, "client", str, file, again): _f1(row, "global_f1", file, again) for row in patients},
+        {
+            typed(row, "site", str, file, again): {
+                model: None if row.get(f"{model}_f1") is None else _f1(row, f"{model}_f1", file, again)
+                for model in ("personal", "global")
+            }
+            for row in rows_of({"per_site": [], **result}, "per_site", file, again)
+        },
     )
 
 

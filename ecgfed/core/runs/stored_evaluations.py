@@ -47,6 +47,7 @@ class PatientRow:
         global_f1: of the global model on them.
         generalisation_f1: of the personal model on all patients' beats.
         local_f1: of the global model after local training, on the patient's beats.
+        site: of a joined cohort; else "".
     """
 
     client: str
@@ -56,11 +57,37 @@ class PatientRow:
     global_f1: float
     generalisation_f1: float | None
     local_f1: float | None
+    site: str = ""
 
     @property
     def gain(self) -> float:
         """Gain of the personal over the global model."""
         return self.personal_f1 - self.global_f1
+
+
+@dataclass(frozen=True)
+class SiteRow:
+    """Scores at one site; see ``core.evaluation.scenarios.site_rows``.
+
+    Attributes:
+        site: its name.
+        patients: with scored beats.
+        beats: scored.
+        global_f1: macro-F1 of the global model on the site's beats.
+        personal_f1: mean over its patients of their models' macro-F1.
+        worst_patient: with the lowest of these; "" for none.
+        worst_f1: that macro-F1.
+        classes: class -> F1 of the global model on the site's beats.
+    """
+
+    site: str
+    patients: int
+    beats: int
+    global_f1: float | None
+    personal_f1: float | None
+    worst_patient: str
+    worst_f1: float | None
+    classes: dict[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -84,6 +111,7 @@ class StoredEvaluation:
         patients: in the order of the file.
         confusion: (classes, classes) int64, rows truth: the global model on the pool.
         confusion_personal: likewise, personal models on each patient's beats.
+        sites: of a joined cohort, in order.
     """
 
     folder: str
@@ -102,6 +130,7 @@ class StoredEvaluation:
     patients: tuple[PatientRow, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
+    sites: tuple[SiteRow, ...] = ()
 
     @property
     def command(self) -> str:
@@ -173,6 +202,9 @@ def _read(folder: Path, document: RunDocument) -> StoredEvaluation:
         patients,
         _matrix(result, "confusion", len(document.classes), file),
         _matrix(result, "confusion_personal", len(document.classes), file),
+        tuple(
+            _site(row, document.classes, file) for row in rows_of({"per_site": [], **result}, "per_site", file, _AGAIN)
+        ),
     )
 
 
@@ -223,6 +255,20 @@ def _patient(row: dict[str, Any], file: Path) -> PatientRow:
         _f1(row, "global_f1", file),
         _optional(row, "generalisation_f1", file),
         _optional(row, "local_f1", file),
+        typed({"site": "", **row}, "site", str, file, _AGAIN),
+    )
+
+
+def _site(row: dict[str, Any], classes: tuple[str, ...], file: Path) -> SiteRow:
+    return SiteRow(
+        typed(row, "site", str, file, _AGAIN),
+        typed(row, "patients", int, file, _AGAIN),
+        typed(row, "beats", int, file, _AGAIN),
+        _optional(row, "global_f1", file),
+        _optional(row, "personal_f1", file),
+        "" if row.get("worst_patient") is None else typed(row, "worst_patient", str, file, _AGAIN),
+        _optional(row, "worst_f1", file),
+        {name: _optional(row, f"global_f1_{name}", file) for name in classes},
     )
 
 

@@ -32,6 +32,10 @@ REASONS: dict[str, tuple[str, str]] = {
     "not_annotated": ("without annotations under test", f"check {param('test')} and {param('test_folder')}"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
     "no_lead": ("without the lead", f"choose another lead with {param('leads')}"),
+    "copies": ("that are excerpts of another database", ""),
+    "too_short": ("shorter than 10 s", ""),
+    "all_noise": ("that are noise from end to end", ""),
+    "none_detected": ("in which no beat is detected", ""),
     "no_beats": ("without a beat of any class", f"choose other classes with {param('classes')}"),
 }
 

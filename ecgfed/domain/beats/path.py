@@ -97,7 +97,8 @@ class RecordingOptions(ReadOptions):
     leads: str | Sequence[str] | None = option(None, "Lead names in order of preference; default the bundle's.")
     peaks: str = option("detected", "``detected`` or ``annotated`` R peaks.")
     detector: str | Detector = option(  # noqa: RUF009
-        OURS, "For detected peaks: a registered name, or a ``Detector`` of your own."
+        OURS,
+        "For detected peaks: a registered name (docs/qrs.md), or your own: a ``Detector``, as an option FILE.py:NAME.",
     )
     mains_hz: float | None = option(
         None,

@@ -15,27 +15,30 @@ from numpy.typing import NDArray
 
 from ecgfed import __version__
 from ecgfed.base import platform
-from ecgfed.base.errors import CohortError, OptionError, param
+from ecgfed.base.errors import CohortError, OptionError, RecordError, param
 from ecgfed.base.files import replacing_folder, sha256
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
-from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Windows, no_windows
+from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Labels, Windows, no_windows
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
-from ecgfed.domain.beats.path import BeatOptions, OnSamplesFactory, RecordingBeats, read_beats
+from ecgfed.domain.beats.path import BeatOptions, OnSamplesFactory, RecordingBeats, cut_beats, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
-from ecgfed.domain.cohort.split import SPLIT_KINDS, SplitKind, split_beats
+from ecgfed.domain.cohort.cohort import UNLABELLED
+from ecgfed.domain.cohort.split import SPLIT_KINDS, TRAIN, SplitKind, split_beats
 from ecgfed.domain.cohort.workers import worker_pool
 from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
-from ecgfed.domain.record.reader import annotation_file, record_path
+from ecgfed.domain.record.reader import annotation_file, open_recording, record_path
 from ecgfed.domain.record.recording import is_synthetic, spans
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.domain.signal.size import too_large
 
 OnProgress = Callable[[str, int, int], None]
+#: A recording without labelled beats that is shorter is left out: it says too little of rhythm, and of whose beats.
+SHORTEST_S = 10.0
 #: Beats of a long recording that are written at once.
 _AT_ONCE = 4096
 
@@ -51,6 +54,7 @@ class PrepareOptions:
         holdout: client ids kept out of training.
         seed: decides the random split.
         anonymous: ``cohort.json`` says nothing of the files the recordings lay in, and what left with them.
+        unlabelled: the recordings have no annotation; their beats are detected, and labelled ``UNLABELLED``.
     """
 
     beats: BeatOptions = field(default_factory=lambda: BeatOptions(("MLII",), "annotated"))
@@ -59,6 +63,7 @@ class PrepareOptions:
     holdout: tuple[str, ...] = ()
     seed: int = 0
     anonymous: bool = False
+    unlabelled: bool = False
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
@@ -75,6 +80,8 @@ class Source:
         records: paths of the recordings, WFDB records without suffix, in order of time where that is known.
         names: what the cohort calls them; their own names where there are none.
         was: the id before the client got a new one (``anonymous.renumbered``).
+        record_label: label of its recordings, where no beat of theirs is labelled; else "".
+        excluded_classes: classes that do not occur in them, as that label says.
     """
 
     id: str
@@ -82,6 +89,8 @@ class Source:
     records: tuple[Path, ...]
     names: tuple[str, ...] = ()
     was: str = ""
+    record_label: str = ""
+    excluded_classes: tuple[str, ...] = ()
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -116,12 +125,52 @@ class _Read:
 def _read_record(
     path: Path, name: str, options: PrepareOptions, folder: Path, on_samples_for: OnSamplesFactory = None
 ) -> _Read:
+    if options.unlabelled:
+        return _read_unlabelled(path, name, options, folder)
     cut = read_beats(path, options.beats, annotated=True, on_samples_for=on_samples_for)
-    recording, quality, labelled = cut.recording, cut.quality, cut.labels(options.labels)
+    return _labelled(cut, cut.labels(options.labels), name, options, folder)
+
+
+def _read_unlabelled(path: Path, name: str, options: PrepareOptions, folder: Path) -> _Read:
+    """Read a recording whose beats nobody labelled; without beats where it is too short, shows none, or is noise."""
+    recording = open_recording(path, options.beats.leads, every_lead=options.beats.every_lead, how=options.beats.how)
+    try:
+        cut = cut_beats(recording, options.beats)
+        reason = "all_noise" if cut.quality.spans().total >= recording.samples else ""
+    except RecordError:  # of a recording that could be opened: nothing in it is a beat
+        cut, reason = None, "none_detected"
+    if recording.duration_s < SHORTEST_S:
+        reason = "too_short"
+    if cut is not None and not reason:
+        beats = np.arange(len(cut.r_samples))
+        unlabelled = Labels(beats, np.full(len(beats), UNLABELLED, np.int16), {}, (0, 0))
+        return _labelled(cut, unlabelled, name, options, folder)
+    metadata = {
+        "name": name,
+        "lead": recording.lead,
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
+        "beats": 0,
+        "excluded": {},
+        "not_used": reason,
+        "sha256": {} if options.anonymous else {file.name: sha256(file) for file in recording.files},
+    }
+    nothing = no_windows(options.beats.rr_version)
+    empty = np.empty(0, np.int64)
+    return _Read(empty.astype(np.int16), empty, nothing.rr_s, nothing.flags, nothing.window_mv, metadata)
+
+
+def _labelled(cut: RecordingBeats, labelled: Labels, name: str, options: PrepareOptions, folder: Path) -> _Read:
+    """Return a recording's labelled beats, and what ``cohort.json`` says of it."""
+    recording, quality = cut.recording, cut.quality
     window_mv, rr_s, flags, used = _with_signal(cut, labelled.keep, folder)
     at = cut.r_samples[labelled.keep][used]
     counted = cut.exclusions(labelled, int((~used).sum()))
-    files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
+    files = {*recording.files}
+    if cut.annotation is None:
+        counted = counted[:1]  # beats; there is no annotation to count
+    else:
+        files.add(annotation_file(recording.path, options.beats.annotator))
     metadata = {
         "name": name,
         "lead": recording.lead,
@@ -136,7 +185,7 @@ def _read_record(
             "beats": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
         },
         # a file's name may be a person's, and its digest finds it again
-        "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
+        "sha256": {} if options.anonymous else {file.name: sha256(file) for file in sorted(files)},
     }
     if is_synthetic(recording):
         metadata["synthetic"] = True
@@ -147,7 +196,7 @@ def _read_record(
         metadata["notes"] = notes
     for large in too_large([cut.size]):  # said only where it is amiss
         metadata["too_large_mv"] = round(large.mv, 1)
-    if cut.detected:
+    if cut.detected and cut.annotation is not None:
         metadata["peaks_without_annotation"], metadata["annotations_without_peak"] = labelled.unmatched
     removed = _removed(cut) if options.anonymous else ()
     return _Read(labelled.label[used], at, rr_s, flags, window_mv, metadata, removed)
@@ -289,6 +338,7 @@ class _Build:
         self.records: list[dict[str, Any]] = []
         self.removed: Counter[str] = Counter()
         self.without_beats: list[str] = []
+        self.weak: list[Source] = []
         self.counts = np.zeros(len(options.labels.classes), dtype=np.int64)
 
     def add(self, source: Source, read: list[_Read]) -> None:
@@ -302,10 +352,13 @@ class _Build:
             for part in read:
                 deque(part.windows(), 0)
             return
-        self.counts += np.bincount(label, minlength=len(self.counts))
+        self.counts += np.bincount(label[label != UNLABELLED], minlength=len(self.counts))
         # a client's split depends on the seed and its own id alone, not on who else is in the cohort
         seed = int(np.random.SeedSequence([self.options.seed, *source.id.encode()]).generate_state(1)[0])
         split, start = split_beats(label, self.options.split, seed), 0
+        if source.record_label:  # beats without a label are scored nowhere
+            self.weak.append(source)
+            split = np.full(len(label), TRAIN, np.uint8)
         for number, part in zip(numbers, read, strict=True):
             self._append(part, number, split[start : start + len(part.label)])
             start += len(part.label)
@@ -337,7 +390,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "r_index": R_INDEX,
         "rr_version": cut.rr_version,
         "rr_features": list(RR_NAMES[cut.rr_version]),
-        "leads": list(cut.leads),
+        # where none was requested, those that were taken
+        "leads": list(cut.leads or dict.fromkeys(str(record["lead"]) for record in build.records)),
         "units": "mV",
         "filter": filters.DESCRIPTION,
         "normalised": False,
@@ -352,6 +406,17 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "clients": build.clients,
         "records": build.records,
         "without_beats": build.without_beats,
+        **_weak_labels(build.weak),
         **({"anonymised": {"removed": dict(sorted(build.removed.items()))}} if options.anonymous else {}),
         **(metadata or {}),
+    }
+
+
+def _weak_labels(clients: Sequence[Source]) -> dict[str, Any]:
+    """Return what ``cohort.json`` says of clients whose recordings alone have a label."""
+    if not clients:
+        return {}
+    return {
+        "record_labels": {client.id: client.record_label for client in clients},
+        "excluded_classes": {client.id: list(client.excluded_classes) for client in clients},
     }

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
 from ecgfed.base.files import read_folder_document
-from ecgfed.base.safe_io import check_labels, check_links, check_name, open_regular
+from ecgfed.base.safe_io import check_labels, check_links, open_regular
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.domain.cohort.arrays import check_document, check_hashes, npy_header
+from ecgfed.domain.cohort.clients import AGAIN, check_excluded, check_sites, client_of, is_counted, is_exclusions
+from ecgfed.domain.cohort.clients import Client as Client
 from ecgfed.domain.cohort.split import TEST, TRAIN
 from ecgfed.domain.record.leads import leads_in
 
@@ -28,7 +30,6 @@ FILE_NAME = "cohort.json"
 MAX_ROWS = 2**32
 #: Windows that are looked at at once.
 _AT_ONCE = 1 << 14
-_AGAIN = "prepare the cohort again"
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
 Layout = dict[str, tuple[str, tuple[int, ...]]]
@@ -52,25 +53,8 @@ MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
 DRAWN_ARRAYS: Layout = {"test_client": ("int32", ()), "test_row": ("int64", ())}
 #: ``client`` of the rows that are nobody's: the common test pool of a cohort of images.
 NOBODY = -1
-
-
-@dataclass(frozen=True)
-class Client:
-    """One client of the federation: usually one patient, on MIT-BIH one record.
-
-    Attributes:
-        index: its number, the value in ``client.npy``.
-        id: the name used in options, tables and file names.
-        patient: whose beats these are.
-        records: the recordings they came from.
-        holdout: kept out of training altogether, as a new patient.
-    """
-
-    index: int
-    id: str
-    patient: str
-    records: tuple[str, ...]
-    holdout: bool
+#: ``label`` of beats that nobody labelled, those of clients with a label of the recording alone.
+UNLABELLED = -1
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -98,7 +82,7 @@ class Cohort:
 
     @property
     def label(self) -> NDArray[np.int16]:
-        """(N,) class numbers, in order of ``classes``."""
+        """(N,) class numbers, in order of ``classes``; ``UNLABELLED`` for beats of ``weak_clients``."""
         return self.arrays["label"]
 
     @property
@@ -181,8 +165,29 @@ class Cohort:
 
     @cached_property
     def federation(self) -> tuple[Client, ...]:
-        """The clients that take part in training."""
-        return tuple(client for client in self.clients if not client.holdout)
+        """The clients that take part in training with labelled beats."""
+        return tuple(client for client in self.clients if not client.holdout and not client.record_label)
+
+    @cached_property
+    def weak_clients(self) -> tuple[Client, ...]:
+        """The clients, not held out, of whom only a label of the recording is known (``excluded_classes``)."""
+        return tuple(client for client in self.clients if not client.holdout and client.record_label)
+
+    @cached_property
+    def excluded_classes(self) -> NDArray[np.bool_]:
+        """(clients, classes) bool: the label of a client's recording says that it has no beat of the class.
+
+        All False for a client whose beats are labelled, and where the label of the recording excludes nothing.
+        """
+        stated = self.meta.get("excluded_classes", {})
+        rows = [[name in stated.get(client.id, ()) for name in self.classes] for client in self.clients]
+        return np.array(rows, np.bool_)
+
+    @cached_property
+    def sites(self) -> dict[str, tuple[Client, ...]]:
+        """The clients of each site by its name, in order; {} for a cohort that was not joined."""
+        names = dict.fromkeys(client.site for client in self.clients if client.site)
+        return {name: tuple(client for client in self.clients if client.site == name) for name in names}
 
     @property
     def held_out(self) -> tuple[str, ...]:
@@ -194,8 +199,10 @@ class Cohort:
         """Rows of each client (outer) and split (inner)."""
         numbers = np.arange(len(self.clients) + 1)
         spans, parts = list(pairwise(np.searchsorted(self.client, numbers))), range(3)
+        labelled = self.label != UNLABELLED
         rows_of_split = [
-            [start + np.flatnonzero(self.split[start:stop] == part) for part in parts] for start, stop in spans
+            [start + np.flatnonzero((self.split[start:stop] == part) & labelled[start:stop]) for part in parts]
+            for start, stop in spans
         ]
         if self.modality == "image":
             for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
@@ -205,9 +212,16 @@ class Cohort:
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
         """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
 
-        Clients of a cohort of images share test images: these are the rows drawn to the client's mix of classes.
+        Beats without a label are in no split (``weak_rows``). Clients of a cohort of images share test images: these
+        are the rows drawn to the client's mix of classes.
         """
         return self._rows[client.index][split]
+
+    def weak_rows(self, client: Client) -> NDArray[np.int64]:
+        """Return the rows (beats,) int64, increasing, of a client's beats without a label."""
+        start, stop = np.searchsorted(self.client, [client.index, client.index + 1])
+        rows: NDArray[np.int64] = start + np.flatnonzero(self.label[start:stop] == UNLABELLED)
+        return rows
 
     def pool(self, split: int) -> NDArray[np.int64]:
         """Return the rows of one split of all clients that take part in training, increasing.
@@ -270,21 +284,21 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
             shape, fortran, stored_dtype = npy_header(stream)
             start, size = stream.tell(), file.stat().st_size
     except FileNotFoundError:
-        raise CohortError(file, "does not exist", action=_AGAIN) from None
+        raise CohortError(file, "does not exist", action=AGAIN) from None
     except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=_AGAIN) from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
     if (stored_dtype, shape) != expected_dtype or fortran:
-        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", _AGAIN)
+        raise CohortError(file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", AGAIN)
     stored_bytes = math.prod(shape) * stored_dtype.itemsize
     if size - start != stored_bytes:
         size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
-        raise CohortError(file, size_problem, f"{stored_bytes:,}", _AGAIN)
+        raise CohortError(file, size_problem, f"{stored_bytes:,}", AGAIN)
     if not beats:
         return np.empty(shape, stored_dtype)
     try:
         array = np.memmap(file, stored_dtype, "r", start, shape)
     except (OSError, ValueError) as problem:
-        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=_AGAIN) from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action=AGAIN) from problem
     return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 
@@ -311,14 +325,17 @@ def open_cohort(path: Path | str) -> Cohort:
     check_hashes(path, path / FILE_NAME, meta, arrays)
     client, first = arrays["client"], NOBODY if images else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
-        raise CohortError(path / "client.npy", "is not ordered by client", action=_AGAIN)
-    if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
-        raise CohortError(path / "label.npy", "holds a label outside the classes", action=_AGAIN)
+        raise CohortError(path / "client.npy", "is not ordered by client", action=AGAIN)
+    weak = np.array([bool(client.record_label) for client in clients])[client]
+    if (arrays["label"][~weak] < 0).any() or (arrays["label"][weak] != UNLABELLED).any():
+        raise CohortError(path / "label.npy", "has unlabelled beats of other clients than cohort.json", action=AGAIN)
+    if arrays["label"].max() >= len(labels.classes):
+        raise CohortError(path / "label.npy", "holds a label outside the classes", action=AGAIN)
     if arrays["split"].max() > TEST:
         raise CohortError(path / "split.npy", f"holds split {arrays['split'].max()}", "0, 1 or 2", "prepare it again")
     record = arrays.get("record") if "records" in meta else None
     if record is not None and not 0 <= record.min() <= record.max() < len(meta["records"]):
-        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", _AGAIN)
+        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", AGAIN)
     if images:
         _check_drawn(path, arrays, len(clients))
     check_document(path / FILE_NAME, meta)
@@ -330,59 +347,38 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     try:
         layout = layout_of(modality_of(meta), rr_version_of(meta))
         count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
-        client_fields = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
+        labels_of, excluded = dict(meta.get("record_labels", {})), dict(meta.get("excluded_classes", {}))
+        client_fields = [
+            (c["id"], c["patient"], c["records"], c["holdout"], c.get("site", ""), labels_of.get(c["id"], ""))
+            for c in meta["clients"]
+        ]
         names, symbols = list(meta["label_map"]["classes"]), dict(meta["label_map"]["symbols"])
         labels = LabelMap.from_json(meta["label_map"])
         leads = leads_in(meta) if {"lead", "leads"} & set(meta) else ()
         records = [entry["name"] for entry in meta.get("records", ())]
         str(meta["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CohortError(where, f"lacks {error}", action=_AGAIN) from error
+        raise CohortError(where, f"lacks {error}", action=AGAIN) from error
     for what, number in (("rows", count), ("drawn", drawn)):
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
-            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", _AGAIN)
-    clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
+            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", AGAIN)
+    clients = tuple(client_of(i, entry, where) for i, entry in enumerate(client_fields))
+    check_excluded(excluded, clients, names, where)
+    check_sites(meta, clients, where)
     if len({client.id.casefold() for client in clients}) < len(clients):
-        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", _AGAIN)
+        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", AGAIN)
     for kind, texts in (("lead", leads), ("class", names), ("record", records)):
         check_labels(texts, kind, where, CohortError)
     for record in meta.get("records", ()):
-        if not _counts(record.get("left_out", {})):
+        if not is_counted(record.get("left_out", {})):
             problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
-            raise CohortError(where, problem, "symbols with their numbers of beats", _AGAIN)
-        if not _excludes(record.get("excluded", {})):
+            raise CohortError(where, problem, "symbols with their numbers of beats", AGAIN)
+        if not is_exclusions(record.get("excluded", {})):
             problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
-            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", _AGAIN)
+            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", AGAIN)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
-        raise CohortError(where, "its label map names other classes than it has", "each class once", _AGAIN)
+        raise CohortError(where, "its label map names other classes than it has", "each class once", AGAIN)
     return layout, count, drawn, clients, labels
-
-
-def _counts(value: object) -> bool:
-    """Whether a value of a JSON file counts something by name."""
-    return isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values())
-
-
-def _excludes(value: object) -> bool:
-    """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
-    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
-        return False
-    for entry in value.values():
-        read, used, excluded = entry.get("read"), entry.get("used"), entry.get("excluded")
-        if not _counts({"read": read, "used": used}) or not _counts(excluded) or read != used + sum(excluded.values()):
-            return False
-    return True
-
-
-def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:
-    """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
-    name, patient, records, holdout = fields
-    if not isinstance(records, list) or not isinstance(holdout, bool):
-        raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", _AGAIN)
-    check_name(name, "client", where, CohortError)
-    check_name(patient, "patient", where, CohortError)
-    check_labels(records, "record", where, CohortError)
-    return Client(index, name, patient, tuple(records), holdout)
 
 
 def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:
@@ -391,6 +387,6 @@ def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> N
     order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
     inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
     if not inside or (order <= 0).any():
-        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=_AGAIN)
+        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=AGAIN)
     if (arrays["split"][:pool] != TEST).any():
-        raise CohortError(path / "split.npy", "has the test pool in another split", action=_AGAIN)
+        raise CohortError(path / "split.npy", "has the test pool in another split", action=AGAIN)

@@ -1,18 +1,17 @@
-"""Fetching published files, MIT-BIH from PhysioNet: resumable, and kept only when the published digest agrees."""
+"""Fetching published files, databases from PhysioNet: resumable, and kept only when the published digest agrees."""
 
 import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from ecgfed.base.errors import StorageError
+from ecgfed.base.errors import CohortError, StorageError
 from ecgfed.base.files import create_folder, md5, sha256
 from ecgfed.base.fsync import sync_file, sync_folder
 from ecgfed.base.locks import locked
-from ecgfed.domain.cohort.mitbih import published_sha256
+from ecgfed.domain.cohort.databases import SUMS, Database, listed_sha256, package_sha256
 
-PHYSIONET = "https://physionet.org/files/mitdb/1.0.0/"
 TIMEOUT_S = 60.0
 _BLOCK = 1 << 16
 _DIGESTS = {"SHA-256": sha256, "MD5": md5}
@@ -20,17 +19,23 @@ _DIGESTS = {"SHA-256": sha256, "MD5": md5}
 ByteProgress = Callable[[str, int, int], None]
 
 
-def download_mitbih(
-    folder: Path, *, base_url: str = PHYSIONET, on_progress: Callable[[str, int, int], None] | None = None
+def download_database(
+    database: Database,
+    folder: Path,
+    *,
+    base_url: str | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> int:
-    """Fetch the 48 records into ``folder``; files that are there and right are left alone.
+    """Fetch a database's records into ``folder``; files that are there and right are left alone.
 
     A download that broke off goes on where it stopped (``NAME.part``). A file whose SHA-256 is not the published one
-    is thrown away.
+    is thrown away. Where the package does not have the digest of every file, PhysioNet's ``SHA256SUMS.txt`` is fetched
+    first; for files of which the package has one, that of the package is decisive.
 
     Args:
+        database: it.
         folder: where to put the files; made when absent.
-        base_url: the database's folder on PhysioNet or on a mirror.
+        base_url: the database's folder on a mirror; default PhysioNet.
         on_progress: called after each file with its name, the number done and the number of all.
 
     Returns:
@@ -38,29 +43,37 @@ def download_mitbih(
 
     Raises:
         StorageError: no connection, no such file, a wrong checksum, or a disk that refuses to write.
+        CohortError: the list of digests is none, or names no record.
     """
     create_folder(folder)
-    expected = published_sha256()
+    base, published = (base_url or database.url).rstrip("/"), package_sha256(database)
+    expected = dict(published)
+    if not database.complete:
+        fetch(f"{base}/{SUMS}", folder / SUMS, None)
+        listed = listed_sha256(folder / SUMS, database)
+        if not listed:
+            raise CohortError(f"{base}/{SUMS}", f"lists no record of the {database.title}", action="check the address")
+        expected = {name: published.get(PurePosixPath(name).name, digest) for name, digest in listed.items()}
     fetched = 0
-    for number, (name, digest) in enumerate(sorted(expected.items()), start=1):
-        target = folder / name
+    for number, (path, digest) in enumerate(sorted(expected.items()), start=1):
+        target = folder / PurePosixPath(path).name
         if not target.is_file() or sha256(target) != digest:
-            fetch(base_url.rstrip("/") + "/" + name, target, digest)
+            fetch(f"{base}/{path}", target, digest)
             fetched += 1
         if on_progress:
-            on_progress(name, number, len(expected))
+            on_progress(target.name, number, len(expected))
     return fetched
 
 
 def fetch(
-    url: str, target: Path, digest: str, *, kind: str = "SHA-256", on_progress: ByteProgress | None = None
+    url: str, target: Path, digest: str | None, *, kind: str = "SHA-256", on_progress: ByteProgress | None = None
 ) -> None:
     """Fetch one file by way of ``NAME.part``, going on where a part is there; kept only when its digest agrees.
 
     Args:
         url: where it is.
         target: where it shall be.
-        digest: the published one, hexadecimal.
+        digest: the published one, hexadecimal; None for a file that none is published of, fetched anew every time.
         kind: ``SHA-256`` or ``MD5``.
         on_progress: called while bytes come.
 
@@ -71,15 +84,17 @@ def fetch(
         _fetch(url, target, digest, kind, on_progress)
 
 
-def _fetch(url: str, target: Path, digest: str, kind: str, on_progress: ByteProgress | None) -> None:
+def _fetch(url: str, target: Path, digest: str | None, kind: str, on_progress: ByteProgress | None) -> None:
     part, of = target.with_name(target.name + ".part"), _DIGESTS[kind]
     try:
+        if digest is None:
+            part.unlink(missing_ok=True)
         resumed = _transfer(url, part, on_progress)
         if resumed and of(part) != digest:
             # A stale part may have been continued from another file: once more from the start.
             part.unlink()
             _transfer(url, part, on_progress)
-        if of(part) != digest:
+        if digest is not None and of(part) != digest:
             part.unlink()
             raise StorageError(url, f"is not the published file ({kind} differs)", action="try again or use a mirror")
         sync_file(part)

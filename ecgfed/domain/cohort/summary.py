@@ -1,14 +1,30 @@
 """What is in a cohort, counted: for the person who made it, and to be said beside every score."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict, final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
-from ecgfed.domain.cohort.cohort import NOBODY, Cohort
+from ecgfed.domain.cohort.cohort import NOBODY, UNLABELLED, Client, Cohort
 from ecgfed.domain.cohort.split import SPLIT_NAMES, TEST
+from ecgfed.domain.record.leads import usual_name
+
+#: Why a recording without labelled beats is not used, keys of ``exclusions.REASONS``.
+NOT_USED = ("too_short", "all_noise", "none_detected")
+
+
+class SiteSummary(TypedDict):
+    """What a site of a joined cohort holds."""
+
+    clients: int
+    examples: int
+    classes: dict[str, int]
+    leads: dict[str, int]
 
 
 class Counts(TypedDict):
@@ -25,6 +41,10 @@ class Counts(TypedDict):
         holdout: clients kept out of training.
         padded: beats whose window reaches past an end of the recording.
         poor_quality: beats whose window overlaps a bad stretch.
+        unlabelled: beats without a label, of clients with a label of the recording; counted nowhere else but there.
+        record_labels: clients per label of the recording.
+        leads: clients per lead, by its usual name; one that has several is counted for each.
+        sites: clients, examples and leads of each site of a joined cohort.
     """
 
     classes: dict[str, int]
@@ -37,6 +57,10 @@ class Counts(TypedDict):
     holdout: list[str]
     padded: int
     poor_quality: int
+    unlabelled: int
+    record_labels: dict[str, int]
+    leads: dict[str, int]
+    sites: dict[str, SiteSummary]
 
 
 @final
@@ -68,33 +92,67 @@ class ClassRow(NamedTuple):
 
 def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
     """Count what a cohort holds."""
-    per_class = np.bincount(cohort.label, minlength=len(cohort.classes))
+    labelled = cohort.label != UNLABELLED
+    per_class = np.bincount(cohort.label[labelled], minlength=len(cohort.classes))
     table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
-    owned = cohort.client != NOBODY
+    owned = (cohort.client != NOBODY) & labelled
     np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
     if cohort.modality == "image":
         client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
         np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
     flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
     present = table.sum(2) > 0
+    strong = np.array([not client.record_label for client in cohort.clients])
     missing = np.argwhere(present & (table[:, :, 2] == 0))
     ids: Sequence[str] = [client.id for client in cohort.clients]
     counts: Counts = {
         "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
-        "splits": {name: int((cohort.split == i).sum()) for i, name in enumerate(SPLIT_NAMES)},
-        "classes_per_client": round(float(present.sum(1).mean()), 2),
+        "splits": {name: int((labelled & (cohort.split == i)).sum()) for i, name in enumerate(SPLIT_NAMES)},
+        "classes_per_client": round(float(present.sum(1)[strong].mean()), 2) if strong.any() else 0.0,
         "cells": int(present.sum()),
         "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing.tolist()],
         "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
-        "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
+        "no_test": [ids[i] for i in np.flatnonzero(strong & (table[:, :, 2].sum(1) == 0)).tolist()],
         "holdout": [client.id for client in cohort.clients if client.holdout],
         "padded": int((flags & FLAG_PADDED).astype(bool).sum()),
         "poor_quality": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+        "unlabelled": int((~labelled).sum()),
+        "record_labels": dict(Counter(client.record_label for client in cohort.clients if client.record_label)),
+        "leads": lead_counts(cohort, cohort.clients),
+        "sites": {
+            site: _site_summary(cohort, clients, table[[client.index for client in clients]].sum((0, 2)))
+            for site, clients in cohort.sites.items()
+        },
     }
     clients, examples = len(cohort.clients), len(cohort.label)
     if cohort.modality == "image":
         return {"clients": clients, "images": examples, **counts}
     return {"clients": clients, "beats": examples, **counts}
+
+
+def _site_summary(cohort: Cohort, clients: Sequence[Client], per_class: NDArray[np.int64]) -> SiteSummary:
+    first, stop = np.searchsorted(cohort.client, [clients[0].index, clients[-1].index + 1])
+    return {
+        "clients": len(clients),
+        "examples": int(stop - first),
+        "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
+        "leads": lead_counts(cohort, clients),
+    }
+
+
+def lead_counts(cohort: Cohort, clients: Sequence[Client]) -> dict[str, int]:
+    """Return how many clients have each lead, by its usual name, most frequent first; {} of images."""
+    lead_of = {r["name"]: usual_name(str(r["lead"])) for r in cohort.meta.get("records", ()) if "lead" in r}
+    counts = Counter(
+        lead for client in clients for lead in {lead_of[name] for name in client.records if name in lead_of}
+    )
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def leads_line(leads: Mapping[str, int]) -> str:
+    """Return one line on leads of different names, ``MLII (45 patients), ECG1 (52)``; "" where there is one name."""
+    names = [f"{lead} ({count_of(n, 'patient') if i == 0 else n})" for i, (lead, n) in enumerate(leads.items())]
+    return listed(names, 12) if len(names) > 1 else ""
 
 
 def class_rows(cohort: Cohort) -> list[ClassRow]:
@@ -150,8 +208,11 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
     no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))
     no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
-    total = len(records) + unusable + no_lead
-    excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
+    copies = _count(meta.get("copies_count"))
+    total = len(records) + unusable + no_lead + copies
+    not_used = Counter(str(r["not_used"]) for r in records if r.get("not_used") in NOT_USED)
+    excluded = {"unusable": unusable, "no_lead": no_lead, "copies": copies, **not_used}
+    excluded["no_beats"] = no_beats - not_used.total()
     return {**summed, "recordings": Exclusions("recording", total, excluded)}
 
 

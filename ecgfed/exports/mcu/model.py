@@ -97,7 +97,7 @@ def check_spec(spec: NetSpec) -> None:
     if spec.modality != "ecg":
         raise BundleError(f"{param('target')} mcu", f"a net for images ({spec.architecture})", "a net for ECG")
     if spec.rr and spec.rr_version != 1:
-        actual = f"RR features of version {spec.rr_version}, which look more than 100 beats ahead and need over 100 kB of RAM"
+        actual = f"RR features of version {spec.rr_version}, which need 100 beats to come and 100 kB of RAM"
         action = f"prepare the cohort with {param('rr_version')} 1, or train with {param('rr=False')}"
         raise BundleError(f"{param('target')} mcu", actual, "RR features of version 1, or the window alone", action)
     if spec.classes > MAX_CLASSES:

@@ -1,0 +1,47 @@
+"""``ecgfed cohort``: what is done with cohorts that are there."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ecgfed.base.errors import OptionError
+
+from .cohort_report import report_cohort
+from .output import JsonOption, OverwriteOption, QuietOption
+from .reporter import Output
+
+app = typer.Typer(help="Join cohorts.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("join")
+def join(
+    cohorts: Annotated[list[Path] | None, typer.Argument(metavar="COHORTS", help="Cohorts, a site each.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="The cohort folder to make.")] = ...,  # type: ignore[assignment]
+    site: Annotated[
+        list[str] | None,
+        typer.Option("--site", metavar="NAME=COHORT", help="A cohort and the name of its site; repeatable."),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Join separately prepared cohorts into one federation of several sites."""
+    from ecgfed.domain.cohort.cohort import open_cohort
+    from ecgfed.domain.cohort.join import site_names
+    from ecgfed.tasks.join import join_cohorts
+
+    unnamed = [open_cohort(path) for path in cohorts or ()]
+    sites = list(zip(site_names(unnamed), unnamed, strict=True))
+    for text in site or ():
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            raise OptionError("--site", f"{text!r}", "NAME=COHORT")
+        sites.append((name, open_cohort(path)))
+    output = Output(json_output=json_output, quiet=quiet)
+    names = [name for name, _ in sites]
+    if repeated := next((name for name in names if names.count(name) > 1), ""):
+        raise OptionError("--site", f"two are called {repeated}", "a name of its own for each", "pass NAME=COHORT")
+    with output.reporter() as progress:
+        cohort = join_cohorts(dict(sites), out, overwrite=overwrite, progress=progress)
+    report_cohort(cohort, out, output)

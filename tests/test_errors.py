@@ -116,8 +116,9 @@ def test_every_marked_parameter_is_one_of_a_command() -> None:
     named = {a or b for path in PACKAGE.rglob("*.py") for a, b in pattern.findall(path.read_text(encoding="utf-8"))}
     commands = list(_commands(typer.main.get_command(app)))
     known = {name for name in named if any(_parameters(command, name) for command in commands)}
-    # of Python alone: the label page's form, reading options as one, the script of web/live
-    assert named - known == {"form", "how", "ort", "predict", "recording"}
+    # of Python alone: the database that a command is called after, the label page's form, reading options as one, the
+    # script of web/live
+    assert named - known == {"database", "form", "how", "ort", "predict", "recording"}
     assert len(known) > 90
 
 

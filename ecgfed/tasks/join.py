@@ -45,7 +45,7 @@ def join_cohorts(
         for cohort in (cohorts.values() if isinstance(cohorts, Mapping) else cohorts)
     ]
     names = [str(name) for name in cohorts] if named else site_names(opened)
-    check_labels(names, "site", "sites", OptionError)
+    check_labels(names, "site", "cohorts", OptionError)
     for note in join(list(zip(names, opened, strict=True)), Path(out), overwrite=overwrite):
         progress.note(note)
     return open_cohort(out)

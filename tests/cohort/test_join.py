@@ -122,6 +122,8 @@ def test_what_does_not_go_together_is_refused(two: tuple[Cohort, Cohort], joined
     north, out = two[0], tmp_path / "out"
     refused(OptionError, "1 cohort; expected two or more", out, north)
     refused(CohortError, r"is recording p1 of .* too", out, north, joined)  # a patient at two sites
+    third = prepared(tmp_path, "north", {"r": "NNNV" * 5}, seed=4, classes="aami5")
+    refused(OptionError, "cohorts: two sites are called north", out, joined, third)
     older = prepared(tmp_path, "older", {"r": "NNNV" * 5}, seed=2, rr_version=1)
     refused(CohortError, "has rr_version 1, and .* has 2; expected the same", out, north, older)
     (tmp_path / "own.json").write_text(json.dumps({"classes": {"broad": ["V", "L"], "other": ["N"]}}))

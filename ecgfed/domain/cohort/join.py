@@ -90,7 +90,8 @@ def join_cohorts(sites: Sequence[tuple[str, Cohort]], out: Path, *, overwrite: b
     members = [_Member("" if cohort.sites else name, cohort, _mapping(cohort, labels)) for name, cohort in sites]
     names = [name for member in members for name in (member.cohort.sites or [member.site])]
     if repeated := sorted({name for name in names if [n.casefold() for n in names].count(name.casefold()) > 1}):
-        raise OptionError("sites", f"two are called {repeated[0]}", "a name of its own for each", "pass NAME=COHORT")
+        problem = f"two sites are called {repeated[0]}"
+        raise OptionError("cohorts", problem, "a name of its own for each", f"name them with {param('site')}")
     notes = [note for name, cohort in sites if (note := _mapping_note(name, cohort, labels))]
     ids, patients, records = (_unique(texts) for texts in _names(members))
     old = [client.id for member in members for client in member.cohort.clients]

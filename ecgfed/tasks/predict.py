@@ -266,7 +266,8 @@ def predict(
     require_marks(beats, beat_options)
     with ReadingPool(1) as pool:  # while the beats are cut and classified
         pacing = pool.submit(lambda: beats.pacing)
-        predictions = classifier.classify_blocks(_reported_blocks(beats, progress))
+        grouped = patient is None and opened.rr_version == 3  # a personal model knows the patient's own beats
+        predictions = classifier.classify_blocks(_reported_blocks(beats, progress), grouped=grouped)
     predictions = _with_paced(
         replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, pacing.result()
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.base.text import count_of
+from ecgfed.domain.beats import alike
 from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.rr import RR_NAMES
@@ -233,20 +234,28 @@ class Classifier:
         """Classify extracted windows (``ecgfed.domain.beats``); raises RecordError as ``logits`` does."""
         return self._predictions(*self._outputs(windows), windows.flags, windows.no_signal)
 
-    def classify_blocks(self, blocks: Iterable[Windows]) -> Predictions:
+    def classify_blocks(self, blocks: Iterable[Windows], *, grouped: bool = False) -> Predictions:
         """Classify beats block by block, in bounded memory.
 
         Args:
             blocks: consecutive beats of one recording; the result is that of ``classify`` for all at once.
+            grouped: average the answers over groups of alike beats (``ecgfed.domain.beats.alike``); the blocks are a
+                whole recording with RR features of version 3.
 
         Raises:
             RecordError: as ``logits``.
         """
         no_flag, none = np.empty(0, np.uint8), np.empty(0, np.bool_)
         nothing = (np.empty((0, len(self.classes)), np.float32), none, no_flag, none)
-        aligned = _aligned_batches(blocks)
-        outputs = [nothing, *((*self._outputs(part), part.flags, part.no_signal) for part in aligned)]
-        return self._predictions(*(np.concatenate(part) for part in zip(*outputs, strict=True)))
+        outputs, points = [nothing], []
+        for part in _aligned_batches(blocks):
+            outputs.append((*self._outputs(part), part.flags, part.no_signal))
+            if grouped:
+                points.append(alike.points(part.window_mv, part.rr_s))
+        probability, unlike, flags, no_signal = (np.concatenate(part) for part in zip(*outputs, strict=True))
+        if points:
+            probability = alike.averaged(probability, np.concatenate(points), ~no_signal)
+        return self._predictions(probability, unlike, flags, no_signal)
 
     def _outputs(self, windows: Windows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return calibrated probabilities (beats, classes), out-of-distribution flags (beats,); raises BundleError."""

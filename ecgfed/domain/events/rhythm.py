@@ -43,7 +43,8 @@ class RhythmEpisodes:
     Attributes:
         rhythm: its name: ``paced``, ``AF``, ...
         episodes: (start, stop) of each episode in seconds from the start of the recording.
-        source: ``signal`` where it was detected in the samples, ``labels`` where a file of labels marks it.
+        source: ``signal`` where it was detected in the samples, ``rates`` where the heart rate makes it one, ``labels``
+            where a file of labels marks it.
         certainty: the probability that each episode is of this rhythm; empty where it was not assessed.
     """
 

@@ -120,14 +120,13 @@ def with_rhythms(
 
 def rhythms_as_table(rhythms: Sequence[RhythmEpisodes]) -> bytes:
     """Return the episodes as a CSV file, in order of time."""
-    rows = []
+    rows: list[tuple[str, float, float, float | str, str]] = []
     for rhythm in rhythms:
-        certainty = rhythm.certainty or ("",) * len(rhythm.episodes)
-        for (start_s, stop_s), of_episode in zip(rhythm.episodes, certainty, strict=True):
-            value = round(of_episode, 3) if isinstance(of_episode, float) else of_episode
-            rows.append((rhythm.rhythm, round(start_s, 3), round(stop_s, 3), value, rhythm.source))
+        for number, (start_s, stop_s) in enumerate(rhythm.episodes):
+            certainty = round(rhythm.certainty[number], 3) if rhythm.certainty else ""
+            rows.append((rhythm.rhythm, round(start_s, 3), round(stop_s, 3), certainty, rhythm.source))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(sorted(rows, key=lambda row: row[1:3]))
+    writer.writerows(sorted(rows, key=lambda row: (row[1], row[2])))
     return text.getvalue().encode()

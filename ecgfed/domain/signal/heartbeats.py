@@ -24,9 +24,9 @@ END_SHARE, MAX_MV, MIN_RUN = 0.20, 0.150, 3
 QRS_S, SMOOTH_S = 0.06, 0.02
 #: Number of complexes for the upper quartile, spread over the recording; minimum number of beats to remove any.
 MAX_MEASURED, MIN_BEATS = 200, 10
-#: What a stretch without beats is called, how long it lasts at least (twice a pause), and how far apart its amplitude
-#: is measured: windows of ``QRS_S`` that overlap (s).
-NO_BEATS, NO_BEATS_S, _LOOK_S = "no beats", 6.0, 0.1
+#: What a stretch without beats is called, how long it lasts at least (twice a pause), how far from the beats at its
+#: ends its amplitude is measured, behind their T waves, and how far apart: windows of ``QRS_S`` overlap (s).
+NO_BEATS, NO_BEATS_S, _BEAT_S, _LOOK_S = "no beats", 6.0, 0.8, 0.1
 
 
 def end_noise(recording: Recording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:
@@ -83,11 +83,11 @@ def no_beats(recording: Recording, peaks: NDArray[np.int64], lost: Spans) -> Rhy
         inside = [(max(a, start), min(b, stop)) for a, b in lost if a < stop and b > start]
         bounds = [start, *(edge for part in inside for edge in part), stop]
         parts += [(a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if b - a >= least]
-    margin = round(2 * QRS_S * recording.fs_hz)  # the beats at its ends
+    margin = round(_BEAT_S * recording.fs_hz)
     found = [
         (start / recording.fs_hz, stop / recording.fs_hz)
         for start, stop in parts
-        if without_heartbeat(recording, peaks, np.arange(start + 2 * margin, stop - 2 * margin, step)).all()
+        if without_heartbeat(recording, peaks, np.arange(start + margin, stop - margin, step)).all()
     ]
     return RhythmEpisodes(NO_BEATS, tuple(found))
 

@@ -174,13 +174,17 @@ def episodes(odds: Floats, duration_s: float, weights: Weights | None = None) ->
             return RhythmEpisodes(NAME, ())
         certainty = _probability(of.strip[0] * known.mean() + of.strip[1])
         return RhythmEpisodes(NAME, ((0.0, duration_s),), certainty=(float(certainty),))
-    smooth = averaged(odds)
+    return cell_episodes(averaged(odds), duration_s, of)
+
+
+def cell_episodes(smooth: Floats, duration_s: float, weights: Weights) -> RhythmEpisodes:
+    """Return the episodes by the averaged log-odds (cells,), the last cell ending with the recording."""
     probability = _probability(np.where(np.isnan(smooth), -np.inf, smooth))
-    certainty = _probability(of.cell[0] * smooth + of.cell[1])
+    certainty = _probability(weights.cell[0] * smooth + weights.cell[1])
     edges = np.flatnonzero(np.diff(np.concatenate([[False], probability > LOW, [False]])))
     spans, certainties = [], []
     for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        start_s, stop_s = first * CELL_S, duration_s if stop == len(odds) else stop * CELL_S
+        start_s, stop_s = first * CELL_S, duration_s if stop == len(smooth) else stop * CELL_S
         if probability[first:stop].max() > HIGH and stop_s - start_s >= EPISODE_S:
             spans.append((start_s, stop_s))
             certainties.append(float(certainty[first:stop].mean()))

@@ -7,7 +7,8 @@ DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Writes
 core. DS2 of MIT-BIH takes no part in training. What is measured:
 
 - ``left out``: weights without the recording, eight times, on DS1, SVDB, QTDB and CinC 2017, for several divisions;
-- ``test``, with ``--test``: DS2 by the weights in the package (202 by weights without 201, the same person).
+- ``test``, with ``--test``: DS2 by the weights in the package (202 by weights without 201, the same person);
+- ``patients left out``, with ``--test``: each patient of MIT-BIH by weights fitted to all other recordings, DS2's too.
 
 R peaks are our detector's. Records of SVDB that look like fibrillation or flutter without a rhythm annotation
 (``DOUBTFUL``), paced records, and windows in which the rhythm changes take no part in training; SVDB and QTDB have no
@@ -182,9 +183,7 @@ def _part(sample: Sample) -> tuple[Floats, NDArray[np.bool_], Floats] | None:
 
 
 def _left_out_of_training(sample: Sample) -> bool:
-    return (sample.database == "svdb" and sample.record in DOUBTFUL) or (
-        sample.database == "mitdb" and sample.record in PACED + DS2
-    )
+    return sample.record in (DOUBTFUL if sample.database == "svdb" else PACED if sample.database == "mitdb" else ())
 
 
 def left_out(training: Sequence[Sample], division: int) -> list[Floats]:
@@ -319,6 +318,7 @@ def main(given: argparse.Namespace) -> None:
         results["left out"].append(by_database(called))
     if given.test:
         results["test"] = long_scores(_test(every, training, final))
+        results["patients left out"] = long_scores(_without_each(every, final))
     names = dict(zip(NAMES, final.weights.round(6).tolist(), strict=True))
     stored: Mapping[str, object] = {"weights": names, "intercept": round(final.intercept, 6)}
     write_json(WEIGHTS, {**stored, "strip": list(final.strip), "cell": list(final.cell)})
@@ -333,6 +333,17 @@ def _test(every: Sequence[Sample], training: Sequence[Sample], final: Weights) -
         for sample in every
         if sample.database == "mitdb" and sample.record in DS2
     ]
+
+
+def _without_each(every: Sequence[Sample], final: Weights) -> list[tuple[Sample, RhythmEpisodes]]:
+    """Return the episodes of each unpaced patient of MIT-BIH by weights of all others, calibrated as the final ones."""
+    called = []
+    for sample in every:
+        if sample.database == "mitdb" and sample.record not in PACED:
+            person = ("201", "202") if sample.record in ("201", "202") else (sample.record,)
+            weights = fit([other for other in every if other.database != "mitdb" or other.record not in person])
+            called.append((sample, episodes(sample.odds(weights), sample.duration_s, final)))
+    return called
 
 
 if __name__ == "__main__":

@@ -128,5 +128,6 @@ def rhythms_as_table(rhythms: Sequence[RhythmEpisodes]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(sorted(rows, key=lambda row: (row[1], row[2])))
+    rows.sort(key=lambda row: (row[1], row[2]))
+    writer.writerows(rows)
     return text.getvalue().encode()

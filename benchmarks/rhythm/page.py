@@ -6,22 +6,22 @@ from typing import Any
 _INTRO = """# Atrial fibrillation and flutter
 
 Which strips and which stretches of a recording are atrial fibrillation or flutter
-([`ecgfed/domain/signal/rhythm.py`](../../ecgfed/domain/signal/rhythm.py),
-[decision 0077](../../docs/decisions/0077-rhythm-as-episodes.md))? `benchmarks/pages.py` wrote this page from
+([`ecgfed/domain/signal/rhythm.py`](../../ecgfed/domain/signal/rhythm.py), [decision
+0077](../../docs/decisions/0077-rhythm-as-episodes.md))? `benchmarks/pages.py` wrote this page from
 [`results.json`](results.json); change neither by hand.
 
     python benchmarks/rhythm/train.py --data DATA --test
 
-DATA holds `mitdb`, `svdb`, `qtdb` and `cinc2017`. R peaks are our detector's. The weights in the package were trained
-on DS1 of MIT-BIH, SVDB, QTDB and CinC 2017, and features, weights of the databases and thresholds chosen on these; DS2 was
-read once, at the end. Five records of SVDB that look like fibrillation without a rhythm annotation, and paced records,
-took no part.
+DATA holds `mitdb`, `svdb`, `qtdb` and `cinc2017`. R peaks are our detector's. The weights in the package were
+trained on DS1 of MIT-BIH, SVDB, QTDB and CinC 2017, and features, weights of the databases and thresholds chosen on
+these; DS2 was read once, at the end. Five records of SVDB that look like fibrillation without a rhythm annotation,
+and paced records, took no part.
 """
 _STRIPS = """## CinC 2017: 1,089 strips of one lead, 9 to 61 s
 
 Weights without the strip (eight folds), for five divisions into folds: F1 of class A in percent, on the strips as
-they are (379 A, 400 N, 250 O, 60 noisy) and at the class shares of the Challenge's training set (version 3 of its labels:
-758, 5,076, 2,415, 279).
+they are (379 A, 400 N, 250 O, 60 noisy) and at the class shares of the Challenge's training set (version 3 of its
+labels: 758, 5,076, 2,415, 279).
 """
 _CERTAINTY = """Of the first division, at the Challenge's shares: how many of the strips called A are so, by the certainty
 that is stated.
@@ -29,9 +29,9 @@ that is stated.
 _LONG = """## Half an hour, two leads
 
 Weights without the recording, the first division; of DS2 the weights in the package (202: without 201, the same
-person). *Patients left out*: weights of all other patients of MIT-BIH, DS2's too, and of the other databases. Se and +P by
-duration are of all annotated fibrillation and flutter from the start on; EC57's leave out the first five minutes, and
-flutter. SVDB and QTDB have no rhythm annotation.
+person). *Patients left out*: weights of all other patients of MIT-BIH, DS2's too, and of the other databases.
+Se and +P by duration are of all annotated fibrillation and flutter from the start on; EC57's leave out the first five
+minutes, and flutter. SVDB and QTDB have no rhythm annotation.
 """
 _RECORDS = """By record, in seconds; patients of DS1 and DS2 as in the table's rows.
 """

@@ -23,8 +23,8 @@ Weights without the strip (eight folds), for five divisions into folds: F1 of cl
 they are (379 A, 400 N, 250 O, 60 noisy) and at the class shares of the Challenge's training set (version 3 of its
 labels: 758, 5,076, 2,415, 279).
 """
-_CERTAINTY = """Of the first division, at the Challenge's shares: how many of the strips called A are so, by the certainty
-that is stated.
+_CERTAINTY = """Of the first division, at the Challenge's shares: how many of the strips called A are so, by the
+certainty that is stated.
 """
 _LONG = """## Half an hour, two leads
 

@@ -297,7 +297,6 @@ def predict(
     if beats.fibrillation.episodes:
         text = fibrillation_text(beats.fibrillation, recording.duration_s, relabelled)
         warnings = (*warnings, ModelWarning("fibrillation", text))
-        progress.note(text)
     report_severe(warnings, progress)
     excluded = _excluded(beats, predictions)
     report_exclusions(

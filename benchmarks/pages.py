@@ -24,6 +24,7 @@ WHOLE = (
     ("docs/results.md", "results_page.py", "page", None),
     ("benchmarks/clinical/README.md", "clinical/page.py", "page", "clinical/results.json"),
     ("benchmarks/pacing/README.md", "pacing/page.py", "page", "pacing/results.json"),
+    ("benchmarks/rhythm/README.md", "rhythm/page.py", "page", "rhythm/results.json"),
 )
 #: Parts between marks: page, name of the mark, script, function, results file, the key that the function takes.
 PARTS = (

@@ -46,9 +46,9 @@ def ec57_command(
 
 
 def _print(scores: "Ec57Scores") -> None:
-    """Print a line for each record, the aggregates, the confusion matrix of all, and the flutter where there is any."""
+    """Print a line for each record, the aggregates, the confusion matrix of all, and episodes where there are any."""
     from ecgfed.core.evaluation.ec57 import CLASSES
-    from ecgfed.tasks.ec57 import COLUMNS, FLUTTER_COLUMNS
+    from ecgfed.tasks.ec57 import COLUMNS, FIBRILLATION_COLUMNS, FLUTTER_COLUMNS
 
     console.print(table(("record", "beats", *COLUMNS), _cells(scores.rows())))
     console.print()
@@ -57,10 +57,11 @@ def _print(scores: "Ec57Scores") -> None:
         for name, row in zip(CLASSES, scores.total.gross.counts.tolist(), strict=True)
     ]
     console.print(table(("reference \\ test", *(name.lower() for name in CLASSES)), matrix))
-    flutter = scores.flutter_rows()
-    if flutter:
-        console.print()
-        console.print(table(("record", "VF episodes", *FLUTTER_COLUMNS), _cells(flutter)))
+    flutter, fibrillation = scores.flutter_rows(), scores.fibrillation_rows()
+    for name, columns, rows in (("VF", FLUTTER_COLUMNS, flutter), ("AF", FIBRILLATION_COLUMNS, fibrillation)):
+        if rows:
+            console.print()
+            console.print(table(("record", f"{name} episodes", *columns), _cells(rows)))
     words = scores.mapping_words
     note(f"{words[0].upper()}{words[1:]}.")
     note("Percent. Q: all QRS, V: VEB, S: SVEB; Se: sensitivity, +P: positive predictivity.")
@@ -71,7 +72,11 @@ def _print(scores: "Ec57Scores") -> None:
         note("VF: flutter and fibrillation, [ to ]; E: by episodes, D: by duration.")
     else:
         note("VF: neither file marks flutter or fibrillation, [ to ], so it has no scores.")
-    note("Not scored: atrial fibrillation (AF) and ST; WFDB's epicmp does.")
+    if fibrillation:
+        note("AF: atrial fibrillation, + with (AFIB; +P without the reference's atrial flutter, (AFL.")
+    else:
+        note("AF: neither file marks atrial fibrillation, + with (AFIB, so it has no scores.")
+    note("Not scored: ST; WFDB's epicmp does.")
 
 
 def _cells(rows: "list[Row]") -> list[tuple[Cell, ...]]:

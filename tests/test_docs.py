@@ -296,7 +296,8 @@ def test_the_whole_path_in_python_is_ten_lines_and_runs(tmp_path: Path) -> None:
     (block,) = blocks(ROOT / "docs" / "whole-path.md", "python")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
     assert "Predictions('demo01': " in run_snippet(block, tmp_path)
-    assert sorted(path.suffix for path in (tmp_path / "predictions").iterdir()) == [".csv", ".ecgfed", ".json", ".png"]
+    written = sorted(path.name for path in (tmp_path / "predictions").iterdir())
+    assert written == [f"demo01.{ending}" for ending in ("csv", "ecgfed", "json", "png", "rhythms.csv")]
 
 
 def test_every_decision_has_a_row() -> None:

@@ -1,7 +1,7 @@
 """The content of a report from labelled beats: counts, strips, averages, the timeline."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
@@ -219,8 +220,8 @@ class Drawing:
             "strips": strips,
         }, width
 
-    def data(self, timeline: dict[str, Any]) -> dict[str, Any]:
-        """Return the data of the page's scripts."""
+    def data(self, timeline: dict[str, Any], rhythms: Sequence[RhythmEpisodes]) -> dict[str, Any]:
+        """Return the data of the page's scripts, with each rhythm's episodes for the timeline."""
         labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
         ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
         calm = [0 if is_ectopic else count for count, is_ectopic in zip(counts, ectopic, strict=True)]
@@ -232,6 +233,7 @@ class Drawing:
             "usual": int(np.argmax(calm)) if any(calm) else -1,  # the most frequent class not ectopic, drawn lightly
             "strips": self.strips,
             "timeline": timeline,
+            "rhythms": [{"name": rhythm.rhythm, "episodes": rhythm.to_dict()["episodes"]} for rhythm in rhythms],
         }
 
     def _drawn(self, strip_choice: SelectedStrip, *, both: bool = False) -> Drawn:

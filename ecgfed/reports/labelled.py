@@ -26,7 +26,7 @@ class Labelled:
         confidence: (beats,) the probability of each beat's class; None for a file's labels.
         uncertain: (beats,) bool; None where not assessed.
         warnings: (code, sentence) about the labels.
-        rhythms: rhythms marked in a file, and pacing detected in the signal.
+        rhythms: rhythms marked in a file, or detected in the signal: pacing, atrial fibrillation, flutter, no beats.
         provisional: the labels have not been reviewed by a person.
         unmarked: (start, stop) in samples of stretches where a file of labels marks no beats, as in flutter.
         withheld: kind -> why its counts would mislead, in one sentence.

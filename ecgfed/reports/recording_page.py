@@ -1,11 +1,19 @@
 """A recording's report as one self-contained page, in the order a Holter report is read."""
 
+from ecgfed.base.text import count_of
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
-from ecgfed.reports.markup import Cell, clock, joined, moment
+from ecgfed.reports.markup import Cell, clock, joined, moment, per_cent
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
-from ecgfed.reports.recording_tables import LISTED, hours_table, rate_table
+from ecgfed.reports.recording_tables import (
+    LISTED,
+    certainty_text,
+    hours_table,
+    longest_episode,
+    rate_table,
+    rhythm_table,
+)
 from ecgfed.reports.rendering import render
 from ecgfed.web.page import inline_page
 
@@ -30,6 +38,7 @@ def recording_page(parts: RecordingParts) -> str:
         short=_short(parts, lead),
         stretches=sorted(sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]),
         rates=rate_table(parts),
+        rhythms=rhythm_table(parts),
         hours_head=hours_head,
         hours=hours,
         max_rows=LISTED,
@@ -63,7 +72,22 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
         ("Beats", counted if events.counted == events.total else f"{counted} counted of {events.total:,} found"),
         ("Heart rate", rates_text(events.rates)),
         ("Pauses", pauses),
+        ("Rhythm", _rhythms(parts)),
         ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
         ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),
         ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
     ]
+
+
+def _rhythms(parts: RecordingParts) -> Cell:
+    """Return the share of each rhythm but sinus rhythm, its longest episode and its certainty."""
+    found: Cell = None
+    for rhythm in parts.rhythms:
+        share = f"{rhythm.rhythm} {per_cent(100 * rhythm.seconds / parts.duration_s)}"
+        text = joined(share, f" in {count_of(len(rhythm.episodes), 'episode')}, longest ", longest_episode(rhythm))
+        if certainty := certainty_text(rhythm):
+            text = joined(text, f", certainty {certainty}: to be reviewed")
+        found = text if found is None else joined(found, "; ", text)
+    if found is None and parts.events.total:
+        return "no atrial fibrillation or flutter, bradycardia, tachycardia or standstill detected"
+    return found

@@ -104,7 +104,7 @@ class RecordingParts:
         gallery: strips.
         averages: the average beat of each class.
         comparison: with a second reader, or None.
-        rhythms: detected in the signal, or marked in the file of labels.
+        rhythms: detected in the signal, marked in the file of labels, or by the heart rate.
         model: names and values of the model; empty without one.
         filter_name: the filter that the strips were passed through.
         bin_s: seconds in a bin of the timeline.

@@ -11,6 +11,7 @@ from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
@@ -128,6 +129,7 @@ def parts_of(
         intended_use: in one sentence.
     """
     recording, labelled = reading.recording, reading.labelled
+    rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
         warnings = pool.submit(warnings_and_notes, reading, marks)
         drawing = Drawing(reading)
@@ -148,10 +150,10 @@ def parts_of(
         gallery,
         averages,
         comparison,
-        labelled.rhythms or (),
+        rhythms,
         model,
         _FILTER,
         width,
-        drawing.data(timeline),
+        drawing.data(timeline, rhythms),
         labelled.lead_segments,
     )

@@ -6,11 +6,13 @@ from markupsafe import Markup
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import At
+from ecgfed.domain.events.rhythm import At, RhythmEpisodes
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, joined, moment, per_cent
 from ecgfed.reports.recording_parts import RecordingParts
 
+#: Where rhythms come from.
+_SOURCES = {"signal": "detected in the signal", "rates": "by the heart rate", "labels": "marked in the labels' file"}
 #: At most this many bad stretches and pauses are listed.
 LISTED = 12
 
@@ -75,6 +77,37 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
         rule = f"usable for {rules.pause_s:g} s or more, and no beat: in no rate"
         rows.append(("No beat at an end", text, _positions(pauses.ends), rule))
     return rows
+
+
+def rhythm_table(parts: RecordingParts) -> list[Sequence[Cell]]:
+    """Return the rows of rhythms: name, episodes, time, share of the recording, the longest, certainty, source."""
+    return [
+        (
+            rhythm.rhythm,
+            len(rhythm.episodes),
+            clock(rhythm.seconds, 0),
+            per_cent(100 * rhythm.seconds / parts.duration_s),
+            longest_episode(rhythm),
+            certainty_text(rhythm) or "-",
+            _SOURCES.get(rhythm.source, rhythm.source),
+        )
+        for rhythm in parts.rhythms
+    ]
+
+
+def longest_episode(rhythm: RhythmEpisodes) -> Markup:
+    """Return the length of the longest episode and where it begins; empty without any."""
+    if (longest := rhythm.longest) is None:
+        return Markup()
+    return joined(f"{clock(longest[1] - longest[0], 0)} from ", moment(longest[0], digits=0))
+
+
+def certainty_text(rhythm: RhythmEpisodes) -> str:
+    """Return the least and the highest certainty of the episodes; empty where it was not assessed."""
+    if not rhythm.certainty:
+        return ""
+    low, high = f"{min(rhythm.certainty):.0%}", f"{max(rhythm.certainty):.0%}"
+    return low if low == high else f"{low} to {high}"
 
 
 def hours_table(parts: RecordingParts) -> tuple[list[str], list[Sequence[Cell]]]:

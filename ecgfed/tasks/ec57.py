@@ -1,7 +1,7 @@
 """``score_ec57``: score annotations against reference annotations, beat by beat, like WFDB's bxb."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from ecgfed.core.evaluation.ec57 import (
     aggregate,
     compare,
 )
-from ecgfed.core.evaluation.ec57_flutter import excludes_nothing
+from ecgfed.core.evaluation.ec57_flutter import FlutterScores, excludes_nothing
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
 from ecgfed.domain.record.reader import format_of
 from ecgfed.domain.record.recording import Annotation
@@ -38,15 +38,17 @@ COLUMNS = {
     "S Se": "sveb_se",
     "S +P": "sveb_ppv",
 }
-#: Columns of the table of flutter and fibrillation, named as in epicmp, and their scores.
+#: Columns of the tables of ventricular flutter and fibrillation and of atrial fibrillation, named as in epicmp, and
+#: their scores.
 FLUTTER_COLUMNS = {
     "E Se": "vf_episode_se",
     "E +P": "vf_episode_ppv",
     "D Se": "vf_duration_se",
     "D +P": "vf_duration_ppv",
 }
+FIBRILLATION_COLUMNS = {column: f"af{key[2:]}" for column, key in FLUTTER_COLUMNS.items()}
 #: Parts of EC57 that are not scored.
-NOT_SCORED = ("AF", "ST")
+NOT_SCORED = ("ST",)
 
 Row = tuple[str, float | None, tuple[float | None, ...]]
 
@@ -102,18 +104,25 @@ class Ec57Scores:
 
         Only for records with an episode in either file, followed by gross and average; empty without any.
         """
-        marked = [comparison for comparison in self.records if comparison.flutter.episodes or comparison.flutter.called]
+        scores = [(comparison.record, comparison.flutter) for comparison in self.records]
+        return self._episode_rows(scores, self.total.gross.flutter, FLUTTER_COLUMNS)
+
+    def fibrillation_rows(self) -> list[Row]:
+        """Return the table of atrial fibrillation, likewise, with the scores of ``FIBRILLATION_COLUMNS``."""
+        scores = [(comparison.record, comparison.fibrillation) for comparison in self.records]
+        return self._episode_rows(scores, self.total.gross.fibrillation, FIBRILLATION_COLUMNS)
+
+    def _episode_rows(
+        self, scores: Sequence[tuple[str, FlutterScores]], gross: FlutterScores, columns: Mapping[str, str]
+    ) -> list[Row]:
+        marked = [(record, of) for record, of in scores if of.episodes or of.called]
         if not marked:
             return []
         rows: list[Row] = [
-            (
-                comparison.record,
-                comparison.flutter.episodes,
-                tuple(comparison.flutter.scores[key].percent for key in FLUTTER_COLUMNS.values()),
-            )
-            for comparison in (*marked, self.total.gross)
+            (record, of.episodes, tuple(of.scores[key].percent for key in columns.values()))
+            for record, of in (*marked, (self.total.gross.record, gross))
         ]
-        return [*rows, ("average", None, tuple(self.total.average[key] for key in FLUTTER_COLUMNS.values()))]
+        return [*rows, ("average", None, tuple(self.total.average[key] for key in columns.values()))]
 
     def shutdown_words(self) -> str:
         """Return a sentence with the shutdown time and the beats missed in it; empty without shutdown."""
@@ -167,8 +176,9 @@ def score_ec57(
 ) -> Ec57Scores:
     """Score beat annotations by ANSI/AAMI EC57: QRS, VEB and SVEB sensitivity and +P, gross and average.
 
-    Ventricular flutter and fibrillation (``[`` to ``]``) are scored by episodes and by duration, shutdown (``~`` with
-    bits 4 and 5 of its subtype set) by the beats missed in it. Atrial fibrillation and ST are not scored.
+    Ventricular flutter and fibrillation (``[`` to ``]``) and atrial fibrillation (``+`` with ``(AFIB``) are scored by
+    episodes and by duration, shutdown (``~`` with bits 4 and 5 of its subtype set) by the beats missed in it. ST is not
+    scored.
 
     Args:
         records: one or several WFDB records, or folders of them.

@@ -17,6 +17,7 @@ from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, RecordingOptions, cut_beats, require_marks
+from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.recording import Annotation, ReadingPool, ReadOptions, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged
@@ -33,8 +34,18 @@ from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
 from ecgfed.tasks.prediction_warnings import ModelWarning, model_warnings, refuse_synthetic, report_severe, same_lead
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
+from ecgfed.tasks.rhythms import (
+    every_rhythm,
+    fibrillation_text,
+    rhythms_as_table,
+    sure_episodes,
+    with_rhythms,
+    without_supraventricular,
+)
 
 SUFFIX = "ecgfed"
+#: What the files of a recording end in.
+ENDINGS = (SUFFIX, "csv", "json", "rhythms.csv")
 #: The WFDB symbol of a paced beat.
 PACED_SYMBOL = "/"
 #: Annotation subtype of low-confidence beats.
@@ -54,16 +65,20 @@ class RecordingPredictions(Predictions):
         poor: (beats,) reasons of poor quality within the beat's window, such as ``gap+noise``, or "".
         pacing: detected pacing: paced beats have the symbol ``/``, and the label map's class of ``/`` if it has one;
             None if not analysed.
+        rhythms: those with episodes: atrial fibrillation or flutter, in which no beat is supraventricular, possible
+            ventricular flutter or fibrillation, no beats, bradycardia, tachycardia.
         warnings: warnings, each with a ``code`` of ``ecgfed.tasks.prediction_warnings.CODES`` and a ``text``.
         cut: the beats with the quality of their lead.
         metadata: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
-            classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
+            classes, intended_use, usable_s, poor_quality_s, certainty, rhythms, warnings; ``pacing`` where any was
+            detected.
     """
 
     recording: Recording
     labels: LabelMap
     poor: tuple[str, ...]
     pacing: Pacing | None = None
+    rhythms: tuple[RhythmEpisodes, ...] = ()
     warnings: tuple[ModelWarning, ...] = ()
     cut: RecordingBeats
     metadata: dict[str, Any]
@@ -127,13 +142,13 @@ class RecordingPredictions(Predictions):
         return {**self.metadata, **counted, "grave_warnings": severe_codes, "files": [str(file) for file in files]}
 
     def targets(self, out: Path | str, *, strip: bool = False) -> list[Path]:
-        """Return the files that ``save`` writes into a folder: ``.ecgfed`` (WFDB), ``.csv``, ``.json``, ``.png``."""
-        return [Path(out) / f"{self.recording.name}.{end}" for end in (SUFFIX, "csv", "json", *["png"] * strip)]
+        """Return the files that ``save`` writes into a folder: those of ``ENDINGS``, and ``.png``."""
+        return [Path(out) / f"{self.recording.name}.{end}" for end in (*ENDINGS, *["png"] * strip)]
 
     def save(
         self, out: Path | str, *, strip: bool = False, strip_at_s: float | None = None, overwrite: bool = False
     ) -> list[Path]:
-        """Write the beats as WFDB annotation, CSV and JSON, all of them or none.
+        """Write the beats as WFDB annotation, CSV and JSON, and a CSV of rhythms, all of them or none.
 
         Args:
             out: output folder; created if missing.
@@ -153,6 +168,7 @@ class RecordingPredictions(Predictions):
         check_free(targets, self.recording.files, overwrite=overwrite)
         as_json = beats_as_json(self.metadata, self.columns())
         contents: list[bytes | Iterator[bytes]] = [self._annotation(), beats_as_table(self.columns()), as_json]
+        contents.append(rhythms_as_table(self.rhythms))
         if strip:
             contents.append(self.strip(strip_at_s))
         write_together(dict(zip(targets, contents, strict=True)))
@@ -162,14 +178,15 @@ class RecordingPredictions(Predictions):
         """Return a WFDB annotation file.
 
         The note holds the class name if it is not the symbol; low-confidence beats, and those without a class
-        (``override``), have the subtype ``UNCERTAIN``.
+        (``override``), have the subtype ``UNCERTAIN``. Rhythms are marked as ``with_rhythms`` does.
         """
         from ecgfed.domain.record.wfdb_writer import annotation_bytes
 
         symbols = self.symbols
         notes = tuple("" if name == symbol else name for name, symbol in zip(self.names, symbols.tolist(), strict=True))
-        annotation = Annotation(self.sample, symbols, notes, self.low_confidence * UNCERTAIN)
-        return annotation_bytes(annotation, self.fs_hz)
+        beats = Annotation(self.sample, symbols, notes, self.low_confidence * UNCERTAIN)
+        marked = with_rhythms(beats, self.cut.fibrillation, self.cut.flutter, self.fs_hz, self.recording.samples)
+        return annotation_bytes(marked, self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> Picture:
         """Draw 10 s on ECG paper and return the PNG's bytes, which a notebook shows.
@@ -265,15 +282,21 @@ def predict(
     beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, beat_options)
     with ReadingPool(1) as pool:  # while the beats are cut and classified
-        pacing = pool.submit(lambda: beats.pacing)
+        pending = pool.submit(lambda: (beats.pacing, every_rhythm(beats)))
         grouped = patient is None and opened.rr_version == 3  # a personal model knows the patient's own beats
         predictions = classifier.classify_blocks(_reported_blocks(beats, progress), grouped=grouped)
+        pacing, rhythms = pending.result()
     predictions = _with_paced(
-        replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, pacing.result()
+        replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, pacing
     )
+    inside = sure_episodes(beats.fibrillation).inside(beats.r_samples / recording.fs_hz)
+    predictions, relabelled = without_supraventricular(predictions, opened.labels, inside)
     if same := same_lead(recording, opened):
         progress.note(same)
     warnings = model_warnings(opened, beats, predictions, patient)
+    if beats.fibrillation.episodes:
+        text = fibrillation_text(beats.fibrillation, recording.duration_s, relabelled)
+        warnings = (*warnings, ModelWarning("fibrillation", text))
     report_severe(warnings, progress)
     excluded = _excluded(beats, predictions)
     report_exclusions(
@@ -284,12 +307,14 @@ def predict(
         recording=recording,
         labels=opened.labels,
         poor=_poor(beats),
-        pacing=beats.pacing,
+        pacing=pacing,
+        rhythms=rhythms,
         warnings=warnings,
         cut=beats,
         metadata={
             **_metadata(opened, beats, beat_options, patient, int8=int8),
             "excluded": excluded_as_json(excluded),
+            "rhythms": [rhythm.to_dict() for rhythm in rhythms],
             "warnings": [warning.as_json() for warning in warnings],
         },
     )

@@ -19,7 +19,7 @@ from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.tasks.batch_state import BatchState, call_of
-from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
+from ecgfed.tasks.predict import ENDINGS, RecordingPredictions, opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import CODES
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 
@@ -311,7 +311,7 @@ def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[
 
 def _targets(request: _BatchRequest, strip: bool) -> list[Path]:
     name = record_path(request.path).name
-    return [request.out / f"{name}.{end}" for end in (SUFFIX, "csv", "json", *["png"] * strip)]
+    return [request.out / f"{name}.{end}" for end in (*ENDINGS, *["png"] * strip)]
 
 
 def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:

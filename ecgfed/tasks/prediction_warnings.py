@@ -39,6 +39,8 @@ CODES: dict[str, str] = {
     "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
     "units": "the QRS is higher than any electrode gives",
     "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
+    "flutter": "possible ventricular flutter or fibrillation, in which nothing is counted",
+    "fibrillation": "episodes of atrial fibrillation or flutter, and beats whose class they changed",
     "calibration": "detected waves that are calibration pulses and unclassified",
     "intervals-not-confirmed": "most intervals between beats could not be confirmed: beats may be missing",
     "no-signal": "beats have no signal around them and are unclassified",

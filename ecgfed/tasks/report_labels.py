@@ -30,6 +30,7 @@ from ecgfed.tasks.labels_checked import SPREAD, confirmed_labels, detected_peaks
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
 from ecgfed.tasks.prediction_warnings import model_warnings
 from ecgfed.tasks.progress import ProgressReporter
+from ecgfed.tasks.rhythms import END_NOTE, signal_rhythms, sure_episodes, without_supraventricular
 
 #: Classes that a file of labels is taken to assess even where it has none of them.
 _ALWAYS_ASSESSED = ("N", "V", "A")
@@ -96,6 +97,7 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
             labelled = _with_class(labelled, mark)
         label = np.where(predictions.override == mark, labelled.codes.index(mark), labelled.label)
         labelled = replace(labelled, label=label)
+    labelled = replace(labelled, rhythms=signal_rhythms(predictions.cut) or None)
     labelled = _with_paced(labelled, predictions.pacing) if predictions.pacing else labelled
     return _with_flutter(labelled, predictions.cut.flutter, predictions.fs_hz) if predictions.cut.flutter else labelled
 
@@ -229,7 +231,8 @@ def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, .
     stops = [at for at, _ in rhythm_changes[1:]] + [recording.samples]
     episodes: dict[str, list[tuple[float, float]]] = {}
     for (start, note), stop in zip(rhythm_changes, stops, strict=True):
-        episodes.setdefault(rhythm_name(note), []).append((start / recording.fs_hz, stop / recording.fs_hz))
+        if note != END_NOTE:
+            episodes.setdefault(rhythm_name(note), []).append((start / recording.fs_hz, stop / recording.fs_hz))
     rows = [RhythmEpisodes(name, tuple(when), "labels") for name, when in episodes.items()]
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
@@ -237,6 +240,8 @@ def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, .
 def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> Second:
     """Return a bundle's model as second reader of extracted beats."""
     predictions = bundle.classifier(patient).classify_blocks(cut.blocks())
+    inside = sure_episodes(cut.fibrillation).inside(cut.r_samples / cut.recording.fs_hz)
+    predictions, _ = without_supraventricular(predictions, bundle.labels, inside)
     codes = np.array([bundle.labels.symbol_of(name) for name in predictions.classes], dtype=np.str_)
     of_model = model_warnings(bundle, cut, predictions, patient)
     by, short = f"the {describe_model(patient)}", "own" if patient else "global"
@@ -319,8 +324,11 @@ def read_by_file(
         path, labelled.sample, peaks, recording, pause_s=rules.pause_s, unmarked=labelled.unmarked
     )
     labelled = replace(labelled, confirmed=confirmed, warnings=(*mismatch, *unlike, *labelled.warnings))
+    rr_version = 1 if bundle is None else bundle.rr_version or 1
+    cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=rr_version)
+    if labelled.rhythms is None:
+        labelled = replace(labelled, rhythms=signal_rhythms(cut) or None)
     if bundle is None:
         return labelled, None
-    cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=bundle.rr_version or 1)
     second = second_reader(bundle, patient, cut)
     return replace(labelled, warnings=(*labelled.warnings, *second.warnings)), second

@@ -134,16 +134,30 @@
     return top + 22;
   }
 
+  /** Draw a bar for each episode of a rhythm. */
+  function drawRhythm(svg, top, rhythm) {
+    const name = rhythm.name.length > 19 ? `${rhythm.name.slice(0, 17)}…` : rhythm.name;
+    make("text", { x: 0, y: top + 11, class: "line-small" }, svg, name);
+    const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 14 };
+    make("rect", { ...frame, class: "line-frame" }, svg);
+    for (const [start, stop] of rhythm.episodes) {
+      const width = Math.max(1.5, toX(stop) - toX(start));
+      make("rect", { x: toX(start), y: top, width, height: 14, class: "line-rhythm" }, svg);
+    }
+    return top + 18;
+  }
+
   function drawLine(wide) {
     const width = wide || Math.max(slider.clientWidth || 1000, 640);
     toX = (seconds) => MARGIN + (seconds / line.duration_s) * (width - MARGIN - RIGHT);
     const rows = data.codes.map((_, i) => i).filter((i) => i !== data.usual && counted(i).some(Boolean));
-    const height = 6 + RATE + 12 + ROW * rows.length + 24 + 20;
+    const height = 6 + RATE + 12 + ROW * rows.length + 24 + 18 * data.rhythms.length + 20;
     const svg = document.createElementNS(SVG, "svg");
     for (const [key, value] of [["viewBox", `0 0 ${width} ${height}`], ["class", "line"], ["aria-hidden", "true"]]) svg.setAttribute(key, value);
     let top = drawRate(svg, 6);
     for (const number of rows) top = drawClass(svg, top, number);
     top = drawQuality(svg, top + 2);
+    for (const rhythm of data.rhythms) top = drawRhythm(svg, top, rhythm);
     for (const second of ticks(width / 75)) {
       make("path", { d: `M${toX(second)} 4V${top}`, class: "line-tick" }, svg);
       make("text", { x: toX(second), y: top + 14, class: "line-time" }, svg, EcgPaper.clock(second, 0));
@@ -165,7 +179,9 @@
     const beats = line.counts[i].map((count, number) => (count ? `${count} ${data.codes[number]}` : "")).filter(Boolean);
     const bad = line.unusable[i] ? `, ${Math.max(1, Math.round(100 * line.unusable[i]))}% unusable` : "";
     const times = `${EcgPaper.clock(line.start_s[i], 0)} to ${EcgPaper.clock(line.stop_s[i], 0)}`;
-    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : "no beats"}${bad}`;
+    const inside = ([start, stop]) => start < line.stop_s[i] && stop > line.start_s[i];
+    const rhythms = data.rhythms.filter((rhythm) => rhythm.episodes.some(inside)).map((rhythm) => `, ${rhythm.name}`);
+    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : "no beats"}${bad}${rhythms.join("")}`;
   }
 
   function select(i, moved = true) {

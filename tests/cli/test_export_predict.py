@@ -27,6 +27,7 @@ from support import (
 
 from ecgfed.device import open_bundle
 from ecgfed.domain.beats.blocks import windows_around
+from ecgfed.tasks.predict import ENDINGS
 
 #: Class names that are no WFDB symbols: spaces, another script, and longer than an annotation's note can be.
 LONG = "左脚ブロックの心拍、" * 25
@@ -39,10 +40,14 @@ def _csv(path: Path) -> list[dict[str, str]]:
 
 
 def _predicted(folder: Path, name: str = "p1") -> tuple[Any, list[dict[str, str]], dict[str, Any]]:
-    """The three files: the annotation as wfdb reads it, the table, the JSON."""
-    assert {path.name for path in folder.iterdir()} == {f"{name}.{suffix}" for suffix in ("ecgfed", "csv", "json")}
+    """The files of beats: the annotation as wfdb reads it, without changes of rhythm, the table, the JSON."""
+    assert {path.name for path in folder.iterdir()} == {f"{name}.{ending}" for ending in ENDINGS}
     told: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
-    return wfdb.rdann(str(folder / name), "ecgfed"), _csv(folder / f"{name}.csv"), told
+    marks = wfdb.rdann(str(folder / name), "ecgfed")
+    beats = [number for number, symbol in enumerate(marks.symbol) if symbol != "+"]
+    marks.sample, marks.subtype = marks.sample[beats], marks.subtype[beats]
+    marks.symbol, marks.aux_note = ([of[number] for number in beats] for of in (marks.symbol, marks.aux_note))
+    return marks, _csv(folder / f"{name}.csv"), told
 
 
 @pytest.mark.usefixtures("traced_once")
@@ -276,7 +281,7 @@ def test_what_is_there_is_replaced_only_when_asked(
     assert_refused(ecgfed(*command), "--out", "p1.csv", "--overwrite")
     assert snapshot(tmp_path) == {"p1.csv": b"mine", "other.txt": b"mine"}
     assert ecgfed(*command, "--overwrite").code == 0
-    assert set(snapshot(tmp_path)) == {"p1.csv", "p1.json", "p1.ecgfed", "other.txt"}
+    assert set(snapshot(tmp_path)) == {*(f"p1.{ending}" for ending in ENDINGS), "other.txt"}
     assert len(_csv(tmp_path / "p1.csv")) > 40
     assert_refused(ecgfed(*command[:3], "--out", tmp_path / "other.txt"), "other.txt", "cannot be made")
 

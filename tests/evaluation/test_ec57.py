@@ -57,6 +57,29 @@ def test_vf_before_5_00_does_not_count_and_without_an_end_lasts_to_the_records()
     assert found.scores["vf_episode_ppv"].percent is None
 
 
+def rhythm_changes(*pairs: tuple[float, str]) -> Annotation:
+    """Rhythm changes by (seconds after 5:00, note), between two beats."""
+    at = np.array([START - 100_000, *(START + round(second * FS_HZ) for second, _ in pairs), START + 180_000])
+    return Annotation(at, np.array(["N", *"+" * len(pairs), "N"]), ("", *(note for _, note in pairs), ""))
+
+
+def test_atrial_fibrillation_by_episode_and_duration() -> None:
+    """EC57's rules as epicmp has them: by hand, 500 s; flutter of the reference is no error, before 5:00 nothing."""
+    reference = rhythm_changes((-60, "(AFIB"), (20, "(N"), (100, "(AFIB"), (150, "(AFL"), (200, "(N"), (400, "(AFIB\0"))
+    test = rhythm_changes((-200, "(AFIB"), (-100, "(N"), (120, "(AFIB"), (210, "(U"), (300, "(AFIB"), (330, "(N"))
+    scores = compare(reference, test, FS_HZ, samples=START + round(500 * FS_HZ)).fibrillation.as_json()
+    assert scores["af_episode_se"] == {"percent": 33.3333, "part": 1, "whole": 3}  # of 0-20, 100-150, 400-500
+    assert scores["af_episode_ppv"] == {"percent": 50.0, "part": 1, "whole": 2}  # of 120-210, 300-330
+    assert scores["af_duration_se"] == {"percent": 17.6471, "part": 30.0, "whole": 170.0}
+    assert scores["af_duration_ppv"] == {"percent": 42.8571, "part": 30.0, "whole": 70.0}  # 120-150, 200-210, 300-330
+
+
+def test_fibrillation_called_in_flutter_alone_is_no_episode() -> None:
+    reference = rhythm_changes((100, "(AFL"), (200, "(N"))
+    scores = compare(reference, rhythm_changes((120, "(AFIB"), (160, "(N")), FS_HZ).fibrillation
+    assert (scores.called, scores.called_s, scores.episodes) == (0, 0.0, 0)
+
+
 def test_what_was_missed_in_shutdown() -> None:
     reference = marks((100, "N"), (600, "V"), (700, "N"), (1800, "N"))
     test = marks((100, "N"), (500, "~"), (1500, "~"), subtype={500: 0x30, 1500: 0})

@@ -372,7 +372,7 @@ def test_with_records_every_format_is_read(
         command = ("predict", OLD / "bundle", file, "--force", "--patient", "demo01", "--out", out, "--quiet")
         done = records.ecgfed(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert len(predicted(next(out.glob("*.csv")))) > 60
+        assert len(predicted(min(out.glob("*.csv")))) > 60
     assert predicted(tmp_path / "0" / "demo01.csv") == predicted(OLD / "predictions.csv")
     for command in (
         ("convert", recordings / "demo01.csv", "--out", "converted"),

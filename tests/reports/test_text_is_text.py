@@ -105,7 +105,7 @@ def test_a_class_called_like_a_formula_is_text_in_every_table(ecgfed: Command, r
         said = ecgfed(*command, "--quiet")
         assert said.code == 0, said.err
     tables = [*here[1].rglob("*.csv"), *here[3].rglob("*.csv")]
-    assert len(tables) == 3
+    assert len(tables) == 4
     cells = [cell for file in tables for row in csv.reader(file.open(newline="")) for cell in row]
     assert any(cell.startswith(("'=cmd", "'@V")) for cell in cells)
     for cell in cells:

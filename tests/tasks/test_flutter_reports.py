@@ -69,4 +69,4 @@ def test_a_report_of_nothing_else() -> None:
 def test_beats_alone_are_no_flutter() -> None:
     _, told = reported(recording(synthetic_signal("N" * 40, fs_hz=FS, seed=1)[0]))
     assert "flutter" not in {one["code"] for one in told["warnings"]}
-    assert told["rhythms"] == []
+    assert not [one for one in told["rhythms"] if "ventricular flutter" in one["rhythm"]]

@@ -5,9 +5,9 @@ https://physionet.org/physiotools/wag/. Summary: beats before 5:00 are the learn
 files are traversed in time. The earlier of the two next beats is matched with the next beat of the other file if that
 is within 150 ms and no other beat of the first file is nearer to it; otherwise it is unmatched, a missed or an extra
 beat (O). Reference beats between ``[`` and ``]`` (flutter, fibrillation) are excluded, and so are unmatched test beats
-there; these segments are scored by episode (``ec57_flutter``). An unmatched beat during a shutdown of the other file (a
-``~`` with bits 4 and 5 of its subtype set, to the next ``~`` without) is X, and counts like O. ``ec57_walk`` implements
-the matching. Atrial fibrillation and ST are not scored.
+there; these segments and atrial fibrillation are scored by episode (``ec57_flutter``). An unmatched beat during a
+shutdown of the other file (a ``~`` with bits 4 and 5 of its subtype set, to the next ``~`` without) is X, and counts
+like O. ``ec57_walk`` implements the matching. ST is not scored.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.core.evaluation.ec57_flutter import FlutterScores, compare_flutter
+from ecgfed.core.evaluation.ec57_flutter import FibrillationScores, FlutterScores, compare_fibrillation, compare_flutter
 from ecgfed.core.evaluation.ec57_walk import FLUTTER_WAVE, Step, Walker, in_samples, pairs
 from ecgfed.core.evaluation.fraction import Fraction
 from ecgfed.domain.beats.labels import BUILT_IN
@@ -55,6 +55,7 @@ class BeatComparison:
         shutdown_s: total shutdown of the test annotator, including the learning period, as in ``bxb``.
         flutter: scores of flutter and fibrillation episodes.
         mapping: mapping from symbols to classes, a name from ``MAPPINGS``.
+        fibrillation: scores of episodes of atrial fibrillation.
     """
 
     record: str
@@ -64,6 +65,7 @@ class BeatComparison:
     shutdown_s: float = 0.0
     flutter: FlutterScores = field(default_factory=FlutterScores)
     mapping: str = "aami5"
+    fibrillation: FibrillationScores = field(default_factory=FibrillationScores)
 
     @property
     def scores(self) -> dict[str, Fraction]:
@@ -126,6 +128,7 @@ class BeatComparison:
             "shutdown_s": round(self.shutdown_s, 1),
             "missed_in_shutdown": {name: value.as_json() for name, value in self.missed_in_shutdown.items()},
             "vf": self.flutter.as_json(),
+            "af": self.fibrillation.as_json(),
         }
 
 
@@ -162,9 +165,14 @@ def aggregate(comparisons: Sequence[BeatComparison], name: str = "gross") -> Agg
         sum(comparison.shutdown_s for comparison in comparisons),
         sum((comparison.flutter for comparison in comparisons), FlutterScores()),
         comparisons[0].mapping,
+        sum((comparison.fibrillation for comparison in comparisons), FibrillationScores()),
     )
     each = [
-        {k: share.percent for k, share in (comparison.scores | comparison.flutter.scores).items()}
+        {
+            k: share.percent
+            for part in (comparison, comparison.flutter, comparison.fibrillation)
+            for k, share in part.scores.items()
+        }
         for comparison in comparisons
     ]
     average: dict[str, float | None] = {}
@@ -227,6 +235,7 @@ def compare(
         (ours.down + open_since) / fs_hz,
         compare_flutter(reference, test, start, last, fs_hz),
         mapping,
+        compare_fibrillation(reference, test, start, last, fs_hz),
     )
 
 

@@ -30,6 +30,7 @@ from ecgfed.domain.beats.extract import (
 from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
+from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.leads import lead_list
 from ecgfed.domain.record.read_options import ReadOptions, read_options
 from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
@@ -37,11 +38,13 @@ from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadingPool
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
-from ecgfed.domain.signal.heartbeats import end_noise
+from ecgfed.domain.signal.heartbeats import end_noise, no_beats
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
+from ecgfed.domain.signal.rhythm import fibrillation
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
+from ecgfed.domain.signal.spans import Spans
 
 #: Returns a recording's progress callback, or None for none.
 OnSamplesFactory = Callable[[Recording], OnSamples | None] | None
@@ -227,6 +230,18 @@ class RecordingBeats:
     def flutter(self) -> tuple[tuple[int, int], ...]:
         """(start, stop) in samples of what is like ventricular flutter or fibrillation in the lead in use."""
         return flutter_spans(self.recording)
+
+    @cached_property
+    def fibrillation(self) -> RhythmEpisodes:
+        """Episodes of atrial fibrillation or flutter, in the lead in use and another one that was read."""
+        paced = self.pacing.beats if self.pacing else None
+        return fibrillation(self.recording, self.r_samples, paced, self.flutter)
+
+    @cached_property
+    def no_beats(self) -> RhythmEpisodes:
+        """Stretches of recorded signal without a beat."""
+        lost = Spans.merged([*self.quality.spans(NO_SIGNAL), *self.flutter])
+        return no_beats(self.recording, self._every, lost)
 
     @property
     def size(self) -> Size | None:

@@ -69,12 +69,14 @@ class BeatUpdate:
         early: beats with what is known so far.
         final: beats as the whole recording gives them.
         withdrawn: (beats,) int64 R peaks told early that are none.
+        detected: (beats,) int64 R peaks that were detected now, among them what may prove to be none.
     """
 
     at: int
     early: Cut
     final: Cut
     withdrawn: Ints
+    detected: Ints
 
 
 class _Filtered:
@@ -177,7 +179,7 @@ class BeatStream:
         final, withdrawn = self._final(ended=ended)
         early = self._report_early(ended=ended)
         self._forget()
-        return BeatUpdate(self._samples.stop, early, final, withdrawn)
+        return BeatUpdate(self._samples.stop, early, final, withdrawn, np.array(peaks, np.int64))
 
     def _final(self, *, ended: bool) -> tuple[Cut, Ints]:
         """Return the beats that are decided now, and those told early that are none."""

@@ -54,6 +54,7 @@ _RHYTHMS = {
     "SBR": "sinus bradycardia",
     "SVTA": "supraventricular tachyarrhythmia",
     "T": "ventricular trigeminy",
+    "U": "no rhythm assessed",
     "VF": "ventricular fibrillation",
     "VFL": "ventricular flutter",
     "VT": "ventricular tachycardia",

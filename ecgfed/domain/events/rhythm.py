@@ -43,22 +43,43 @@ class RhythmEpisodes:
     Attributes:
         rhythm: its name: ``paced``, ``AF``, ...
         episodes: (start, stop) of each episode in seconds from the start of the recording.
-        source: ``signal`` where it was detected in the samples, ``labels`` where a file of labels marks it.
+        source: ``signal`` where it was detected in the samples, ``rates`` where the heart rate makes it one, ``labels``
+            where a file of labels marks it.
+        certainty: the probability that each episode is of this rhythm; empty where it was not assessed.
     """
 
     rhythm: str
     episodes: tuple[tuple[float, float], ...]
     source: str = "signal"
+    certainty: tuple[float, ...] = ()
 
     @property
     def seconds(self) -> float:
         """Total length of the episodes."""
         return sum(stop - start for start, stop in self.episodes)
 
+    @property
+    def longest(self) -> tuple[float, float] | None:
+        """The longest episode, the first of several; None without any."""
+        return max(self.episodes, key=lambda episode: episode[1] - episode[0], default=None)
+
+    def inside(self, time_s: Floats) -> Mask:
+        """Return which times (times,) in seconds lie within an episode."""
+        edges = np.array(self.episodes, np.float64).reshape(-1, 2)
+        number = np.searchsorted(edges[:, 0], time_s, side="right") - 1
+        return np.asarray((number >= 0) & (time_s < np.append(edges[:, 1], -np.inf)[number]))
+
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
         episodes = [[round(start, 3), round(stop, 3)] for start, stop in self.episodes]
-        return {"rhythm": self.rhythm, "seconds": round(self.seconds, 3), "episodes": episodes, "source": self.source}
+        certainty = {"certainty": [round(value, 3) for value in self.certainty]} if self.certainty else {}
+        return {
+            "rhythm": self.rhythm,
+            "seconds": round(self.seconds, 3),
+            "episodes": episodes,
+            "source": self.source,
+            **certainty,
+        }
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "bridge_probability": (0.0, 1.0),
     "certain_probability": (0.0, 1.0),
     "certain_unlike_percent": (0.0, 100.0),
+    "bradycardia_per_min": (10.0, 100.0),
+    "tachycardia_per_min": (50.0, 300.0),
+    "rate_episode_s": (5.0, 3600.0),
 }
 #: field -> its key in JSON and its name of 0.2 after ``--rule``, which both stay.
 _KEYS = {"nn_min_s": "nn_least_s", "nn_max_s": "nn_most_s"}
@@ -61,6 +64,12 @@ class EventRules:
         certain_probability: three consecutive beats of this mean probability make a fast ventricular run certain, even
             if some of its beats are of low confidence.
         certain_unlike_percent: unless a larger share of its beats is unlike those the model was trained on.
+        bradycardia_per_min: a mean rate below it over ``rate_intervals`` consecutive intervals is slow. 50: guideline
+            of ACC, AHA and HRS on bradycardia (Circulation 140:e382-e482, 2019).
+        tachycardia_per_min: one above it is fast. 100: guideline of ACC, AHA and HRS on supraventricular tachycardia
+            (Circulation 133:e506-e574, 2016).
+        rate_episode_s: where the rate is slow (fast) for this many seconds without a break, it is an episode of
+            bradycardia (tachycardia). 30: ours, as for atrial fibrillation.
 
     Raises:
         OptionError: a rule outside its limits.
@@ -83,6 +92,9 @@ class EventRules:
     bridge_probability: float = 0.2
     certain_probability: float = 0.93
     certain_unlike_percent: float = 34.0
+    bradycardia_per_min: float = 50.0
+    tachycardia_per_min: float = 100.0
+    rate_episode_s: float = 30.0
 
     def __post_init__(self) -> None:
         for name, (lower, upper) in _LIMITS.items():

@@ -1,6 +1,8 @@
-"""Noise before the first and after the last QRS complex, from an electrode that is not attached yet or any more.
+"""Where no heart beats: noise at the ends of a recording, and stretches in which the heart stands still.
 
-The detector processes a recording as a stream, so at the beginning it does not know the amplitude of QRS complexes yet.
+The detector processes a recording as a stream, so at the beginning it does not know the amplitude of QRS complexes yet:
+what it takes for them may be noise from an electrode that is not attached yet. A stretch of recorded signal without a
+QRS complex in any lead is one without beats, and no noise.
 """
 
 from collections.abc import Callable
@@ -8,9 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.reader import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.detectors import OURS, Detector
+from ecgfed.domain.signal.spans import Spans
 
 #: Peaks at an end are noise if, in every lead, their amplitude is below this share of the upper quartile of QRS
 #: amplitudes and below a limit in mV, and if there are at least so many in a row; fewer may be small beats. No beat is
@@ -20,6 +24,9 @@ END_SHARE, MAX_MV, MIN_RUN = 0.20, 0.150, 3
 QRS_S, SMOOTH_S = 0.06, 0.02
 #: Number of complexes for the upper quartile, spread over the recording; minimum number of beats to remove any.
 MAX_MEASURED, MIN_BEATS = 200, 10
+#: What a stretch without beats is called, how long it lasts at least (twice a pause), how far from the beats at its
+#: ends its amplitude is measured, behind their T waves, and how far apart: windows of ``QRS_S`` overlap (s).
+NO_BEATS, NO_BEATS_S, _BEAT_S, _LOOK_S = "no beats", 6.0, 0.8, 0.1
 
 
 def end_noise(recording: Recording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:
@@ -58,6 +65,31 @@ def without_heartbeat(recording: Recording, peaks: NDArray[np.int64], at: NDArra
     """
     is_low = _low_amplitude_test(recording, peaks)
     return np.array([is_low is not None and is_low(sample) for sample in at.tolist()], np.bool_)
+
+
+def no_beats(recording: Recording, peaks: NDArray[np.int64], lost: Spans) -> RhythmEpisodes:
+    """Return where a lead was recorded, no beat was detected, and every lead is low compared with its QRS complexes.
+
+    Args:
+        recording: as in ``end_noise``.
+        peaks: (peaks,) int64 increasing, samples of the QRS complexes.
+        lost: where the lead in use has no signal, or waves in which no beat can be told.
+    """
+    least, step = round(NO_BEATS_S * recording.fs_hz), max(1, round(_LOOK_S * recording.fs_hz))
+    edges = np.concatenate([[0], peaks, [recording.samples]])
+    parts = []
+    for number in np.flatnonzero(np.diff(edges) >= least).tolist():
+        start, stop = int(edges[number]), int(edges[number + 1])
+        inside = [(max(a, start), min(b, stop)) for a, b in lost if a < stop and b > start]
+        bounds = [start, *(edge for part in inside for edge in part), stop]
+        parts += [(a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if b - a >= least]
+    margin = round(_BEAT_S * recording.fs_hz)
+    found = [
+        (start / recording.fs_hz, stop / recording.fs_hz)
+        for start, stop in parts
+        if without_heartbeat(recording, peaks, np.arange(start + margin, stop - margin, step)).all()
+    ]
+    return RhythmEpisodes(NO_BEATS, tuple(found))
 
 
 def _low_amplitude_test(recording: Recording, peaks: NDArray[np.int64]) -> Callable[[int], bool] | None:

@@ -13,14 +13,19 @@ from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, BeatUpdate, Cut
+from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.checks import check_fs, check_millivolt
 from ecgfed.domain.signal.qrs import DELAY_S, MIN_FS_HZ
+from ecgfed.domain.signal.rhythm import NAME
+from ecgfed.domain.signal.rhythm_stream import DECIDED_WITHIN_S, RhythmStream
 from ecgfed.domain.signal.stream_quality import DECIDED_S
 from ecgfed.exports.device.classifier import Classifier
 from ecgfed.exports.device.drift import Drift
 
 #: Longest accepted gap in a stream, in seconds: one week. A longer one indicates a wrong clock.
 LONGEST_GAP_S = 7 * 86_400.0
+#: Seconds from the start of 10 s of signal until their rhythm is decided, at most; it takes 30 s to be an episode.
+RHYTHM_LATENCY_S = DECIDED_WITHIN_S
 #: Length of the parts in which a gap is processed.
 _AT_ONCE_S = 600.0
 #: Latency of a stream for the manifest, in seconds after the R peak; docs/stream.md has measurements.
@@ -80,6 +85,9 @@ class StreamClassifier:
     and probabilities up to float32 rounding (docs/stream.md). They do not depend on how the samples are split, and
     memory is bounded.
 
+    ``rhythms`` holds the episodes of atrial fibrillation or flutter that are decided, after ``finish`` those of the
+    whole recording: decided within ``RHYTHM_LATENCY_S`` of signal. A beat's class does not depend on them.
+
     Args:
         classifier: of a bundle (``Bundle.classifier``).
         fs_hz: sampling frequency in Hz, 100 or more.
@@ -113,11 +121,13 @@ class StreamClassifier:
         self.classifier, self.fs_hz, self.leads, self.lead = classifier, float(fs_hz), leads, lead
         self.rails_mv, self.early = tuple(map(float, rails_mv)), bool(early)
         self.drift = drift or Drift(len(classifier.classes))
+        self.rhythms = RhythmEpisodes(NAME, ())
         self._begin()
 
     def _begin(self) -> None:
         rr = self.classifier.rr or 1
         self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=self.early)
+        self._rhythm = RhythmStream(self.fs_hz, self.lead)
         self._waiting = np.empty((self.leads, 0))
         self.sample_count = 0
 
@@ -172,7 +182,7 @@ class StreamClassifier:
         beats: list[StreamBeat] = []
         if self.sample_count:
             beats += self._take(self._waiting[:, :0])  # steps left over after an error
-            beats += self._stream_beats(self._beats.look(self._waiting, ended=True))
+            beats += self._looked(self._waiting, ended=True)
         self._begin()
         return beats
 
@@ -201,10 +211,16 @@ class StreamClassifier:
                     some = step if np.isfinite(data[:, at : at + leap]).any() else max(leap, step)
                 part = data[:, at : at + some]
                 at += some
-                beats += self._stream_beats(self._beats.look(part))
+                beats += self._looked(part)
         finally:  # if the model fails, these beats are lost, but sample numbers stay correct
             self._waiting = data[:, at:].copy()
         return beats
+
+    def _looked(self, part: NDArray[np.float64], *, ended: bool = False) -> list[StreamBeat]:
+        update = self._beats.look(part, ended=ended)
+        self._rhythm.look(part, update.detected, ended=ended)
+        self.rhythms = self._rhythm.episodes
+        return self._stream_beats(update)
 
     def _stream_beats(self, update: BeatUpdate) -> list[StreamBeat]:
         final = self._classified(update.final, update.at, "final")

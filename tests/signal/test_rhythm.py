@@ -1,0 +1,100 @@
+"""Episodes of atrial fibrillation, on signals whose rhythm is known, and the features by formulas of their own."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from signal_rhythms import joined, recording, rhythm
+
+from ecgfed.domain.signal.rhythm import (
+    averaged,
+    cell_windows,
+    episodes,
+    fibrillation,
+    log_odds,
+    recording_features,
+    signal_features,
+)
+from ecgfed.domain.signal.rhythm_features import NAMES, beat_waves, on_grid, window_features
+
+
+@pytest.mark.parametrize("fs_hz", [128.0, 360.0, 1000.0])
+def test_fibrillation_between_sinus_rhythm(fs_hz: float) -> None:
+    """One episode of three minutes, each end right within a window."""
+    found = fibrillation(*joined(fs_hz, (200, False), (180, True), (200, False)))
+    assert len(found.episodes) == 1
+    assert found.episodes[0] == pytest.approx((200, 380), abs=30)
+    assert found.seconds == pytest.approx(180, abs=30)
+    assert 0.5 < found.certainty[0] <= 1
+
+
+@pytest.mark.parametrize(("seconds", "atrial"), [(12, True), (30, True), (60, True), (12, False), (60, False)])
+def test_a_strip_is_judged_as_a_whole(seconds: float, atrial: bool) -> None:
+    found = fibrillation(*joined(300.0, (seconds, atrial)))
+    assert found.episodes == (((0.0, seconds),) if atrial else ())
+
+
+def test_a_p_wave_in_one_lead_is_enough() -> None:
+    """A bigeminy-like irregular rhythm whose P waves the second lead shows scores lower than by the first alone."""
+    lead, r_samples = rhythm(120, 250.0, atrial=True)
+    other, _ = rhythm(120, 250.0, atrial=False)
+    both = recording(np.stack([lead, other]), 250.0)
+    windows = cell_windows(120)
+    one, two = (log_odds(recording_features(of, r_samples, windows)) for of in (both.only([0]), both))
+    assert (two <= one).all()
+
+
+def test_what_is_paced_or_flutter_or_missing_is_not_assessed() -> None:
+    of, r_samples = joined(250.0, (120, True))
+    assert fibrillation(of, r_samples).episodes == ((0.0, 120.0),)
+    assert not fibrillation(of, r_samples, np.ones(len(r_samples), np.bool_)).episodes
+    assert not fibrillation(of, r_samples, flutter=((0, of.samples),)).episodes
+    assert not fibrillation(replace(of, source=np.full((1, of.samples), np.nan)), r_samples).episodes
+    assert not fibrillation(of, r_samples[:3]).episodes
+
+
+def test_the_gain_does_not_matter() -> None:
+    of, r_samples = joined(250.0, (90, True))
+    louder = recording_features(replace(of, source=3 * of.read(0, of.samples)), r_samples, cell_windows(90))
+    assert louder == pytest.approx(recording_features(of, r_samples, cell_windows(90)), abs=1e-6)
+
+
+def test_a_long_recording_in_parts_has_the_features_of_the_whole() -> None:
+    of, r_samples = joined(200.0, (700, False), (700, True))
+    windows = cell_windows(of.duration_s)
+    whole = signal_features(of.read(0, of.samples), 200.0, r_samples, windows)
+    assert recording_features(of, r_samples, windows) == pytest.approx(whole, abs=1e-6)
+
+
+def test_features_of_intervals_by_hand() -> None:
+    """All beats alike: quantiles of the differences as numpy has them, the sample entropy by counting."""
+    lead, r_samples = rhythm(30, 250.0, atrial=True, seed=3)
+    r_s = r_samples / 250.0
+    row = window_features(r_s, *beat_waves(on_grid(lead, 250.0), r_s), np.array([[0.0, 30.0]]))[0]
+    of = dict(zip(NAMES, row.tolist(), strict=True))
+    rr = np.diff(r_s)
+    change = np.abs(np.diff(rr)) / rr.mean()
+    assert of["prevailing"] == 1.0
+    for share in (15, 35, 75, 90):
+        assert of[f"difference_{share}"] == pytest.approx(np.log(np.quantile(change, share / 100) + 0.005))
+    one = two = 0
+    for i in range(len(rr) - 1):
+        for j in range(len(rr) - 1):
+            if i != j and abs(rr[i] - rr[j]) < 0.03:
+                one += 1
+                two += abs(rr[i + 1] - rr[j + 1]) < 0.03
+    assert of["sample_entropy"] == pytest.approx(np.log((one + 1) / (two + 1)) + np.log(0.06 / rr.mean()))
+    lags = [np.median(np.abs(rr[lag:] - rr[:-lag])) for lag in range(1, 5)]
+    assert of["lags"] == pytest.approx(np.log(min(lags) / rr.mean() + 0.005))
+
+
+def test_episodes_by_hysteresis() -> None:
+    """Above 0.65 for 30 s and more, above 0.9 in between; one window not assessed is bridged."""
+    odds = np.full(60, -5.0)
+    odds[10:20], odds[30:32], odds[40:50] = 5.0, 5.0, 1.0  # an episode, one too short, one never sure
+    odds[14] = np.nan
+    assert averaged(np.array([0.0, 0, 9, 0, 0]))[2] == 3.0
+    (start, stop), *others = episodes(odds, 600.0).episodes
+    assert not others
+    assert (start, stop) == (100.0, 200.0)
+    assert not episodes(np.full(60, np.nan), 600.0).episodes

@@ -11,7 +11,8 @@ from synthetic import Synthetic, synthesise
 
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.beats.extract import match_peaks
-from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_lead, read_annotation
+from ecgfed.domain.record.leads import ecg_alone
+from ecgfed.domain.record.reader import has_annotation, open_every_lead, read_annotation
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.signal.pacing_features import margins, resampling_matrix, window_features
 from ecgfed.domain.signal.peaks import find_peaks

@@ -14,8 +14,8 @@ from ecgfed.base.errors import EcgfedError, OptionError
 from ecgfed.base.files import check_free, sha256, write_together
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
-from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.reader import ecg_alone, open_every_lead, open_recording, record_path
+from ecgfed.domain.record.leads import ecg_alone, lead_list
+from ecgfed.domain.record.reader import open_every_lead, open_recording, record_path
 from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name

@@ -16,8 +16,8 @@ from ecgfed.base.files import write_bytes
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Counted
 from ecgfed.domain.record.annotations import end_note
-from ecgfed.domain.record.leads import lead_list
-from ecgfed.domain.record.reader import ecg_alone, has_annotation, open_every_lead, open_recording, read_annotation
+from ecgfed.domain.record.leads import ecg_alone, lead_list
+from ecgfed.domain.record.reader import has_annotation, open_every_lead, open_recording, read_annotation
 from ecgfed.domain.record.recording import Annotation, ReadingPool, ReadOptions, Recording, read_options
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name

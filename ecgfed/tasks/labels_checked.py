@@ -12,7 +12,7 @@ from ecgfed.base.errors import RecordError
 from ecgfed.base.files import read_json
 from ecgfed.base.safe_io import check_columns
 from ecgfed.base.text import count_of, shortened
-from ecgfed.domain.record.reader import ecg_alone
+from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.tables import read_text
 from ecgfed.domain.signal.confirm import INSIDE_S

@@ -16,8 +16,8 @@ from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.beats.windows import FS_HZ
 from ecgfed.domain.record.annotations import end_note
-from ecgfed.domain.record.leads import NameMatch, best_match, position_in
-from ecgfed.domain.record.reader import ecg_alone, has_annotation, read_annotation
+from ecgfed.domain.record.leads import NameMatch, best_match, ecg_alone, position_in
+from ecgfed.domain.record.reader import has_annotation, read_annotation
 from ecgfed.domain.record.recording import Recording, is_synthetic
 from ecgfed.domain.signal.confirm import not_confirmed_text, second_look
 from ecgfed.domain.signal.findings import no_ecg, paced_rhythm

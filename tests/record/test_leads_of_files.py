@@ -12,7 +12,8 @@ from refusals import refuses
 
 import ecgfed
 from ecgfed.base.errors import RecordError
-from ecgfed.domain.record.reader import ecg_alone, open_every_lead, open_recording, read_recording
+from ecgfed.domain.record.leads import ecg_alone
+from ecgfed.domain.record.reader import open_every_lead, open_recording, read_recording
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.domain.signal.findings import missing_lead, record_findings
 

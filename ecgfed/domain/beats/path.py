@@ -31,9 +31,9 @@ from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.domain.events.rhythm import RhythmEpisodes
-from ecgfed.domain.record.leads import lead_list
+from ecgfed.domain.record.leads import ecg_alone, lead_list
 from ecgfed.domain.record.read_options import ReadOptions, read_options
-from ecgfed.domain.record.reader import annotation_file, check_annotator, ecg_alone, open_recording, read_annotation
+from ecgfed.domain.record.reader import annotation_file, check_annotator, open_recording, read_annotation
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadingPool, Recording, prefetched
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name

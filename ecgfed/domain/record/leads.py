@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import shortened
 from ecgfed.domain.record.lead_names import electrode_of_eeg, folded, is_another_signal, is_named_ecg, known_lead
+from ecgfed.domain.record.recording import Recording
 
 
 class NameMatch(IntEnum):
@@ -243,3 +244,15 @@ def requested_alias(requested: Sequence[str], chosen: str) -> str:
     """Return the name that a lead answers for under another one, ``II`` where MLII was taken for it; else ``""``."""
     name, how = best_match(requested, chosen)
     return name if how in (NameMatch.LEAD, NameMatch.MODIFIED) else ""
+
+
+def ecg_alone(recording: Recording) -> Recording:
+    """Return a recording with the leads that a detector may see, the chosen one always among them.
+
+    They are ``beat_leads``, or, where none are named, the channels that are an ECG.
+    """
+    named = recording.beat_leads
+    ecg = [name in named for name in recording.leads] if named else are_ecg(recording.leads)
+    pairs = enumerate(zip(recording.leads, ecg, strict=True))
+    keep = [row for row, (name, chosen) in pairs if chosen or name == recording.lead]
+    return recording if len(keep) == len(recording.leads) else recording.only(keep)

@@ -18,7 +18,7 @@ from ecgfed.domain.record.groups import LeadSelection
 from ecgfed.domain.record.ishne_files import ishne_comments, read_ishne
 from ecgfed.domain.record.kinds import FORMATS as FORMATS
 from ecgfed.domain.record.kinds import kind_of_content, kind_of_suffix, name_without_suffix
-from ecgfed.domain.record.leads import NoLeadError, are_ecg, lead_list
+from ecgfed.domain.record.leads import NoLeadError, lead_list
 from ecgfed.domain.record.muse_files import muse_comments, read_muse
 from ecgfed.domain.record.numpy_files import read_numpy
 from ecgfed.domain.record.recording import Annotation, ReadOptions, Recording, read_options
@@ -180,18 +180,6 @@ def open_every_lead(
         return open_recording(path, preferred, every_lead=True, how=how, min_samples=min_samples)
     except NoLeadError:
         return open_recording(path, every_lead=True, how=how, min_samples=min_samples)
-
-
-def ecg_alone(recording: Recording) -> Recording:
-    """Return a recording with the leads that a detector may see, the chosen one always among them.
-
-    They are ``beat_leads``, or, where none are named, the channels that are an ECG.
-    """
-    named = recording.beat_leads
-    ecg = [name in named for name in recording.leads] if named else are_ecg(recording.leads)
-    pairs = enumerate(zip(recording.leads, ecg, strict=True))
-    keep = [row for row, (name, chosen) in pairs if chosen or name == recording.lead]
-    return recording if len(keep) == len(recording.leads) else recording.only(keep)
 
 
 def read_comments(path: Path | str) -> tuple[str, ...]:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.rhythm import LeadSegment
-from ecgfed.domain.record.leads import are_ecg
-from ecgfed.domain.record.reader import ecg_alone
+from ecgfed.domain.record.leads import are_ecg, ecg_alone
 from ecgfed.domain.record.recording import ReadingPool, Recording, spans
 from ecgfed.domain.signal.qrs import MIN_FS_HZ, qrs_odds
 from ecgfed.domain.signal.qrs_views import MOST_ALONE

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
-from ecgfed.domain.record.reader import ecg_alone
+from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.pacing_features import LEAST_MV, NAMES, captured, margins, resampling_matrix, window_features
 from ecgfed.domain.signal.products import product

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.events.rhythm import RhythmEpisodes
-from ecgfed.domain.record.reader import ecg_alone
+from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
 from ecgfed.domain.signal.rhythm_features import GRID_HZ, NAMES, beat_waves, on_grid, window_features

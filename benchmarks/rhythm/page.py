@@ -14,8 +14,8 @@ Which strips and which stretches of a recording are atrial fibrillation or flutt
 
 DATA holds `mitdb`, `svdb`, `qtdb` and `cinc2017`. R peaks are our detector's. The weights in the package were
 trained on DS1 of MIT-BIH, SVDB, QTDB and CinC 2017, and features, weights of the databases and thresholds chosen on
-these; DS2 was read once, at the end. Five records of SVDB that look like fibrillation without a rhythm annotation,
-and paced records, took no part.
+these; DS2 was read at the end, and nothing changed after it. Five records of SVDB that look like fibrillation
+without a rhythm annotation, and paced records, took no part.
 """
 _STRIPS = """## CinC 2017: 1,089 strips of one lead, 9 to 61 s
 

@@ -36,7 +36,7 @@ from ecgfed.core.evaluation.ec57 import START_S
 from ecgfed.core.evaluation.ec57_flutter import FibrillationScores, compare_fibrillation
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.events.rhythm import RhythmEpisodes
-from ecgfed.domain.record.reader import open_recording
+from ecgfed.domain.record.reader import ecg_alone, open_recording
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.record.wfdb_files import read_annotation
 from ecgfed.domain.signal.rhythm import (
@@ -150,7 +150,7 @@ def _sample(data: Path, database: str, record: str, label: str) -> Sample:
         recording = open_recording(path, every_lead=True)
     beats = cut_beats(recording, options)
     windows = cell_windows(recording.duration_s)
-    features = recording_features(recording, beats.r_samples, windows)
+    features = recording_features(ecg_alone(recording), beats.r_samples, windows)
     excluded = excluded_windows(
         windows, beats.r_samples / recording.fs_hz, beats.pacing.beats, np.array(beats.flutter) / recording.fs_hz
     )

@@ -235,7 +235,7 @@ class RecordingBeats:
     def fibrillation(self) -> RhythmEpisodes:
         """Episodes of atrial fibrillation or flutter, in the lead in use and another one that was read."""
         paced = self.pacing.beats if self.pacing else None
-        return fibrillation(self.recording, self.r_samples, paced, self.flutter)
+        return fibrillation(ecg_alone(self.recording), self.r_samples, paced, self.flutter)
 
     @cached_property
     def no_beats(self) -> RhythmEpisodes:

@@ -75,6 +75,9 @@ def no_beats(recording: Recording, peaks: NDArray[np.int64], lost: Spans) -> Rhy
         peaks: (peaks,) int64 increasing, samples of the QRS complexes.
         lost: where the lead in use has no signal, or waves in which no beat can be told.
     """
+    is_low = _low_amplitude_test(recording, peaks)
+    if is_low is None:
+        return RhythmEpisodes(NO_BEATS, ())
     least, step = round(NO_BEATS_S * recording.fs_hz), max(1, round(_LOOK_S * recording.fs_hz))
     edges = np.concatenate([[0], peaks, [recording.samples]])
     parts = []
@@ -87,7 +90,7 @@ def no_beats(recording: Recording, peaks: NDArray[np.int64], lost: Spans) -> Rhy
     found = [
         (start / recording.fs_hz, stop / recording.fs_hz)
         for start, stop in parts
-        if without_heartbeat(recording, peaks, np.arange(start + margin, stop - margin, step)).all()
+        if all(is_low(at) for at in range(start + margin, stop - margin, step))
     ]
     return RhythmEpisodes(NO_BEATS, tuple(found))
 

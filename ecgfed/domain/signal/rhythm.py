@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.events.rhythm import RhythmEpisodes
-from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.filters import bridge_samples, fill_gaps
 from ecgfed.domain.signal.rhythm_features import GRID_HZ, NAMES, beat_waves, on_grid, window_features
@@ -77,7 +76,7 @@ def fibrillation(
     """Return the episodes of atrial fibrillation or flutter in a recording.
 
     Args:
-        recording: with its ECG leads; the lead in use and one other are looked at, a few minutes at a time.
+        recording: with ECG leads alone; the lead in use and one other are looked at, a few minutes at a time.
         r_samples: (beats,) int64 increasing R peaks.
         paced: (beats,) bool, beats that follow a pacing spike.
         flutter: (start, stop) in samples of possible ventricular flutter.
@@ -99,10 +98,8 @@ def cell_windows(duration_s: float) -> Floats:
 
 def recording_features(recording: Recording, r_samples: Ints, windows_s: Floats) -> Floats:
     """Return the features of each lead's windows, (leads, windows, features); NaN where not assessed."""
-    ecg, fs_hz = ecg_alone(recording), recording.fs_hz
-    names = [recording.lead, *(name for name in ecg.leads if name != recording.lead)][:LEADS]
-    rows = [recording.leads.index(name) for name in names]
-    parts = []
+    fs_hz, used, parts = recording.fs_hz, recording.leads.index(recording.lead), []
+    rows = [used, *(row for row in range(len(recording.leads)) if row != used)][:LEADS]
     for windows in np.split(windows_s, range(_AT_ONCE, len(windows_s), _AT_ONCE)):
         first = max(round((windows[0, 0] - _MARGIN * CELL_S) * fs_hz), 0)
         last = min(round((windows[-1, 1] + _MARGIN * CELL_S) * fs_hz), recording.samples)

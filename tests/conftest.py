@@ -212,8 +212,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def cohort_path(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cohort of the four synthetic patients: never changed by a test."""
-    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.build import build_cohort
     from ecgfed.domain.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.sources import PrepareOptions
 
     out = tmp_path_factory.mktemp("cohort") / "cohort"
     build_cohort(folder_sources(records), out, PrepareOptions(), kind="folder", workers=1)

@@ -9,9 +9,10 @@ from mcu_sources import SANITIZED, build
 
 from ecgfed.core.runs.run import open_run
 from ecgfed.domain.beats.path import BeatOptions
-from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import open_cohort
 from ecgfed.domain.cohort.folder import folder_sources
+from ecgfed.domain.cohort.sources import PrepareOptions
 from ecgfed.exports.bundles.export import export_bundle
 from ecgfed.exports.bundles.int8_variants import Int8Rule
 from ecgfed.exports.device.bundle import open_bundle

@@ -176,8 +176,9 @@ def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def other_cohort(folder: Path) -> Path:
     """A small cohort of one other patient."""
-    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.build import build_cohort
     from ecgfed.domain.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.sources import PrepareOptions
 
     write_record(folder / "other-records", "x1", "NNNV" * 6, seed=99)
     out = folder / "other-cohort"

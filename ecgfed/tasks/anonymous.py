@@ -10,7 +10,7 @@ from pathlib import Path
 from ecgfed.base.errors import OptionError, StorageError, param
 from ecgfed.base.locks import locked
 from ecgfed.domain.cohort.anonymous import key_rows, new_ids, renumbered
-from ecgfed.domain.cohort.build import PrepareOptions, Source
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.record.key_table import KeyRow, check_key, id_number, new_id, read_key
 
 

@@ -27,7 +27,6 @@ from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.exports.device.shipped import name_of, shipped_model
 from ecgfed.reports.picture import Picture
-from ecgfed.reports.strip import Stretches
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
@@ -204,7 +203,7 @@ class RecordingPredictions(Predictions):
             expected = f"0 to less than {recording.duration_s:.1f} s, the record's length"
             raise OptionError("strip_at_s", f"{at_s:g}", expected)
         usual = max(set(names), key=names.count) if names else ""
-        filtered = _filtered(recording)
+        filtered = BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
         drawn = Strip(
             filtered,
             recording.fs_hz,
@@ -221,11 +220,6 @@ class RecordingPredictions(Predictions):
         if at_s is None:
             at_s = busiest_start(self.sample, names, usual, recording.fs_hz, len(filtered))
         return Picture(draw_strip(drawn, at_s))
-
-
-def _filtered(recording: Recording) -> Stretches:
-    """Return the band-pass filtered lead, filtered segment by segment on access."""
-    return BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
 
 
 def describe_model(patient: str | None) -> str:
@@ -298,10 +292,13 @@ def predict(
         text = fibrillation_text(beats.fibrillation, recording.duration_s, relabelled)
         warnings = (*warnings, ModelWarning("fibrillation", text))
     report_severe(warnings, progress)
-    excluded = _excluded(beats, predictions)
-    report_exclusions(
-        excluded if beats.end_noise else excluded[1:], progress
-    )  # beats without signal have a warning of their own
+    excluded = [
+        beats_excluded(beats, predictions),
+        annotations_excluded([beats.annotation]),
+        channels_excluded([recording]),
+    ]
+    # beats without signal have a warning of their own
+    report_exclusions(excluded if beats.end_noise else excluded[1:], progress)
     return RecordingPredictions(
         **{field.name: getattr(predictions, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -362,15 +359,6 @@ def beats_excluded(beats: RecordingBeats, predictions: Predictions) -> Exclusion
     no_signal = int((predictions.override == UNCLASSIFIED).sum()) - pulses
     excluded = {"calibration": pulses, "no_signal": no_signal, "end_noise": beats.end_noise}
     return Exclusions("beat", len(predictions) + beats.end_noise, excluded)
-
-
-def _excluded(beats: RecordingBeats, predictions: Predictions) -> list[Exclusions]:
-    """Count excluded beats, annotations beyond the end, and channels that were not read."""
-    return [
-        beats_excluded(beats, predictions),
-        annotations_excluded([beats.annotation]),
-        channels_excluded([beats.recording]),
-    ]
 
 
 def _poor(beats: RecordingBeats) -> tuple[str, ...]:

@@ -12,9 +12,10 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import LabelMap, load_label_map
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.beats.rr import RR_LATEST
-from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.problems import Problems
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.cohort.split import SplitKind
 from ecgfed.domain.cohort.summary import exclusions
 from ecgfed.domain.record.key_table import writing_key

@@ -23,8 +23,9 @@ RAIL = (20, 30)
 @pytest.fixture(scope="module")
 def poor_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three patients of 100 beats; q1 is at the rail from 20 to 30 s, q3 throughout its second half noisy."""
-    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.build import build_cohort
     from ecgfed.domain.cohort.folder import folder_sources
+    from ecgfed.domain.cohort.sources import PrepareOptions
 
     folder = tmp_path_factory.mktemp("poor")
     (folder / "records").mkdir()

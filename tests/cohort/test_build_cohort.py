@@ -15,9 +15,10 @@ from ecgfed.base.errors import CohortError, OptionError, RecordError, StorageErr
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.beats.rr import RR_NAMES
-from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.folder import folder_sources
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
 
 DEFAULT = PrepareOptions()
 

@@ -10,9 +10,10 @@ from refusals import refuses
 from scipy import signal as dsp
 
 from ecgfed.base.errors import OptionError
-from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import open_cohort
 from ecgfed.domain.cohort.demo import write_demo_records
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.record.wfdb_files import read_annotation, read_recording
 
 #: Millivolt in both leads, three samples after the R wave of beat 100.

@@ -8,8 +8,8 @@ import pytest
 from demo_records import CLASSES, FS_HZ, NAMES, Record
 from scipy import signal as dsp
 
-from ecgfed.domain.cohort.build import Source
 from ecgfed.domain.cohort.demo import write_demo_records
+from ecgfed.domain.cohort.sources import Source
 from ecgfed.domain.signal.detectors import OURS, detect_r_peaks
 
 

@@ -11,8 +11,9 @@ from record_files import edf_bytes, write_212
 
 from ecgfed.base.errors import CohortError, EcgfedError
 from ecgfed.domain.beats.path import BeatOptions
-from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.folder import folder_sources
+from ecgfed.domain.cohort.sources import PrepareOptions
 from ecgfed.domain.record.recording import ReadOptions
 
 RAMP = [list(range(0, 40, 10)), list(range(40, 0, -10))]

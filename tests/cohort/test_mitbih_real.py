@@ -13,10 +13,11 @@ from ecgfed.base.errors import CohortError, OptionError
 from ecgfed.domain.beats.context import FEATURES
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.beats.path import BeatOptions
-from ecgfed.domain.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.databases import MITBIH, database_sources, package_sha256, wrong_files
 from ecgfed.domain.cohort.mitbih import count_check, record_names
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import summarise
 from ecgfed.tasks.prepare_databases import prepare_mitbih

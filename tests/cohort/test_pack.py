@@ -38,8 +38,9 @@ def test_what_is_no_packed_cohort_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.mitdb
 def test_all_of_mitbih_travels_in_under_60_mb(mitdb: Path, tmp_path: Path) -> None:
-    from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.domain.cohort.build import build_cohort
     from ecgfed.domain.cohort.databases import MITBIH, database_sources
+    from ecgfed.domain.cohort.sources import PrepareOptions
 
     options = PrepareOptions()
     build_cohort(database_sources(MITBIH, mitdb, options).clients, tmp_path / "cohort", options, kind="mitbih")

@@ -24,9 +24,10 @@ from ecgfed.core.methods.models import Pipeline, Stage
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ResNet1d
 from ecgfed.core.runs.run import open_run
-from ecgfed.domain.cohort.build import PrepareOptions, build_cohort
+from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import open_cohort
 from ecgfed.domain.cohort.folder import folder_sources
+from ecgfed.domain.cohort.sources import PrepareOptions
 
 TEST = 2
 #: key in the result -> the classes scikit-learn averages over (None: its default)

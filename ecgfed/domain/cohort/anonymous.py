@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ecgfed.base.files import sha256
-from ecgfed.domain.cohort.build import Source
+from ecgfed.domain.cohort.sources import Source
 from ecgfed.domain.record.key_table import KeyRow, new_id
 from ecgfed.domain.record.reader import format_of
 from ecgfed.domain.record.wfdb_header import header_path

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from ecgfed.base.files import replacing_folder, sha256
 from ecgfed.base.safe_io import check_labels, check_name
 from ecgfed.base.text import listed
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Labels, Windows, no_windows
-from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
-from ecgfed.domain.beats.path import BeatOptions, OnSamplesFactory, RecordingBeats, cut_beats, read_beats
+from ecgfed.domain.beats.path import OnSamplesFactory, RecordingBeats, cut_beats, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.cohort.cohort import UNLABELLED
-from ecgfed.domain.cohort.split import SPLIT_KINDS, TRAIN, SplitKind, split_beats
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
+from ecgfed.domain.cohort.split import TRAIN, split_beats
 from ecgfed.domain.cohort.workers import worker_pool
 from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
@@ -41,61 +41,6 @@ OnProgress = Callable[[str, int, int], None]
 SHORTEST_S = 10.0
 #: Beats of a long recording that are written at once.
 _AT_ONCE = 4096
-
-
-@dataclass(frozen=True)
-class PrepareOptions:
-    """How recordings become a cohort.
-
-    Attributes:
-        beats: how each recording's beats are found.
-        labels: which symbols are which class.
-        split: ``random`` or ``chronological``.
-        holdout: client ids kept out of training.
-        seed: decides the random split.
-        anonymous: ``cohort.json`` says nothing of the files the recordings lay in, and what left with them.
-        unlabelled: the recordings have no annotation; their beats are detected, and labelled ``UNLABELLED``.
-    """
-
-    beats: BeatOptions = field(default_factory=lambda: BeatOptions(("MLII",), "annotated"))
-    labels: LabelMap = field(default_factory=lambda: BUILT_IN["mitbih12"])
-    split: SplitKind = "random"
-    holdout: tuple[str, ...] = ()
-    seed: int = 0
-    anonymous: bool = False
-    unlabelled: bool = False
-
-    def __post_init__(self) -> None:
-        if self.split not in SPLIT_KINDS:
-            raise OptionError("split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}", code="unknown-choice")
-
-
-@dataclass(frozen=True)
-class Source:
-    """One client and where its recordings lie.
-
-    Attributes:
-        id: client id, used in file names.
-        patient: the patient's name.
-        records: paths of the recordings, WFDB records without suffix, in order of time where that is known.
-        names: what the cohort calls them; their own names where there are none.
-        was: the id before the client got a new one (``anonymous.renumbered``).
-        record_label: label of its recordings, where no beat of theirs is labelled; else "".
-        excluded_classes: classes that do not occur in them, as that label says.
-    """
-
-    id: str
-    patient: str
-    records: tuple[Path, ...]
-    names: tuple[str, ...] = ()
-    was: str = ""
-    record_label: str = ""
-    excluded_classes: tuple[str, ...] = ()
-
-    @property
-    def called(self) -> tuple[str, ...]:
-        """What the cohort calls each recording."""
-        return self.names or tuple(record_path(path).name for path in self.records)
 
 
 @dataclass(frozen=True)

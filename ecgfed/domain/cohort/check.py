@@ -13,8 +13,8 @@ import numpy as np
 from ecgfed.base.errors import CohortError, EcgfedError, OptionError, RecordError, param
 from ecgfed.domain.beats.extract import window_spans
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, read_beats
-from ecgfed.domain.cohort.build import Source
 from ecgfed.domain.cohort.problems import Problems
+from ecgfed.domain.cohort.sources import Source
 from ecgfed.domain.record.recording import Recording, spans
 
 #: A recording of which such a share of the beats lies in stretches of poor quality is not to be trained on. Of MIT-BIH

@@ -16,8 +16,8 @@ from ecgfed.base.files import sha256
 from ecgfed.base.safe_io import read_bounded
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
-from ecgfed.domain.cohort.build import PrepareOptions, Source
 from ecgfed.domain.cohort.clients import DATABASE_TEXTS
+from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.record.leads import choose_lead
 from ecgfed.domain.record.wfdb_header import read_header
 

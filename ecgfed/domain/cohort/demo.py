@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import replacing_folder
-from ecgfed.domain.cohort.build import Source
+from ecgfed.domain.cohort.sources import Source
 
 GENERATOR = 1
 #: The recorder's settings are those of MIT-BIH: 11 bits, 5 microvolt a step, format 212.

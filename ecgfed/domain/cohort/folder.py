@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ecgfed.base.errors import CohortError, OptionError, RecordError, param
 from ecgfed.base.safe_io import check_columns, read_bounded
-from ecgfed.domain.cohort.build import Source
 from ecgfed.domain.cohort.problems import Problems
+from ecgfed.domain.cohort.sources import Source
 from ecgfed.domain.record.kinds import FORMATS, is_of_kind, may_be_recording
 from ecgfed.domain.record.reader import format_of, read_comments, record_path
 from ecgfed.domain.record.wfdb_header import segment_names

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from ecgfed.base.errors import CohortError
-from ecgfed.domain.cohort.build import PrepareOptions
 from ecgfed.domain.cohort.databases import MITBIH, package_sha256
+from ecgfed.domain.cohort.sources import PrepareOptions
 
 SAME_PATIENT = MITBIH.same_patient
 #: Beats per symbol on the 46 records with MLII, of the published 109,494 on all 48.

@@ -4,7 +4,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar, cast
 
 import typer
 
@@ -14,6 +14,8 @@ from ecgfed.base.options import Option, Options, options_of
 OptionsT = TypeVar("OptionsT", bound=Options)
 #: Types of which typer reads a value itself.
 PLAIN = (float, int, bool, str)
+#: What makes a field's value of the value as typed: a text, or a number where the field is one.
+Parse = Callable[[str], object] | Callable[[float], object]
 
 
 def takes_options(
@@ -24,7 +26,7 @@ def takes_options(
     insert: Mapping[str, Sequence[str]] | None = None,
     complete: Mapping[str, Callable[..., list[str]]] | None = None,
     defaults: Mapping[str, object] | None = None,
-    parse: Mapping[str, Callable[[Any], object]] | None = None,
+    parse: Mapping[str, Parse] | None = None,
     before: Callable[..., None] = lambda **values: None,
     check: Callable[[OptionsT], None] = lambda options: None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -80,10 +82,10 @@ def takes_options(
     return decorate
 
 
-def _parsed(one: Option, value: object, parse: Callable[[Any], object] | None) -> object:
+def _parsed(one: Option, value: object, parse: Parse | None) -> object:
     """Return the names that a text lists, separated by commas, for a field that is a tuple; else the value."""
     if parse is not None and value is not None:
-        return parse(value)
+        return cast("Callable[[object], object]", parse)(value)
     if typing.get_origin(one.kind) is not tuple or not isinstance(value, str):
         return value
     parts = tuple(part.strip() for part in value.split(","))

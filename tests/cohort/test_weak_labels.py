@@ -2,20 +2,26 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import synthetic_signal
 
 import ecgfed
 from ecgfed.base.errors import CohortError, OptionError
 from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.trees import flatten
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.cohort.cohort import UNLABELLED, Cohort
 from ecgfed.domain.cohort.databases import CINC2017, excluded_classes
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import exclusions, summarise
+from ecgfed.network.config import SiteOptions
+from ecgfed.network.errors import SiteError
 from ecgfed.network.partition import partition_cohort
+from ecgfed.network.site_folder import make_site, registration
 
 FS_HZ = 300
 STRIPS = {"A00001": "N", "A00002": "A", "A00003": "O", "A00004": "~", "A00005": "N", "A00006": "N"}
@@ -98,12 +104,56 @@ def test_no_unlabelled_beat_is_counted_scored_or_trained_on(weak: Cohort, joined
 def test_a_run_of_both_is_scored_on_labelled_beats(joined: Cohort, tmp_path: Path) -> None:
     notes = Notes()
     run = ecgfed.train(joined, tmp_path / "run", method="fedavg", rounds=1, local_steps=1, workers=1, progress=notes)
+    pooled = "and 2 with a label of the recording alone, pooled by what it excludes into 2 weak clients"
     assert any(
-        "4 of 8 clients (4 with a label of the recording alone, which is not trained on)" in n for n in notes.lines
+        f"4 of 8 clients (2 with a label of the recording alone, which is not trained on) {pooled}" in n
+        for n in notes.lines
     )
+    state = run.state()
+    assert sorted(state.client_states) == sorted(training_data(joined, rr=True, weak=True).rows)
     scores = ecgfed.evaluate(run, workers=1)
     assert scores.results[0]["beats"] == len(joined.pool(TEST))
     assert scores.results[0]["patients"] == 4
+    weak_rows = np.concatenate([joined.weak_rows(client) for client in joined.weak_clients])
+    assert not np.isin(weak_rows, joined.pool(TEST)).any()
+
+
+def test_a_run_with_weak_clients_resumes_to_the_same_bits(joined: Cohort, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"method": "fedavg", "local_steps": 2, "workers": 1}
+    whole = ecgfed.train(joined, tmp_path / "whole", rounds=3, **how)
+    stops = iter([True])
+    ecgfed.train(joined, tmp_path / "halves", rounds=3, should_stop=lambda: next(stops, True), **how)
+    resumed = ecgfed.train(joined, tmp_path / "halves", resume=True, workers=1)
+    one, other = (flatten(run.state().server) for run in (whole, resumed))
+    assert all(torch.equal(value, other[path]) for path, value in one.items())
+    without = ecgfed.train(joined, tmp_path / "without", rounds=3, settings={"weak_weight": 0}, **how)
+    leaves = flatten(without.state().server)
+    assert not all(torch.equal(value, leaves[path]) for path, value in one.items())
+
+
+def test_a_group_of_strips_is_one_client_with_all_their_beats(joined: Cohort, cohort_path: Path) -> None:
+    data, alone = training_data(joined, rr=True, weak=True), training_data(joined, rr=True)
+    normal, fibrillation, *_ = joined.weak_clients
+    assert data.clients.tolist() == [*alone.clients.tolist(), normal.index, fibrillation.index]
+    for client in (normal, fibrillation):
+        np.testing.assert_array_equal(data.rows[client.index], joined.usable(joined.weak_rows(client)))
+        np.testing.assert_array_equal(data.excluded[client.index], joined.excluded_classes[client.index])
+        assert data.class_counts(client.index).sum() == 0
+    assert data.valid_rows.keys() == alone.valid_rows.keys()
+    assert not alone.excluded
+
+
+def test_a_site_with_strips_alone_registers_their_groups(joined: Cohort, tmp_path: Path) -> None:
+    partition_cohort(joined, [tmp_path / "one", tmp_path / "two"])
+    site = make_site(tmp_path / "site", tmp_path / "two", SiteOptions(numbers="cohort"))
+    claimed = registration(site, True, "nothing", weak=True)
+    data = training_data(joined, rr=True, weak=True)
+    assert (claimed["patients"], claimed["clients"]) == (4, [0, 1])
+    assert claimed["train_examples"] == data.train_examples.tolist()[-2:]
+    mine = site.training_data(site.cohort(), rr=True, leave_out="nothing", first=4, weak=True)
+    np.testing.assert_array_equal(mine.excluded[4], data.excluded[4])
+    with pytest.raises(SiteError, match="no beat has a label"):
+        registration(site, True, "nothing")
 
 
 class Notes(ecgfed.ProgressReporter):

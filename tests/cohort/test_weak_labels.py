@@ -1,6 +1,8 @@
 """Recordings with a label of their own and none of a beat: on disk, and left out where beats are counted or scored."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ from conftest import synthetic_signal
 
 import ecgfed
 from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.core.federation.client_round import ClientResult, ClientWork
 from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.train import initial_state, train
 from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.cohort.cohort import UNLABELLED, Cohort
 from ecgfed.domain.cohort.databases import CINC2017, excluded_classes
@@ -21,7 +26,10 @@ from ecgfed.domain.cohort.summary import exclusions, summarise
 from ecgfed.network.config import SiteOptions
 from ecgfed.network.errors import SiteError
 from ecgfed.network.partition import partition_cohort
+from ecgfed.network.roster import build_roster
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_folder import make_site, registration
+from ecgfed.network.site_run import RoundRequest, SiteRun
 
 FS_HZ = 300
 STRIPS = {"A00001": "N", "A00002": "A", "A00003": "O", "A00004": "~", "A00005": "N", "A00006": "N"}
@@ -141,6 +149,39 @@ def test_a_group_of_strips_is_one_client_with_all_their_beats(joined: Cohort, co
         assert data.class_counts(client.index).sum() == 0
     assert data.valid_rows.keys() == alone.valid_rows.keys()
     assert not alone.excluded
+
+
+def test_sites_train_what_one_machine_trains(joined: Cohort, tmp_path: Path) -> None:
+    """Without Flower: the server's roster and rounds, the sites' own runs between them; the same bits."""
+    partition_cohort(joined, [tmp_path / "one", tmp_path / "two"])
+    sites = [make_site(tmp_path / f"s{n}", tmp_path / n, SiteOptions(numbers="cohort")) for n in ("one", "two")]
+    claimed = [(node, registration(site, True, "nothing", weak=True)) for node, site in enumerate(sites)]
+    roster = build_roster({0: "one", 1: "two"}, claimed)
+    how: dict[str, Any] = {"method": "grp-fed", "rounds": 2, "local_steps": 2, "workers": 1}
+    run = ecgfed.train(joined, tmp_path / "alone", engine="threads", **how)
+    settings, net = asdict(run.method.settings), run.net.spec.as_json()
+    specs = [
+        RunSpec("0" * 64, "grp-fed", settings, net, asdict(run.plan), joined.classes, first, roster.clients)
+        for first in roster.first_numbers
+    ]
+    last = dict.fromkeys(range(len(sites)), 0)
+
+    class Sites:
+        def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
+            results = {}
+            for number, (site, spec) in enumerate(zip(sites, specs, strict=True)):
+                mine = [one for one in work if roster.site_of(one.info.index) == number]
+                clients, shared = tuple(one.info.index for one in mine), [one.shared for one in mine]
+                request = RoundRequest(spec, mine[0].info.round, clients, last[number], shared)
+                reply = SiteRun(site, spec).run(request)
+                last[number] = request.round
+                parts = zip(clients, reply.returned, reply.losses, reply.examples, strict=True)
+                results |= {client: ClientResult(tree, {}, losses, beats) for client, tree, losses, beats in parts}
+            return [results[one.info.index] for one in work]
+
+    state = train(run.method, roster.data(), run.plan, Sites(), initial_state(run.method, run.plan))
+    alone = flatten(run.state().server)
+    assert all(torch.equal(value, alone[path]) for path, value in flatten(state.server).items())
 
 
 def test_a_site_with_strips_alone_registers_their_groups(joined: Cohort, tmp_path: Path) -> None:

@@ -26,17 +26,17 @@ REGISTRATION, ROUND, END = "query.hello", "train", "evaluate"
 _FIELDS, _SHARED, _PER_CLIENT, _UP, _REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
 
 
-def registration_request(*, rr: bool, leave_out: str) -> RecordDict:
+def registration_request(*, rr: bool, leave_out: str, weak: bool) -> RecordDict:
     """Return a registration request; the site's counts depend on these options."""
-    return RecordDict({_FIELDS: ConfigRecord({"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out})})
+    return RecordDict({_FIELDS: ConfigRecord({"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out, "weak": weak})})
 
 
-def read_registration_request(content: RecordDict) -> tuple[bool, str]:
-    """Return ``rr`` and ``leave_out``; raises SiteError."""
+def read_registration_request(content: RecordDict) -> tuple[bool, str, bool]:
+    """Return ``rr``, ``leave_out`` and ``weak``, False if an older server does not send it; raises SiteError."""
     fields = _fields(content)
     if fields.get("protocol") != PROTOCOL:
         raise SiteError("request", "the server", f"uses protocol {fields.get('protocol')!r:.20}", str(PROTOCOL))
-    return bool(fields.get("rr")), str(fields.get("leave_out"))
+    return bool(fields.get("rr")), str(fields.get("leave_out")), bool(fields.get("weak"))
 
 
 def registration_reply(registration: Mapping[str, Any]) -> RecordDict:

@@ -98,7 +98,7 @@ def method_and_plan(config: FederationConfig, roster: Roster) -> tuple[Method, T
         OptionError: the plan is not valid for the method or the number of patients.
     """
     shape = len(roster.classes), roster.modality, roster.rr_version
-    return build_method_and_plan(config, config.settings, shape, lambda rr: roster.data())
+    return build_method_and_plan(config, config.settings, shape, lambda rr, weak: roster.data())
 
 
 def check_run(path: Path, config: FederationConfig, roster: Roster) -> None:

@@ -13,10 +13,12 @@ from ecgfed.base.errors import OptionError, RunError, StorageError
 from ecgfed.base.files import read_json, write_json, write_text
 from ecgfed.base.locks import locked
 from ecgfed.base.text import count_of
+from ecgfed.core.federation.data import uses_weak_labels
 from ecgfed.core.federation.state import State
 from ecgfed.core.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.core.federation.updates import describe_aggregation, describe_privacy_spent
 from ecgfed.core.methods.registry import method_by_name
+from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.core.runs.history import HISTORY, read_lines
 from ecgfed.core.runs.noise_key import noise_key
@@ -169,7 +171,9 @@ def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, 
         keys = count_of(len(names), "key")
         raise NetworkError("the sites", f"have {keys}", f"{config.sites}", "add one key per site")
     rr = config.rr is not False
-    request = messages.registration_request(rr=rr, leave_out=config.leave_out)
+    kind = method_by_name(config.method)
+    weak = uses_weak_labels(kind, make_settings(kind.settings_type, config.settings), config)
+    request = messages.registration_request(rr=rr, leave_out=config.leave_out, weak=weak)
     roster = None if recorded is None else recorded.with_nodes(names)
     # the policy does not apply to the first registration, which fixes the patients' numbers for the whole run
     registrar = SiteMessenger(messenger.grid, names, log=messenger.log) if recorded is None else messenger

@@ -68,7 +68,9 @@ class Site:
             raise SiteError("cohort", self.path / FILE_NAME, reason, action="create a new site folder")
         return cohort
 
-    def training_data(self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0) -> TrainingData:
+    def training_data(
+        self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0, weak: bool = False
+    ) -> TrainingData:
         """Return the training beats with the patients' federation numbers in place of their indices.
 
         Ids become numbers too, so that error messages do not name patients.
@@ -77,8 +79,9 @@ class Site:
             rr: whether the net takes RR features.
             leave_out: as in ``TrainPlan``.
             first: number of the patient at position 0.
+            weak: as in ``ecgfed.core.federation.data.training_data``.
         """
-        data = training_data(cohort, rr=rr, leave_out=leave_out)
+        data = training_data(cohort, rr=rr, leave_out=leave_out, weak=weak)
         number = {index: first + position for position, index in enumerate(self.order)}
         return replace(
             data,
@@ -86,6 +89,7 @@ class Site:
             rows={number[index]: rows for index, rows in data.rows.items()},
             valid_rows={number[index]: rows for index, rows in data.valid_rows.items()},
             ids={number[index]: f"number {number[index]}" for index in data.ids},
+            excluded={number[index]: classes for index, classes in data.excluded.items()},
         )
 
     def index_of(self, number: int, first: int) -> int:
@@ -175,7 +179,7 @@ def _path(value: object) -> Path:
     return Path(text)
 
 
-def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
+def registration(site: Site, rr: bool, leave_out: str, weak: bool = False) -> dict[str, Any]:
     """Return a site's registration: the fields of ``ecgfed.network.leaves.REGISTRATION_UP`` without the protocol.
 
     Raises:
@@ -183,7 +187,7 @@ def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
     """
     try:
         cohort = site.cohort()
-        data = site.training_data(cohort, rr=rr, leave_out=leave_out)
+        data = site.training_data(cohort, rr=rr, leave_out=leave_out, weak=weak)
     except SiteError:
         raise
     except EcgfedError as problem:

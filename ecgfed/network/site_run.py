@@ -20,6 +20,7 @@ from ecgfed.base.errors import EcgfedError, StorageError
 from ecgfed.base.files import append_line, create_folder, read_json, write_json, write_text
 from ecgfed.core.config import SERVER
 from ecgfed.core.federation.client_round import ClientResult, ClientWork
+from ecgfed.core.federation.data import uses_weak_labels
 from ecgfed.core.federation.plan import available_cores, check_requirements
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.federation.state import State
@@ -121,7 +122,13 @@ class SiteRun:
         site.limits.check_rounds(self.plan.rounds)
         self.cohort, spec = site.cohort(), self.method.net.spec
         self._check_cohort(spec)
-        self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=run_spec.first)
+        self.data = site.training_data(
+            self.cohort,
+            rr=spec.rr,
+            leave_out=self.plan.leave_out,
+            first=run_spec.first,
+            weak=uses_weak_labels(self.method, self.method.settings, self.plan),
+        )
         try:
             check_requirements(self.method.requirements, self.plan, run_spec.federation)
             check_combining(self.method, self.plan)

@@ -7,7 +7,7 @@ from typing import Any
 from ecgfed.base.errors import RunError, param, spelled
 from ecgfed.base.text import count_of
 from ecgfed.core.evaluation.monitor import NEVER_PREDICTED, ValidationScores
-from ecgfed.core.federation.data import TrainingData, excluded_beats, training_data
+from ecgfed.core.federation.data import TrainingData, excluded_beats, training_data, uses_weak_labels, weak_groups
 from ecgfed.core.federation.engine_choice import open_engine
 from ecgfed.core.federation.estimate import remaining_seconds, step_arithmetic
 from ecgfed.core.federation.meta_set import with_meta_set
@@ -53,7 +53,8 @@ def run_session(
     Raises:
         EcgfedError: training cannot continue; the last checkpoint is intact.
     """
-    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
+    weak = uses_weak_labels(run.method, run.method.settings, run.plan)
+    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out, weak=weak)
     store, rounds = run.store, run.plan.rounds
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
     client_states = state.client_states  # read when their clients participate, unless they are small
@@ -97,14 +98,23 @@ def run_session(
 
 def _who_trains(cohort: Cohort, data: TrainingData) -> str:
     """Describe the number of training clients, and of the cohort's clients if some do not train."""
-    if len(data.clients) == len(cohort.clients):
-        return count_of(len(data.clients), "client")
-    excluded_clients, weak = sum(client.holdout for client in cohort.clients), len(cohort.weak_clients)
-    without = len(cohort.clients) - excluded_clients - weak - len(data.clients)
+    excluded_clients, labelled = (
+        sum(client.holdout for client in cohort.clients),
+        len(data.clients) - len(data.excluded),
+    )
+    if labelled == len(cohort.clients):
+        return count_of(labelled, "client")
+    used = sum(len(group) for group in weak_groups(cohort) if group[0].index in data.excluded)
+    unused = len(cohort.weak_clients) - used
+    without = len(cohort.clients) - excluded_clients - len(cohort.weak_clients) - labelled
     unlabelled = "with a label of the recording alone, which is not trained on"
-    reasons = ((excluded_clients, "held out"), (weak, unlabelled), (without, "without a training beat"))
+    reasons = ((excluded_clients, "held out"), (unused, unlabelled), (without, "without a training beat"))
     why = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
-    return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({why})"
+    who = f"{labelled} of {count_of(len(cohort.clients), 'client')}" + (f" ({why})" if why else "")
+    if not used:
+        return who
+    pooled = count_of(len(data.excluded), "weak client")
+    return f"{who} and {used:,} with a label of the recording alone, pooled by what it excludes into {pooled}"
 
 
 def _report_cost(

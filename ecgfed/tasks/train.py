@@ -9,7 +9,7 @@ from ecgfed.base.errors import OptionError, RunError, param
 from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of
 from ecgfed.core.config import SITE, TrainConfig
-from ecgfed.core.federation.data import excluded_beats, training_data
+from ecgfed.core.federation.data import excluded_beats, training_data, uses_weak_labels
 from ecgfed.core.federation.engine_choice import choose_engine
 from ecgfed.core.methods.settings import Settings, make_settings
 from ecgfed.core.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
@@ -158,7 +158,7 @@ def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Ma
         raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
     method, plan = build_method_and_plan(
-        config, settings, shape, lambda rr: training_data(cohort, rr=rr, leave_out=config.leave_out)
+        config, settings, shape, lambda rr, weak: training_data(cohort, rr=rr, leave_out=config.leave_out, weak=weak)
     )
     clients = plan.clients_per_round or len(cohort.federation)
     device, engine = choose_engine(config.device, config.engine, config.slots, plan.batch_size, clients)
@@ -200,7 +200,8 @@ def _resume(
     plan = run.plan
     passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:
-        data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
+        weak = uses_weak_labels(run.method, run.method.settings, plan)
+        data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out, weak=weak)
         plan = plan.with_passes(passes, data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:

@@ -9,7 +9,7 @@ from ecgfed.base.options import merged, options_of
 from ecgfed.base.plugins import names_code
 from ecgfed.base.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
 from ecgfed.core.config import EITHER_OR, ModelConfig, TrainConfig
-from ecgfed.core.federation.data import TrainingData
+from ecgfed.core.federation.data import TrainingData, uses_weak_labels
 from ecgfed.core.federation.plan import TrainPlan, check_requirements, participants
 from ecgfed.core.federation.updates import check_combining
 from ecgfed.core.methods.base import Method
@@ -95,7 +95,7 @@ def build_method_and_plan(
     config: ModelConfig,
     settings: Mapping[str, SettingValue],
     cohort: tuple[int, str, int],
-    data_of: Callable[[bool], TrainingData],
+    data_of: Callable[[bool, bool], TrainingData],
 ) -> tuple[Method, TrainPlan]:
     """Return the method and the plan for options, checked before anything is written.
 
@@ -103,7 +103,7 @@ def build_method_and_plan(
         config: the options.
         settings: the method's settings, by name.
         cohort: its number of classes, its modality, and the version of its RR features.
-        data_of: returns its training beats, with RR features or without.
+        data_of: returns its training beats, with RR features or without, with weak clients or without.
 
     Raises:
         OptionError: the plan is not valid for the method or the number of clients.
@@ -127,7 +127,7 @@ def build_method_and_plan(
     resolved = {"rounds": config.rounds or 1, "local_steps": local_steps}
     resolved["batch_size"] = config.batch_size or recipe["batch_size"]
     plan = TrainPlan(**{**config.shared_with(TrainPlan), **resolved})
-    data = data_of(spec.rr)
+    data = data_of(spec.rr, uses_weak_labels(method, method.settings, plan))
     participants(plan, data.clients, 1)  # refuses more clients a round than there are
     if config.rounds is None:
         passes = recipe["passes"] if config.passes is None else config.passes

@@ -1,21 +1,35 @@
 """Recordings with a label of their own and none of a beat: on disk, and left out where beats are counted or scored."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import synthetic_signal
 
 import ecgfed
 from ecgfed.base.errors import CohortError, OptionError
+from ecgfed.core.federation.client_round import ClientResult, ClientWork
 from ecgfed.core.federation.data import training_data
+from ecgfed.core.federation.train import initial_state, train
+from ecgfed.core.federation.trees import flatten
+from ecgfed.core.methods.base import Method
 from ecgfed.domain.beats.labels import BUILT_IN
 from ecgfed.domain.cohort.cohort import UNLABELLED, Cohort
 from ecgfed.domain.cohort.databases import CINC2017, excluded_classes
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import exclusions, summarise
+from ecgfed.network.config import SiteOptions
+from ecgfed.network.errors import SiteError
 from ecgfed.network.partition import partition_cohort
+from ecgfed.network.roster import build_roster
+from ecgfed.network.run_spec import RunSpec
+from ecgfed.network.site_folder import make_site, registration
+from ecgfed.network.site_run import RoundRequest, SiteRun
 
 FS_HZ = 300
 STRIPS = {"A00001": "N", "A00002": "A", "A00003": "O", "A00004": "~", "A00005": "N", "A00006": "N"}
@@ -98,12 +112,89 @@ def test_no_unlabelled_beat_is_counted_scored_or_trained_on(weak: Cohort, joined
 def test_a_run_of_both_is_scored_on_labelled_beats(joined: Cohort, tmp_path: Path) -> None:
     notes = Notes()
     run = ecgfed.train(joined, tmp_path / "run", method="fedavg", rounds=1, local_steps=1, workers=1, progress=notes)
+    pooled = "and 2 with a label of the recording alone, pooled by what it excludes into 2 weak clients"
     assert any(
-        "4 of 8 clients (4 with a label of the recording alone, which is not trained on)" in n for n in notes.lines
+        f"4 of 8 clients (2 with a label of the recording alone, which is not trained on) {pooled}" in n
+        for n in notes.lines
     )
+    state = run.state()
+    assert sorted(state.client_states) == sorted(training_data(joined, rr=True, weak=True).rows)
     scores = ecgfed.evaluate(run, workers=1)
     assert scores.results[0]["beats"] == len(joined.pool(TEST))
     assert scores.results[0]["patients"] == 4
+    weak_rows = np.concatenate([joined.weak_rows(client) for client in joined.weak_clients])
+    assert not np.isin(weak_rows, joined.pool(TEST)).any()
+
+
+def test_a_run_with_weak_clients_resumes_to_the_same_bits(joined: Cohort, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"method": "fedavg", "local_steps": 2, "workers": 1}
+    whole = ecgfed.train(joined, tmp_path / "whole", rounds=3, **how)
+    stops = iter([True])
+    ecgfed.train(joined, tmp_path / "halves", rounds=3, should_stop=lambda: next(stops, True), **how)
+    resumed = ecgfed.train(joined, tmp_path / "halves", resume=True, workers=1)
+    one, other = (flatten(run.state().server) for run in (whole, resumed))
+    assert all(torch.equal(value, other[path]) for path, value in one.items())
+    without = ecgfed.train(joined, tmp_path / "without", rounds=3, settings={"weak_weight": 0}, **how)
+    leaves = flatten(without.state().server)
+    assert not all(torch.equal(value, leaves[path]) for path, value in one.items())
+
+
+def test_a_group_of_strips_is_one_client_with_all_their_beats(joined: Cohort, cohort_path: Path) -> None:
+    data, alone = training_data(joined, rr=True, weak=True), training_data(joined, rr=True)
+    normal, fibrillation, *_ = joined.weak_clients
+    assert data.clients.tolist() == [*alone.clients.tolist(), normal.index, fibrillation.index]
+    for client in (normal, fibrillation):
+        np.testing.assert_array_equal(data.rows[client.index], joined.usable(joined.weak_rows(client)))
+        np.testing.assert_array_equal(data.excluded[client.index], joined.excluded_classes[client.index])
+        assert data.class_counts(client.index).sum() == 0
+    assert data.valid_rows.keys() == alone.valid_rows.keys()
+    assert not alone.excluded
+
+
+def test_sites_train_what_one_machine_trains(joined: Cohort, tmp_path: Path) -> None:
+    """Without Flower: the server's roster and rounds, the sites' own runs between them; the same bits."""
+    partition_cohort(joined, [tmp_path / "one", tmp_path / "two"])
+    sites = [make_site(tmp_path / f"s{n}", tmp_path / n, SiteOptions(numbers="cohort")) for n in ("one", "two")]
+    claimed = [(node, registration(site, True, "nothing", weak=True)) for node, site in enumerate(sites)]
+    roster = build_roster({0: "one", 1: "two"}, claimed)
+    how: dict[str, Any] = {"method": "grp-fed", "rounds": 2, "local_steps": 2, "workers": 1}
+    run = ecgfed.train(joined, tmp_path / "alone", engine="threads", **how)
+    settings, net = asdict(run.method.settings), run.net.spec.as_json()
+    specs = [
+        RunSpec("0" * 64, "grp-fed", settings, net, asdict(run.plan), joined.classes, first, roster.clients)
+        for first in roster.first_numbers
+    ]
+    last = dict.fromkeys(range(len(sites)), 0)
+
+    class Sites:
+        def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
+            results = {}
+            for number, (site, spec) in enumerate(zip(sites, specs, strict=True)):
+                mine = [one for one in work if roster.site_of(one.info.index) == number]
+                clients, shared = tuple(one.info.index for one in mine), [one.shared for one in mine]
+                request = RoundRequest(spec, mine[0].info.round, clients, last[number], shared)
+                reply = SiteRun(site, spec).run(request)
+                last[number] = request.round
+                parts = zip(clients, reply.returned, reply.losses, reply.examples, strict=True)
+                results |= {client: ClientResult(tree, {}, losses, beats) for client, tree, losses, beats in parts}
+            return [results[one.info.index] for one in work]
+
+    state = train(run.method, roster.data(), run.plan, Sites(), initial_state(run.method, run.plan))
+    alone = flatten(run.state().server)
+    assert all(torch.equal(value, alone[path]) for path, value in flatten(state.server).items())
+
+
+def test_a_site_with_strips_alone_registers_their_groups(joined: Cohort, tmp_path: Path) -> None:
+    partition_cohort(joined, [tmp_path / "one", tmp_path / "two"])
+    site = make_site(tmp_path / "site", tmp_path / "two", SiteOptions(numbers="cohort"))
+    claimed = registration(site, True, "nothing", weak=True)
+    data = training_data(joined, rr=True, weak=True)
+    assert (claimed["patients"], claimed["clients"]) == (4, [0, 1])
+    assert claimed["train_examples"] == data.train_examples.tolist()[-2:]
+    mine = site.training_data(site.cohort(), rr=True, leave_out="nothing", first=4, weak=True)
+    np.testing.assert_array_equal(mine.excluded[4], data.excluded[4])
+    with pytest.raises(SiteError, match="no beat has a label"):
+        registration(site, True, "nothing")
 
 
 class Notes(ecgfed.ProgressReporter):

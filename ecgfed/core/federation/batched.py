@@ -32,8 +32,8 @@ from ecgfed.core.nets.net import Inputs
 
 #: Default clients per stack: on a GPU all 46 patients of MIT-BIH fit at once, on a CPU they form four stacks.
 DEFAULT_SLOTS = {"cuda": 64, "cpu": 12}
-#: Parts of a slot's state: the method's, and the class counts for its batches.
-METHOD, COUNTS = "method", "counts"
+#: Parts of a slot's state: the method's, and for its batches the class counts and, with weak clients, excluded classes.
+METHOD, COUNTS, EXCLUDED = "method", "counts", "excluded"
 
 
 class DeviceBeats:
@@ -213,8 +213,10 @@ class BatchedEngine:
         work = prepared(method, self.data, replace(work, shared=move(work.shared)), self.device)
         with torch.device(self.device):  # tensors that ``begin`` creates must be on the same device
             state = method.init_round(work.shared, stored, work.info)
-        leaves = flatten({METHOD: state, COUNTS: work.info.class_counts}).items()
-        return {path: leaf if leaf.device == self.device else leaf.to(self.device) for path, leaf in leaves}
+        leaves = flatten({METHOD: state, COUNTS: work.info.class_counts})
+        if (excluded := self.data.excluded_classes(work.info.index)) is not None:
+            leaves[EXCLUDED] = excluded
+        return {path: leaf if leaf.device == self.device else leaf.to(self.device) for path, leaf in leaves.items()}
 
     def _close(
         self, method: Method, slots: list[_Slot | None], flight: _Flight, finished: list[int]
@@ -330,10 +332,11 @@ def _client_step(method: Method) -> Callable[..., tuple[Flat, Losses]]:
                 ),
                 batches["label"][j],
                 tree[COUNTS],
+                excluded=tree.get(EXCLUDED),
             )
             for j in range(method.requirements.batches_per_step)
         ]
         new, losses = method.step(tree[METHOD], group, t)
-        return flatten({METHOD: new, COUNTS: tree[COUNTS]}), losses
+        return flatten({**tree, METHOD: new}), losses
 
     return step

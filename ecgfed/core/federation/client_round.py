@@ -102,7 +102,7 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
         with torch.no_grad():
             for start in range(0, len(rows), SURVEY_BATCH):
                 batch = data.batch(rows[start : start + SURVEY_BATCH])
-                batch = replace(batch, counts=info.class_counts).to(device)
+                batch = replace(batch, counts=info.class_counts, excluded=data.excluded_classes(info.index)).to(device)
                 for name, value in method.pre_round_metrics(work.shared, batch).items():
                     sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
         info = replace(info, pre_round_metrics={name: value / len(rows) for name, value in sums.items()})

@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
+from ecgfed.core.config import PrivacyConfig
 from ecgfed.core.federation.plan import TrainPlan
-from ecgfed.core.methods.base import Batch
+from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.nets.net import Inputs
 from ecgfed.domain.beats.exclusions import Exclusions
-from ecgfed.domain.cohort.cohort import Cohort
+from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import TRAIN, VALID
 
 
@@ -55,6 +56,7 @@ class TrainingData:
         ids: client number -> the client's id, for messages.
         valid_rows: client number -> rows of its validation beats; clients without any are absent.
         times: recording and position of each row; None if unknown.
+        excluded: number of a weak client -> (classes,) bool, which its beats, without a label, are not of.
     """
 
     clients: NDArray[np.int64]
@@ -66,6 +68,7 @@ class TrainingData:
     ids: dict[int, str] = field(default_factory=dict)
     valid_rows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     times: BeatTimes | None = None
+    excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def train_examples(self) -> NDArray[np.int64]:
@@ -73,8 +76,15 @@ class TrainingData:
         return np.array([len(self.rows[int(client)]) for client in self.clients], dtype=np.int64)
 
     def class_counts(self, client: int) -> torch.Tensor:
-        """Training beats per class of one client, (classes,) int64."""
-        return torch.from_numpy(np.bincount(self.label[self.rows[client]], minlength=self.classes))
+        """Training beats per class of one client, (classes,) int64; zeros for a weak client."""
+        rows = np.empty(0, np.int64) if client in self.excluded else self.rows[client]
+        return torch.from_numpy(np.bincount(self.label[rows], minlength=self.classes))
+
+    def excluded_classes(self, client: int) -> torch.Tensor | None:
+        """``Batch.excluded`` of one client, (classes,) bool; None if no weak client takes part."""
+        if not self.excluded:
+            return None
+        return torch.from_numpy(self.excluded.get(client, np.zeros(self.classes, np.bool_)))
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         """Gather a batch of the given rows."""
@@ -83,18 +93,49 @@ class TrainingData:
         return Batch(Inputs(examples, rr), torch.from_numpy(self.label[rows].astype(np.int64)))
 
 
-def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> TrainingData:
+def uses_weak_labels(method: Method | type[Method], settings: object, privacy: PrivacyConfig) -> bool:
+    """Return whether clients of whom only a label of the recording is known take part in training by a method.
+
+    Not without a global model, which is all they could improve; with ``risk=meta-bsm``, whose parameters labels are
+    needed for; or with differential privacy, which promises something of one patient, where a weak client has many.
+    """
+    weighted = getattr(settings, "weak_weight", 0) > 0 and getattr(settings, "risk", "ce") != "meta-bsm"
+    return method.has_global_model and weighted and not privacy.clips
+
+
+def weak_groups(cohort: Cohort) -> list[list[Client]]:
+    """Group the weak clients by site and excluded classes, without those that exclude none or all.
+
+    A strip of 30 s is no patient to train a model for, and hundreds of them would outnumber the patients wherever
+    clients count the same (docs/decisions/0079-weak-clients.md). So each group takes part as one client.
+    """
+    groups: dict[tuple[str | None, bytes], list[Client]] = {}
+    for client in cohort.weak_clients:
+        excluded = cohort.excluded_classes[client.index]
+        if excluded.any() and not excluded.all():
+            groups.setdefault((client.site, excluded.tobytes()), []).append(client)
+    return list(groups.values())
+
+
+def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing", weak: bool = False) -> TrainingData:
     """Return the training beats of a cohort's clients; without held-out clients and clients that have none.
 
     Args:
         rr: whether the net takes RR features.
         leave_out: training beats to exclude, as in ``TrainPlan``, besides those with an empty window;
             the latter are excluded from validation too.
+        weak: whether ``weak_groups`` take part, each as one client with the number of its first.
 
     Raises:
         CohortError: no client has a training beat.
     """
     rows = {client.index: cohort.usable(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
+    ids = {client.index: client.id for client in cohort.federation}
+    groups = {group[0].index: group for group in weak_groups(cohort)} if weak else {}
+    for index, group in groups.items():
+        unlabelled = np.concatenate([cohort.weak_rows(client) for client in group])
+        rows[index] = cohort.usable(unlabelled, leave_out)
+        ids[index] = group[0].id if len(group) == 1 else f"{group[0].id} and {len(group) - 1:,} more"
     rows = {index: client_rows for index, client_rows in rows.items() if len(client_rows)}
     if not rows and cohort.weak_clients:
         problem, action = "no beat has a label, only recordings do", "join it with a labelled one: 'ecgfed cohort join'"
@@ -108,11 +149,12 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
         rr=cohort.rr if rr else None,
         label=cohort.label,
         classes=len(cohort.classes),
-        ids={client.index: client.id for client in cohort.federation},
+        ids=ids,
         valid_rows={
             c.index: client_rows for c in cohort.federation if len(client_rows := cohort.usable(cohort.rows(c, VALID)))
         },
         times=_times(cohort),
+        excluded={index: cohort.excluded_classes[index] for index in groups if index in rows},
     )
 
 
@@ -180,6 +222,6 @@ def local_batches(
     data: TrainingData, plan: TrainPlan, client: int, beats_used: int, per_step: int
 ) -> Iterator[tuple[Batch, ...]]:
     """Yield the batches of each local step of one client's round: ``local_rows``, gathered."""
-    counts = data.class_counts(client)
+    counts, excluded = data.class_counts(client), data.excluded_classes(client)
     for group in local_rows(data, plan, client, beats_used, per_step):
-        yield tuple(replace(data.batch(rows), counts=counts) for rows in group)
+        yield tuple(replace(data.batch(rows), counts=counts, excluded=excluded) for rows in group)

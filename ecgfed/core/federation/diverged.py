@@ -51,10 +51,11 @@ def diverged(
     groups = local_rows(data, plan, info.index, beats_used, per_step)
     of_round = np.unique(np.concatenate([rows for group in groups for rows in group]))
     tried = np.sort(np.concatenate([of_round, np.setdiff1d(data.rows[info.index], of_round)])[:MAX_BEATS])
-    counts, moved, length = data.class_counts(info.index), np.empty(len(tried)), 0.0
+    counts, excluded = data.class_counts(info.index), data.excluded_classes(info.index)
+    moved, length = np.empty(len(tried)), 0.0
     for at, row in enumerate(tried.tolist()):
         before = method.init_round(*start, info)
-        batch = replace(data.batch(np.array([row])), counts=counts)
+        batch = replace(data.batch(np.array([row])), counts=counts, excluded=excluded)
         old = {name: leaf.clone() for name, leaf in _leaves(before).items()}
         after, _ = method.step(before, (batch,) * per_step, 0)
         moved[at] = _length(leaf - old[name] for name, leaf in _leaves(after).items() if name in old)

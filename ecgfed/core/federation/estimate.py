@@ -29,7 +29,7 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
     net, size = method.net, min(plan.batch_size, len(data.rows[client]))
     examples = torch.zeros(size, *net.input_shape, dtype=net.input_type)
     inputs = Inputs(examples, torch.zeros(size, net.spec.rr_count) if net.spec.rr else None)
-    batch = Batch(inputs, torch.zeros(size, dtype=torch.int64), counts)
+    batch = Batch(inputs, torch.zeros(size, dtype=torch.int64), counts, excluded=data.excluded_classes(client))
     operations: list[int] = []
     for point in range(POINTS):
         progress = point / POINTS

@@ -151,7 +151,7 @@ class FedRod(Method):
             "generic": self.generic.init_round(message["generic"], client_state.get("generic", {}), info),
             "personal": personal,
             "velocity": zeros_like(personal),
-            "mix": counts / counts.sum(),
+            "mix": counts / counts.sum().clamp_min(1),  # 0 for a client without labels
         }
 
     def _personal_start(self, message: Tree, client_state: Tree) -> Params:

@@ -1,6 +1,6 @@
 """What a method and the engine exchange: batches, client information, results, requirements; and means over them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -27,12 +27,15 @@ class Batch:
         counts: (classes,) int64, the client's training beats per class, or None if the caller did not need them.
         balance: loss parameters learned for this client with ``risk=meta-bsm`` (``ecgfed.core.methods.meta_balance``),
             or None.
+        excluded: (classes,) bool, the classes that a client's beats without a label are not of; all False if its
+            beats are labelled. None if no client of the federation has such beats.
     """
 
     inputs: Inputs
     label: Tensor
     counts: Tensor | None = None
     balance: Params | None = None
+    excluded: Tensor | None = None
 
     @property
     def weight(self) -> Tensor | None:
@@ -44,8 +47,16 @@ class Batch:
         if device is None:
             return self
         moved = (None if value is None else value.to(device) for value in (self.inputs.rr, self.inputs.weight))
-        counts = None if self.counts is None else self.counts.to(device)
-        return Batch(Inputs(self.inputs.examples.to(device), *moved), self.label.to(device), counts)
+        counts, excluded = (None if value is None else value.to(device) for value in (self.counts, self.excluded))
+        inputs = Inputs(self.inputs.examples.to(device), *moved)
+        return Batch(inputs, self.label.to(device), counts, excluded=excluded)
+
+    def as_labelled(self) -> "Batch":
+        """Return the batch without ``excluded``; beats without a label get class 0 and counts of 1, to be discarded."""
+        counts = None
+        if self.counts is not None:
+            counts = torch.where(self.counts.sum() > 0, self.counts, 1)
+        return replace(self, label=self.label.clamp_min(0), counts=counts, excluded=None)
 
 
 @renamed_fields(since="0.3", removed="0.5", survey="pre_round_metrics")
@@ -142,7 +153,9 @@ def weighted_mean(stacked: Params, weights: Tensor) -> Params:
 
 
 def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
-    """Mean cross-entropy over the rows that are not padding; 0-d."""
+    """Mean cross-entropy over the rows that are not padding, 0 for beats without a label; 0-d."""
+    if batch.excluded is not None:
+        return torch.where(batch.excluded.any(), 0.0, cross_entropy(logits, batch.as_labelled()))
     if batch.weight is None:
         return F.cross_entropy(logits, batch.label)
     return row_mean(F.cross_entropy(logits, batch.label, reduction="none"), batch.weight)

@@ -15,6 +15,15 @@ With N_c the client's number of training beats of class c, g_c the logit of clas
 
 Classes without beats: bsm drops them from the sum (log 0 is minus infinity; no constant is added to N_c); cdt keeps
 them with logit 0, as in its formula.
+
+A beat without a label, of a recording that rules out the classes E (``Batch.excluded``), has none of these but
+
+.. math::
+    w \cdot -\log \Big(1 - \sum_{c \in E} p_c\Big)
+      = w \Big(\log \sum_c e^{g_c} - \log \sum_{c \notin E} e^{g_c}\Big), \quad p = \operatorname{softmax}(g)
+
+with w ``weak_weight``: the likelihood of a set of candidate labels (Jin and Ghahramani, NIPS 2002). It is linear in g
+where p is near 1, and its gradient's norm is at most the square root of 2.
 """
 
 from dataclasses import dataclass
@@ -41,12 +50,15 @@ class LossSettings(Settings):
             meta-bsm the initial value.
         meta_lr: learning rate of gamma and of the weighting net of meta-bsm.
         meta_beats: beats per class in the meta set of meta-bsm, or all if there are fewer.
+        weak_weight: weight of beats of which only a label of the recording is known, beside 1 of a labelled beat; 0
+            leaves them out.
     """
 
     risk: str = choice("ce", LOSS_NAMES)
     gamma: float = ranged(1.0, 0, 100)
     meta_lr: float = ranged(0.01, 0, 100)
     meta_beats: int = ranged(10, 1, 1000)
+    weak_weight: float = ranged(0.3, 0, 1)
 
 
 def is_label(label: Tensor, classes: int) -> Tensor:
@@ -74,6 +86,9 @@ def batch_loss(logits: Tensor, batch: Batch, settings: LossSettings) -> Tensor:
     Raises:
         ValueError: a balanced loss without ``batch.counts``, meta-bsm without ``batch.balance``.
     """
+    if batch.excluded is not None:  # a client's beats are labelled, or none is
+        weak = settings.weak_weight * excluded_loss(logits, batch.excluded, batch.weight)
+        return torch.where(batch.excluded.any(), weak, batch_loss(logits, batch.as_labelled(), settings))
     if settings.risk == "ce":
         return cross_entropy(logits, batch)
     if batch.counts is None:
@@ -89,6 +104,17 @@ def batch_loss(logits: Tensor, batch: Batch, settings: LossSettings) -> Tensor:
         present = (n > 0).sum()
         values = values * (n.sum() / (n.clamp_min(1.0) * present))[batch.label]
     return row_mean(values, batch.weight)
+
+
+def excluded_loss(logits: Tensor, excluded: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the mean of ``-log(1 - p)`` over the rows of logits (B, classes), p of the excluded classes; 0-d.
+
+    Args:
+        excluded: (classes,) bool, not all True.
+        weight: (B,), 0 for padding rows, or None.
+    """
+    others = logits.masked_fill(excluded, -torch.inf)
+    return row_mean(logits.logsumexp(1) - others.logsumexp(1), weight)
 
 
 def meta_balanced_loss(logits: Tensor, label: Tensor, counts: Tensor, balance: Params, weight: Tensor | None) -> Tensor:

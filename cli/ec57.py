@@ -32,7 +32,7 @@ def ec57_command(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Score beat annotations by ANSI/AAMI EC57: QRS, VEB, SVEB and VF sensitivity and +P; no AF, no ST."""
+    """Score beat annotations by ANSI/AAMI EC57: QRS, VEB, SVEB, VF and AF sensitivity and +P; no ST."""
     from ecgfed.tasks.ec57 import score_ec57
 
     with Output(json_output=json_output, quiet=quiet).reporter() as progress:

@@ -321,7 +321,9 @@ def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
     for request in requests:
         if request.path in problems:
             continue
-        first = taken.setdefault(str(_targets(request, False)[0]).casefold(), request.path)
+        targets = [str(file).casefold() for file in _targets(request, False)]  # a.rhythms has a's a.rhythms.csv
+        first = next((taken[file] for file in targets if file in taken), request.path)
+        taken.update(dict.fromkeys(targets, request.path) if first == request.path else {})
         if first != request.path:
             problem = f"has the name of {first}, whose predictions it would replace"
             problems[request.path] = RecordError(request.path, problem, f"another name, or another {param('out')}")

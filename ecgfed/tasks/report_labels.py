@@ -328,6 +328,8 @@ def read_by_file(
     cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=rr_version)
     if labelled.rhythms is None:
         labelled = replace(labelled, rhythms=signal_rhythms(cut) or None)
+    elif cut.no_beats.episodes:  # no file of labels marks a standstill
+        labelled = replace(labelled, rhythms=(*labelled.rhythms, cut.no_beats))
     if bundle is None:
         return labelled, None
     second = second_reader(bundle, patient, cut)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from signal_rhythms import joined, recording, rhythm
 
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
+from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.signal.rhythm import (
     averaged,
     cell_windows,
@@ -51,6 +53,38 @@ def test_what_is_paced_or_flutter_or_missing_is_not_assessed() -> None:
     assert not fibrillation(of, r_samples, flutter=((0, of.samples),)).episodes
     assert not fibrillation(replace(of, source=np.full((1, of.samples), np.nan)), r_samples).episodes
     assert not fibrillation(of, r_samples[:3]).episodes
+
+
+def test_many_short_unreadable_spans_count_together() -> None:
+    of, r_samples = joined(250.0, (120, True))
+    spans = [(start, start + 200) for start in range(0, of.samples, 250)]  # 80% of it
+    assert not fibrillation(of, r_samples, flutter=spans).episodes
+    assert fibrillation(of, r_samples, flutter=[(start, start + 50) for start, _ in spans]).episodes
+
+
+def test_an_episode_without_spans() -> None:
+    of = RhythmEpisodes("AF", ((0.0, 100.0), (150.0, 200.0)), certainty=(0.9, 0.6))
+    cut = of.without([(40.0, 70.0), (90.0, 93.0), (96.0, 160.0)], 6.0)
+    assert cut.episodes == ((0.0, 40.0), (70.0, 96.0), (160.0, 200.0))
+    assert cut.certainty == (0.9, 0.9, 0.6)
+    assert of.without([(-5.0, 300.0)], 6.0).episodes == ()
+    assert of.without([(-5.0, 98.0), (20.0, 30.0)], 6.0).episodes == ((150.0, 200.0),)  # 2 s are no episode
+    assert replace(of, episodes=((0.0, 3.0),), certainty=(0.9,)).without([], 6.0).episodes == ((0.0, 3.0),)
+
+
+def test_noise_is_no_fibrillation_and_none_lasts_through_a_standstill_or_a_gap() -> None:
+    """The detector takes peaks of noise for beats: their intervals are as irregular as those of fibrillation."""
+    rng = np.random.default_rng(0)
+    noise = recording(rng.normal(0, 0.5, (1, 120 * 360)), 360.0)
+    assert len(cut_beats(noise, BeatOptions()).r_samples) > 100
+    assert not cut_beats(noise, BeatOptions()).fibrillation.episodes
+    lead, _ = rhythm(300, 250.0, atrial=True)
+    lead[100 * 250 : 130 * 250] = rng.normal(0, 0.01, 30 * 250)
+    lead[200 * 250 : 240 * 250] = np.nan
+    found = cut_beats(recording(lead[None], 250.0), BeatOptions()).fibrillation
+    assert found.episodes
+    assert not found.inside(np.array([115.0, 220.0])).any()
+    assert found.inside(np.array([50.0, 160.0, 280.0])).all()
 
 
 def test_the_gain_does_not_matter() -> None:

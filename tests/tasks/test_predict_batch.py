@@ -118,6 +118,13 @@ def test_two_recordings_of_one_name(fedavg_run: Path, records: Path, tmp_path: P
     assert "p1" in batch._repr_html_()
 
 
+def test_a_recording_with_the_name_of_anothers_rhythms(fedavg_run: Path, records: Path, tmp_path: Path) -> None:
+    (other := tmp_path / "p1.rhythms.npz").touch()
+    batch = front.predict_batch([records / "p1", other], tmp_path / "out", bundle=exported(fedavg_run))
+    assert [one["file"] for one in batch.completed] == [(records / "p1").as_posix()]
+    assert "whose predictions it would replace" in batch.failed[0]["problem"]
+
+
 def test_a_batch_in_python_of_one_patients_model(fedavg_run: Path, records: Path, tmp_path: Path) -> None:
     opened = front.open_bundle(exported(fedavg_run))
     batch = front.predict_batch(records, tmp_path / "out", bundle=opened, patient="p1")

@@ -61,6 +61,16 @@ def test_a_stopped_heart_is_no_beats_and_no_noise() -> None:
     assert "no beats" not in {found.rhythm for found in ecgfed.predict(unplugged).rhythms}
 
 
+def test_labels_that_mark_rhythms_hide_no_standstill(tmp_path: Path) -> None:
+    lead, _ = rhythm(120, FS_HZ, atrial=True)
+    silent = 0.01 * np.random.default_rng(0).standard_normal(round(45 * FS_HZ))
+    of = recording(np.concatenate([lead, silent, lead])[None], FS_HZ)
+    ecgfed.predict(of).save(tmp_path)
+    found = {one["rhythm"]: one for one in ecgfed.report(of, labels=tmp_path / "x.ecgfed").to_dict()["rhythms"]}
+    assert found["AF"]["source"] == "labels"
+    assert np.array(found["no beats"]["episodes"]) == pytest.approx(np.array([[120, 165]]), abs=1.5)
+
+
 def test_a_supraventricular_beat_in_fibrillation_has_the_next_class() -> None:
     """By hand: of (N, S, V) = (.1, .7, .2), V has .2 / .3 without S."""
     probability = np.array([[0.1, 0.7, 0.2], [0.1, 0.7, 0.2], [0.9, 0.05, 0.05], [0.0, 1.0, 0.0]], np.float32)

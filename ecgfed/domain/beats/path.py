@@ -38,7 +38,7 @@ from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadingPool
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
-from ecgfed.domain.signal.heartbeats import end_noise, no_beats
+from ecgfed.domain.signal.heartbeats import NO_BEATS_S, end_noise, no_beats
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
@@ -233,9 +233,18 @@ class RecordingBeats:
 
     @cached_property
     def fibrillation(self) -> RhythmEpisodes:
-        """Episodes of atrial fibrillation or flutter, in the lead in use and another one that was read."""
-        paced = self.pacing.beats if self.pacing else None
-        return fibrillation(ecg_alone(self.recording), self.r_samples, paced, self.flutter)
+        """Episodes of atrial fibrillation or flutter, in the lead in use and another one that was read.
+
+        Windows that are mostly of poor quality are not assessed, and stretches of ``NO_BEATS_S`` and more without a
+        beat, without signal or in possible ventricular flutter are no part of an episode.
+        """
+        paced, fs_hz = self.pacing.beats if self.pacing else None, self.recording.fs_hz
+        unreadable = Spans.merged([*self.quality.spans(), *self.flutter])
+        found = fibrillation(ecg_alone(self.recording), self.r_samples, paced, tuple(unreadable))
+        if not found.episodes:
+            return found
+        lost = Spans.merged([*self.quality.spans(NO_SIGNAL), *self.flutter])
+        return found.without([*((a / fs_hz, b / fs_hz) for a, b in lost), *self.no_beats.episodes], NO_BEATS_S)
 
     @cached_property
     def no_beats(self) -> RhythmEpisodes:

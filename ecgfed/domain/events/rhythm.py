@@ -1,5 +1,6 @@
 """Heart rate, pauses and variability from R peaks, by stated rules."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,6 +69,19 @@ class RhythmEpisodes:
         edges = np.array(self.episodes, np.float64).reshape(-1, 2)
         number = np.searchsorted(edges[:, 0], time_s, side="right") - 1
         return np.asarray((number >= 0) & (time_s < np.append(edges[:, 1], -np.inf)[number]))
+
+    def without(self, spans: Iterable[tuple[float, float]], least_s: float) -> "RhythmEpisodes":
+        """Return the episodes without spans (start, stop) of ``least_s`` seconds and more, nor shorter parts."""
+        cuts = sorted((start, stop) for start, stop in spans if stop - start >= least_s)
+        parts: list[tuple[tuple[float, float], tuple[float, ...]]] = []
+        for number, (start, stop) in enumerate(self.episodes):
+            certainty, at = self.certainty[number : number + 1], start
+            for cut in [*((a, b) for a, b in cuts if a < stop and b > start), (stop, stop)]:
+                if cut[0] - at >= least_s or (at, cut[0]) == (start, stop):
+                    parts.append(((at, cut[0]), certainty))
+                at = max(at, cut[1])
+        episodes = tuple(episode for episode, _ in parts)
+        return replace(self, episodes=episodes, certainty=tuple(value for _, of in parts for value in of))
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""

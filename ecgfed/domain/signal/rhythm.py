@@ -79,7 +79,7 @@ def fibrillation(
         recording: with ECG leads alone; the lead in use and one other are looked at, a few minutes at a time.
         r_samples: (beats,) int64 increasing R peaks.
         paced: (beats,) bool, beats that follow a pacing spike.
-        flutter: (start, stop) in samples of possible ventricular flutter.
+        flutter: (start, stop) in samples of possible ventricular flutter, or in which no beat can be told otherwise.
     """
     if recording.fs_hz < MIN_FS_HZ or not len(r_samples):
         return RhythmEpisodes(NAME, ())
@@ -142,16 +142,16 @@ def log_odds(features: Floats, weights: Weights | None = None) -> Floats:
 
 
 def excluded_windows(windows_s: Floats, r_s: Floats, paced: Mask | None, flutter_s: Floats) -> Mask:
-    """Return which windows are mostly in possible ventricular flutter, or hold many paced beats, (windows,) bool."""
+    """Return which windows are mostly in spans (disjoint), or hold many paced beats, (windows,) bool."""
     edges = np.searchsorted(r_s, windows_s)
     excluded = np.zeros(len(windows_s), np.bool_)
     if paced is not None:
         count = np.concatenate([[0], np.cumsum(paced)])[edges]
         excluded = count[:, 1] - count[:, 0] > PACED * np.maximum(edges[:, 1] - edges[:, 0], 1)
+    shared = np.zeros(len(windows_s))
     for start, stop in flutter_s.reshape(-1, 2):
-        shared = np.minimum(windows_s[:, 1], stop) - np.maximum(windows_s[:, 0], start)
-        excluded |= shared > FLUTTER_SHARE * (windows_s[:, 1] - windows_s[:, 0])
-    return np.asarray(excluded)
+        shared += np.maximum(np.minimum(windows_s[:, 1], stop) - np.maximum(windows_s[:, 0], start), 0)
+    return np.asarray(excluded | (shared > FLUTTER_SHARE * (windows_s[:, 1] - windows_s[:, 0])))
 
 
 def averaged(odds: Floats) -> Floats:

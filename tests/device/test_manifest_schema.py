@@ -102,7 +102,7 @@ SPOILED: dict[str, Callable[[Manifest], object]] = {
     "taps that are text": _set("preprocessing", "filter", "taps", "first_half_and_middle", to=["0"]),
     "no taps": _drop("preprocessing", "filter", "taps"),
     "no order of RR": _drop("preprocessing", "rr", "features"),
-    "RR of a version to come": _set("preprocessing", "rr", "version", to=3),
+    "RR of a version to come": _set("preprocessing", "rr", "version", to=4),
     "RR of too few": lambda m: m["preprocessing"]["rr"]["features"].pop(),
     "a detector without a digest": _drop("preprocessing", "detector", "weights", "sha256"),
     "no standardisation": _drop("preprocessing", "standardisation"),

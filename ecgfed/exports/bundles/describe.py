@@ -103,7 +103,11 @@ def seal(folder: Path, manifest: Mapping[str, Any], signer: Signer | None) -> di
     sealed = dict(manifest)
     try:
         sealed[DIGEST] = digest_of(sealed, DIGEST)
-        write_json(folder / MANIFEST, sealed)
+        if sealed.get("rr_features", {}).get("version") == 3:  # as small as it gets: a package holds one
+            text = json.dumps(sealed, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+            write_text(folder / MANIFEST, text + "\n")
+        else:
+            write_json(folder / MANIFEST, sealed)
     except ValueError as problem:
         raise BundleError(MANIFEST, f"cannot be written ({problem})") from None
     if signer is not None:

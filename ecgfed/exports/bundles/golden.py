@@ -39,6 +39,12 @@ RECORDINGS: tuple[tuple[str, float, float, tuple[tuple[float, str], ...], tuple[
     ("360 Hz", 360.0, 12.0, _FIRST, None),
     ("250 Hz with a gap", 250.0, 7.6, _SECOND, (4.35, 4.65)),
 )
+#: For RR features of version 3, of which a beat has 229: shorter ones, and fewer of the beats over minutes.
+SHORT_RECORDINGS = (
+    ("360 Hz", 360.0, 3.0, ((0.24, "N"), (1.06, "N"), (1.64, "V"), (2.44, "N")), None),
+    ("250 Hz with a gap", 250.0, 3.4, ((0.60, "N"), (1.42, "N"), (2.00, "A"), (3.00, "N")), (2.35, 2.65)),
+)
+SHORT_ANSWERED = (1, 80, 170, 329)
 #: Noise in ADC steps, and baseline wander: mV, Hz.
 _NOISE_ADU, _WANDER = 2, (0.10, 0.3)
 #: Number of synthetic beats for RR features over minutes, and the beats without a preceding interval.
@@ -68,7 +74,7 @@ def synthetic_adu(
 
 def _recording(number: int, rr_version: int) -> dict[str, Any]:
     """Return one recording with all stages, each computed from the stored output of the previous one."""
-    name, fs_hz, seconds, beats, gap_s = RECORDINGS[number]
+    name, fs_hz, seconds, beats, gap_s = (SHORT_RECORDINGS if rr_version == 3 else RECORDINGS)[number]
     entry: dict[str, Any] = {
         "name": name,
         "fs_hz": fs_hz,
@@ -117,7 +123,7 @@ def _context(version: int) -> dict[str, Any]:
         "shapes_nv": [in_nv(shape) for shape in shapes],
         "parts_per_mille": parts.tolist(),
         "usable": usable.tolist(),
-        "answered": list(range(1, CONTEXT_BEATS, 7)),
+        "answered": list(SHORT_ANSWERED if version == 3 else range(1, CONTEXT_BEATS, 7)),
     }
     entry["rr"] = rounded(context_of(entry, version))
     return entry
@@ -141,7 +147,7 @@ def golden_of(bundle: Bundle) -> dict[str, Any]:
     else:
         recordings = [_recording(number, bundle.rr_version) for number in range(len(RECORDINGS))]
         examples, rr = beats_of(recordings)
-        golden["recordings"], some = recordings, list(PATIENTS_ANSWER)
+        golden["recordings"], some = recordings, [beat for beat in PATIENTS_ANSWER if beat < len(examples)]
         if bundle.rr_version >= 2:
             golden["context"] = _context(bundle.rr_version)
         if (detector := bundle.ood_detector()) is not None:

@@ -105,7 +105,7 @@ def _rr(version: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "version": version,
         "dtype": "float32",
-        "features": [{"name": name, **rules.rr_feature(version, name)} for name in RR_NAMES[version]],
+        "features": rules.rr_features(version, RR_NAMES[version]),
         "rule": rules.RR_RULE[version],
     }
     if version == 1:

@@ -3,6 +3,8 @@
 A word that changes is a rule that changes: bundles hold these texts and are compared with them.
 """
 
+from collections.abc import Sequence
+
 from ecgfed.domain.signal import qrs_flat, qrs_views
 
 ORDER = (
@@ -144,17 +146,29 @@ RR: dict[int, dict[str, dict[str, str]]] = {
 }
 
 
-def rr_feature(version: int, name: str) -> dict[str, str]:
-    """Return unit and meaning of an RR feature; of version 3 also of those that are numbered."""
-    if name in RR[version]:
-        return RR[version][name]
-    if name in RR[2]:
-        return RR[2][name]
-    stem, _, number = name.rpartition("_")
-    if stem == "interval":
-        return {"unit": _LOG, "is": f"interval before beat {number} over the beat's sinus interval"}
-    if stem == "void_interval":
-        return {"unit": "0 or 1", "is": f"1 where the interval before beat {number} is void"}
-    if stem == "reference":
-        return {"unit": "size of its QRS", "is": f"the patient's own beat, mean of samples from {number} steps on"}
-    return {**RR[2][stem], "is": f"{stem} of beat {number}"}
+#: Of version 3, consecutive features that one description stands for: name of the first, how many, unit and meaning.
+_GROUPS: dict[str, tuple[int, str, str]] = {
+    "previous_over_typical_-3": (
+        96,
+        "those of version 2",
+        "the features of version 2 of beats -3 to 3 without its own",
+    ),
+    "interval_-8": (17, _LOG, "interval before each of beats -8 to 8 over the beat's sinus interval"),
+    "void_interval_-8": (17, "0 or 1", "1 where the interval before each of beats -8 to 8 is void"),
+    "reference_0": (64, "size of its QRS", "the patient's own beat, means of reference_step_samples samples"),
+}
+
+
+def rr_features(version: int, names: Sequence[str]) -> list[dict[str, str | int]]:
+    """Return unit and meaning of RR features in order; consecutive ones of version 3 as one entry with ``count``."""
+    described: list[dict[str, str | int]] = []
+    at = 0
+    while at < len(names):
+        name, count = names[at], 1
+        if version == 3 and name in _GROUPS:
+            count, unit, meaning = _GROUPS[name]
+            described.append({"name": name, "count": count, "unit": unit, "is": meaning})
+        else:
+            described.append({"name": name, **(RR[version] | RR[2] if version == 3 else RR[version])[name]})
+        at += count
+    return described

@@ -279,6 +279,16 @@ def test_the_base_runs(base: Environment, recordings: Path, tmp_path: Path, name
     assert done.stdout.strip()
 
 
+def test_the_base_joins_cohorts(base: Environment, tmp_path: Path) -> None:
+    for seed in ("0", "1"):
+        command = ("prepare", "demo", "--out", f"site{seed}", "--patients", "3", "--minutes", "1", "--seed", seed)
+        done = base.ecgfed(*command, "--quiet", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    done = base.ecgfed("cohort", "join", "site0", "site1", "--out", "both", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "both" / "cohort.json").is_file()
+
+
 def test_the_source_distribution_installs_and_predicts(
     base: Environment, built: Path, recordings: Path, tmp_path: Path
 ) -> None:
@@ -354,7 +364,7 @@ def test_every_command_was_tried_in_the_base() -> None:
 
     command = typer.main.get_command(app)
     known = set(getattr(command, "commands", {}))
-    tried = {str(one[0]) for one in RUNS.values()} | {str(one[1]) for one in NEEDS.values()}
+    tried = {str(one[0]) for one in RUNS.values()} | {str(one[1]) for one in NEEDS.values()} | {"cohort"}
     assert known <= tried
 
 

@@ -310,6 +310,7 @@ def predict(
         cut=beats,
         metadata={
             **_metadata(opened, beats, beat_options, patient, int8=int8),
+            **({"averaged_over_alike_beats": True} if grouped else {}),
             "excluded": excluded_as_json(excluded),
             "rhythms": [rhythm.to_dict() for rhythm in rhythms],
             "warnings": [warning.as_json() for warning in warnings],

@@ -11,7 +11,7 @@ from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import LabelMap, load_label_map
 from ecgfed.domain.beats.path import RecordingOptions
-from ecgfed.domain.beats.rr import RR_LATEST
+from ecgfed.domain.beats.rr import RR_DEFAULT
 from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.problems import Problems
@@ -44,7 +44,8 @@ class PrepareConfig(RecordingOptions):
         "mitbih12", "Classes: mitbih12, aami5, aami5-bxb, a JSON or TOML file, or a ``LabelMap``."
     )
     rr_version: int = option(
-        RR_LATEST, "RR features: 3 (the beat among its neighbours), 2 (know gaps and the patient) or 1 (one beat late)."
+        RR_DEFAULT,
+        "RR features: 3 (the beat among its neighbours), 2 (know gaps and the patient) or 1 (one beat late).",
     )
     holdout: Sequence[str] = option((), "Ids of clients to exclude from training; as an option separated by commas.")
     seed: int = option(0, "Seed of the split.", Range(0, 2**63 - 1))

@@ -22,7 +22,7 @@ from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.files import write_json
 from ecgfed.core.evaluation.scenarios import evaluate
 from ecgfed.core.runs.run import Run, open_run
-from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
 from ecgfed.exports.bundles.export import export_bundle
 
 PATIENTS = ["p1", "p2", "p3", "p4"]
@@ -157,7 +157,7 @@ def test_graph_is_opset_18_with_a_free_batch_axis(file: str, request: pytest.Fix
     }
     batch = shapes["window"][0]
     assert isinstance(batch, str)
-    rr = {"rr": [batch, len(RR_NAMES[RR_LATEST])]} if kind == "fedavg" else {}
+    rr = {"rr": [batch, len(RR_NAMES[RR_DEFAULT])]} if kind == "fedavg" else {}
     assert shapes == {"window": [batch, 1, 256], "logits": [batch, 12], **rr}
 
 

@@ -131,6 +131,12 @@ def test_what_does_not_go_together_is_refused(two: tuple[Cohort, Cohort], joined
     refused(CohortError, r"class broad \(V L\) is N and V in aami5", out, north, own)
     with pytest.raises(OptionError, match="is not empty; expected a new folder"):
         join([("a", north), ("b", two[1])], joined.path)
+    with pytest.raises(OptionError, match=r"client '\.\./x-p1'"):  # the ids become names of files
+        join([("../x", north), ("b", two[1])], out)
+    taken = prepared(tmp_path, "taken", {"a-p1": "NNNV" * 5}, seed=5)
+    with pytest.raises(OptionError, match="cohorts: a client's id is the name of a site"):
+        join([("a", north), ("b", two[1]), ("c", taken)], out)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

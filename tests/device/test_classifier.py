@@ -15,12 +15,12 @@ from support import SavedRun, exported, softmax
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, open_bundle
 from ecgfed.domain.beats.extract import Windows
-from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
 from ecgfed.exports.device.calibration import Calibration
 
 SYMBOLS = "NNNNV" * 12
 #: RR features of a cohort where nothing else is asked for.
-FEATURES = len(RR_NAMES[RR_LATEST])
+FEATURES = len(RR_NAMES[RR_DEFAULT])
 N, V = 0, 3  # their class numbers in mitbih12
 
 

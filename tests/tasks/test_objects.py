@@ -145,10 +145,10 @@ def failed_batch() -> ecgfed.Batch:
 
 def windows() -> Any:
     from ecgfed.domain.beats.extract import Windows
-    from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+    from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
 
     rng = np.random.default_rng(0)
-    rr = np.full((3, len(RR_NAMES[RR_LATEST])), 0.8, np.float32)
+    rr = np.full((3, len(RR_NAMES[RR_DEFAULT])), 0.8, np.float32)
     return Windows(rng.standard_normal((3, 1, 256)).astype(np.float32), rr, np.array([0, 1, 2], np.uint8))
 
 

@@ -20,7 +20,7 @@ from ecgfed.core.runs.run import create_run, open_run
 from ecgfed.device import open_bundle
 from ecgfed.domain.beats.context import FEATURES
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
-from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
 from ecgfed.domain.cohort.cohort import open_cohort
 from ecgfed.domain.cohort.pack import pack_cohort, unpack_cohort
 from ecgfed.domain.record.reader import read_recording
@@ -67,7 +67,7 @@ def test_a_share_of_the_window_that_cannot_be_is_refused(share: float) -> None:
 
 def test_nets_know_as_many_features_as_there_are() -> None:
     assert {version: len(names) for version, names in RR_NAMES.items()} == RR_COUNT
-    assert RR_LATEST in RR_NAMES
+    assert RR_DEFAULT in RR_NAMES
 
 
 def test_cohort_run_and_bundle_say_their_version(made: tuple[int, Path]) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.beats.context_stream import ContextStream
 from ecgfed.domain.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, no_windows, without_signal
 from ecgfed.domain.beats.intervals import Edges, intervals_s
-from ecgfed.domain.beats.rr import RR_LATEST
+from ecgfed.domain.beats.rr import RR_DEFAULT
 from ecgfed.domain.beats.windows import WINDOW_SAMPLES, rr_features, windows_of
 from ecgfed.domain.record.checks import check_fs, check_millivolt
 from ecgfed.domain.record.recording import Recording, prefetched, spans
@@ -38,7 +38,7 @@ def windows_around(
     r_samples: NDArray[np.int64],
     quality: LeadQuality | None = None,
     *,
-    rr_version: int = RR_LATEST,
+    rr_version: int = RR_DEFAULT,
     void: Edges = (),
 ) -> Windows:
     """Filter a signal and cut a window and RR features for each R peak.
@@ -73,7 +73,7 @@ def windows_by_blocks(
     r_samples: NDArray[np.int64],
     keep: NDArray[np.int64] | None = None,
     *,
-    rr_version: int = RR_LATEST,
+    rr_version: int = RR_DEFAULT,
     void: Edges = (),
     gaps: Spans | None = None,
     chunk_s: float = CHUNK_S,

@@ -29,7 +29,7 @@ from ecgfed.domain.beats.extract import (
 )
 from ecgfed.domain.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.rr import RR_LATEST, check_rr_version
+from ecgfed.domain.beats.rr import RR_DEFAULT, check_rr_version
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.leads import ecg_alone, lead_list
 from ecgfed.domain.record.read_options import ReadOptions, read_options
@@ -72,7 +72,7 @@ class BeatOptions:
     annotator: str = "atr"
     how: ReadOptions = field(default_factory=ReadOptions)
     mains_hz: float | None = None
-    rr_version: int = RR_LATEST
+    rr_version: int = RR_DEFAULT
 
     def __post_init__(self) -> None:
         if self.peaks not in PEAKS:
@@ -140,7 +140,7 @@ class RecordingOptions(ReadOptions):
         """How the file is read, without how beats are found."""
         return ReadOptions(**self.shared_with(ReadOptions))
 
-    def beat_options(self, leads: tuple[str, ...] | None = None, rr_version: int = RR_LATEST) -> BeatOptions:
+    def beat_options(self, leads: tuple[str, ...] | None = None, rr_version: int = RR_DEFAULT) -> BeatOptions:
         """Return how beats are found; raises OptionError.
 
         Args:
@@ -172,7 +172,7 @@ class RecordingBeats:
     annotation: Annotation | None
     r_samples: NDArray[np.int64]
     detected: bool
-    rr_version: int = RR_LATEST
+    rr_version: int = RR_DEFAULT
     every_r_sample: NDArray[np.int64] | None = None
     end_noise: int = 0
 

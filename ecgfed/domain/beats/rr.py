@@ -15,7 +15,7 @@ from ecgfed.domain.beats.windows import RR_FEATURES
 #: version -> names of the features in order
 RR_NAMES: dict[int, tuple[str, ...]] = {1: RR_FEATURES, 2: context.FEATURES, 3: neighbours.FEATURES}
 #: What cohorts get where nothing else is asked for.
-RR_LATEST = 2
+RR_DEFAULT = 2
 
 
 def check_rr_version(version: object) -> int:

@@ -17,7 +17,7 @@ from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
 from ecgfed.domain.cohort.arrays import check_document, check_hashes, npy_header
 from ecgfed.domain.cohort.clients import AGAIN, check_excluded, check_sites, client_of, is_counted, is_exclusions
 from ecgfed.domain.cohort.clients import Client as Client
@@ -36,7 +36,7 @@ Layout = dict[str, tuple[str, tuple[int, ...]]]
 #: name -> (dtype, shape of one beat); the first is what a net sees
 ARRAYS: Layout = {
     "beats": ("float32", (1, 256)),
-    "rr": ("float32", (len(RR_NAMES[RR_LATEST]),)),
+    "rr": ("float32", (len(RR_NAMES[RR_DEFAULT]),)),
     "label": ("int16", ()),
     "client": ("int32", ()),
     "record": ("int32", ()),
@@ -270,7 +270,7 @@ def rr_version_of(meta: dict[str, Any]) -> int:
     return version
 
 
-def layout_of(modality: str, rr_version: int = RR_LATEST) -> Layout:
+def layout_of(modality: str, rr_version: int = RR_DEFAULT) -> Layout:
     """Return the arrays of a cohort; those of beats have as many RR features as their version. Raises KeyError."""
     layout = MODALITIES[modality]
     return {**layout, "rr": ("float32", (len(RR_NAMES[rr_version]),))} if "rr" in layout else layout

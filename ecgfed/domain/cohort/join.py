@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ecgfed import __version__
 from ecgfed.base.errors import CohortError, OptionError, param
 from ecgfed.base.files import replacing_folder
+from ecgfed.base.safe_io import check_name
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
 from ecgfed.domain.cohort.arrays import DIGEST
@@ -75,7 +76,8 @@ def join_cohorts(sites: Sequence[tuple[str, Cohort]], out: Path, *, overwrite: b
         Notes: classes that were mapped, ids that were prefixed.
 
     Raises:
-        OptionError: fewer than two cohorts, two sites of one name, or ``out`` exists.
+        OptionError: fewer than two cohorts, two sites of one name, a site's name that no client's id can begin with,
+            or ``out`` exists.
         CohortError: cohorts that differ in what all have to agree on, whose classes cannot be mapped onto AAMI's, or
             that share a recording.
         StorageError: the disk refuses.
@@ -94,8 +96,13 @@ def join_cohorts(sites: Sequence[tuple[str, Cohort]], out: Path, *, overwrite: b
         raise OptionError("cohorts", problem, "a name of its own for each", f"name them with {param('site')}")
     notes = [note for name, cohort in sites if (note := _mapping_note(name, cohort, labels))]
     ids, patients, records = (_unique(texts) for texts in _names(members))
+    for name in (every := [name for part in ids for name in part]):  # a site's name may not be one of a file
+        check_name(name, "client", "cohorts", OptionError)
+    if len({name.casefold() for name in every}) < len(every):
+        problem = "a client's id is the name of a site and another client's id"
+        raise OptionError("cohorts", problem, "ids that differ", f"name the sites with {param('site')}")
     old = [client.id for member in members for client in member.cohort.clients]
-    renamed = sum(new != name for new, name in zip((name for part in ids for name in part), old, strict=True))
+    renamed = sum(new != name for new, name in zip(every, old, strict=True))
     if renamed:
         notes.append(f"{count_of(renamed, 'client')} prefixed with the name of the site, since ids were there twice.")
     with (

@@ -10,6 +10,7 @@ from ecgfed.base.errors import BundleError, param
 from ecgfed.core.nets.layers import NORM_EPS
 from ecgfed.core.nets.net import NetSpec
 from ecgfed.core.nets.resnet1d import ARCHITECTURES
+from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.windows import WINDOW_SAMPLES
 from ecgfed.exports.bundles.quantise import Int8Layer
 from ecgfed.exports.device.calibration import Calibration
@@ -97,7 +98,7 @@ def check_spec(spec: NetSpec) -> None:
     if spec.modality != "ecg":
         raise BundleError(f"{param('target')} mcu", f"a net for images ({spec.architecture})", "a net for ECG")
     if spec.rr and spec.rr_version != 1:
-        actual = f"RR features of version {spec.rr_version}, which need 100 beats to come and 100 kB of RAM"
+        actual = f"RR features of version {spec.rr_version}, which look {LOOK_AHEAD[spec.rr_version]} beats ahead"
         action = f"prepare the cohort with {param('rr_version')} 1, or train with {param('rr=False')}"
         raise BundleError(f"{param('target')} mcu", actual, "RR features of version 1, or the window alone", action)
     if spec.classes > MAX_CLASSES:

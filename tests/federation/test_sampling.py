@@ -28,6 +28,7 @@ from ecgfed.core.personal.apply import PersonalModels
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import open_run
 from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.exports.device.bundle import open_bundle
 
 
 def two_clients(most: int | None) -> TrainingData:
@@ -208,6 +209,10 @@ def test_a_run_records_both_and_goes_on_with_them(cohort_path: Path, tmp_path: P
     models = PersonalModels(run, run.state(), personal_by_name("prior"), lambda: training_data(cohort, rr=True))
     expected = np.minimum(counts, 5).sum(0)
     np.testing.assert_allclose(models._everyone, expected / expected.sum(), rtol=1e-6)
+    ecgfed.export(run, tmp_path / "bundle", global_only=True)
+    trained_on = open_bundle(tmp_path / "bundle").trained_on
+    assert list((trained_on.epoch_counts or {}).values()) == expected.tolist()
+    assert list((trained_on.class_counts or {}).values()) == counts.sum(0).tolist()
     plain = ecgfed.train(cohort_path, tmp_path / "plain", rounds=1, **options)  # type: ignore[arg-type]
     assert not {"most_per_class", "augment"} & plain.meta["plan"].keys()  # as runs and sites of 0.2 have it
     assert open_run(plain.path).plan.most_per_class is None

@@ -13,15 +13,18 @@ def _training_rows(cohort: Cohort, client: Client, leave_out: str) -> NDArray[np
     return cohort.usable(cohort.rows(client, TRAIN), leave_out)
 
 
-def training_metadata(cohort: Cohort, leave_out: str) -> dict[str, Any]:
+def training_metadata(cohort: Cohort, leave_out: str, most_per_class: int | None = None) -> dict[str, Any]:
     """Return ``trained_on`` of a manifest.
 
     Args:
         leave_out: excluded training beats, as in ``TrainPlan``.
+        most_per_class: as in ``TrainPlan``; adds ``epoch_counts``, the beats per class that an epoch draws.
     """
-    counts = np.zeros(len(cohort.classes), np.int64)
-    for client in cohort.federation:
+    of_client = np.zeros((len(cohort.federation), len(cohort.classes)), np.int64)
+    for counts, client in zip(of_client, cohort.federation, strict=True):
         counts += np.bincount(cohort.label[_training_rows(cohort, client, leave_out)], minlength=len(counts))
+    drawn = {} if most_per_class is None else {"epoch_counts": np.minimum(of_client, most_per_class).sum(0)}
+    by_class = {"class_counts": of_client.sum(0), **drawn}
     records = _records(cohort)
     files = [file for record in _records(cohort) for file in record.get("sha256", {}).items()]
     digests = {digest for name, digest in files if not name.casefold().endswith(".hea")}
@@ -30,7 +33,7 @@ def training_metadata(cohort: Cohort, leave_out: str) -> dict[str, Any]:
             cohort.meta["kind"] == "demo" or (records and all(record.get("synthetic") is True for record in records))
         ),
         "clients": len(cohort.federation),
-        "class_counts": {name: int(count) for name, count in zip(cohort.classes, counts, strict=True)},
+        **{what: dict(zip(cohort.classes, counts.tolist(), strict=True)) for what, counts in by_class.items()},
         "recordings": (sorted(digests) if digests else None),
     }
 

@@ -15,6 +15,7 @@ class TrainingMetadata:
         recordings: SHA-256 of the files of the training recordings; None also for anonymised cohorts.
         patient_classes: patient -> classes of its training beats.
         patient_recordings: patient -> SHA-256 of the files that only its own model was trained on, if known.
+        epoch_counts: training beats per class that an epoch draws, of a model trained with ``most_per_class``.
     """
 
     synthetic: bool | None
@@ -22,6 +23,7 @@ class TrainingMetadata:
     recordings: frozenset[str] | None
     patient_classes: Mapping[str, tuple[str, ...]]
     patient_recordings: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    epoch_counts: Mapping[str, int] | None = None
 
     @property
     def unseen_classes(self) -> tuple[str, ...]:
@@ -53,14 +55,20 @@ def read_training_metadata(manifest: Mapping[str, Any]) -> TrainingMetadata:
         return TrainingMetadata(True if demo else None, None, None, patient_classes, files)
     if not isinstance(stored, Mapping) or not isinstance(stored["synthetic"], bool):
         raise TypeError("trained_on in its form")
-    counts, recordings = stored["class_counts"], stored["recordings"]
-    classes = list(manifest["label_map"]["classes"])
-    if not isinstance(counts, Mapping) or set(counts) != set(classes) or not all(map(_is_count, counts.values())):
-        raise TypeError("class_counts of trained_on in their form")
+    recordings, classes = stored["recordings"], list(manifest["label_map"]["classes"])
+    counts = _counts(stored, "class_counts", classes)
+    epoch_counts = _counts(stored, "epoch_counts", classes) if "epoch_counts" in stored else None
     if any(set(names) - set(classes) for names in patient_classes.values()):
         raise ValueError("classes of a patient that are the bundle's")
     digests = None if recordings is None else frozenset(_names(recordings))
-    return TrainingMetadata(stored["synthetic"] or demo, dict(counts), digests, patient_classes, files)
+    return TrainingMetadata(stored["synthetic"] or demo, counts, digests, patient_classes, files, epoch_counts)
+
+
+def _counts(stored: Mapping[str, Any], name: str, classes: list[str]) -> dict[str, int]:
+    counts = stored[name]
+    if not isinstance(counts, Mapping) or set(counts) != set(classes) or not all(map(_is_count, counts.values())):
+        raise TypeError(f"{name} of trained_on in their form")
+    return dict(counts)
 
 
 def _is_count(value: object) -> bool:

@@ -162,12 +162,13 @@ def lead_counts(cohort: Cohort, clients: Sequence[Client]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def other_leads(cohort: Cohort) -> OtherLeads:
-    """Count the training examples of other leads of a cohort, and how many each lead has, by its usual name."""
+def other_leads(cohort: Cohort, rows: NDArray[np.int64] | None = None) -> OtherLeads:
+    """Count the training examples of other leads among some rows, all by default, and those of each lead."""
     counts: Counter[str] = Counter()
     if cohort.other_lead.any():
         records = cohort.meta["records"]
-        per_record = np.bincount(cohort.record[cohort.other_lead], minlength=len(records))
+        examples = cohort.other_lead if rows is None else rows[cohort.other_lead[rows]]
+        per_record = np.bincount(cohort.record[examples], minlength=len(records))
         for record, number in zip(records, per_record.tolist(), strict=True):
             counts[usual_name(str(record.get("lead")))] += number
     return {"examples": counts.total(), "leads": {lead: number for lead, number in counts.most_common() if number}}

@@ -14,6 +14,7 @@ class TrainingMetadata:
         class_counts: training beats per class.
         recordings: SHA-256 of the files of the training recordings; None also for anonymised cohorts.
         patient_classes: patient -> classes of its training beats.
+        other_leads: leads that gave further training examples, and are in no score.
         patient_recordings: patient -> SHA-256 of the files that only its own model was trained on, if known.
     """
 
@@ -22,6 +23,7 @@ class TrainingMetadata:
     recordings: frozenset[str] | None
     patient_classes: Mapping[str, tuple[str, ...]]
     patient_recordings: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    other_leads: tuple[str, ...] = ()
 
     @property
     def unseen_classes(self) -> tuple[str, ...]:
@@ -57,10 +59,13 @@ def read_training_metadata(manifest: Mapping[str, Any]) -> TrainingMetadata:
     classes = list(manifest["label_map"]["classes"])
     if not isinstance(counts, Mapping) or set(counts) != set(classes) or not all(map(_is_count, counts.values())):
         raise TypeError("class_counts of trained_on in their form")
+    others = stored.get("other_leads", {})
+    if not isinstance(others, Mapping) or not all(map(_is_count, others.values())):
+        raise TypeError("other_leads of trained_on in their form")
     if any(set(names) - set(classes) for names in patient_classes.values()):
         raise ValueError("classes of a patient that are the bundle's")
     digests = None if recordings is None else frozenset(_names(recordings))
-    return TrainingMetadata(stored["synthetic"] or demo, dict(counts), digests, patient_classes, files)
+    return TrainingMetadata(stored["synthetic"] or demo, dict(counts), digests, patient_classes, files, tuple(others))
 
 
 def _is_count(value: object) -> bool:

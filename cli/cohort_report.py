@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import REASONS
+from ecgfed.domain.cohort.clients import of_first_lead
 
 from . import tables
 from .output import console, note, print_json, stderr, table, warn
@@ -77,7 +78,10 @@ def _print_requested_names(cohort: "Cohort") -> None:
     """Say where a recording's lead has another name than the one that was asked for."""
     from ecgfed.domain.record.leads import requested_alias
 
-    pairs = [(record["lead"], requested_alias(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
+    pairs = [
+        (record["lead"], requested_alias(cohort.leads, record["lead"]))
+        for record in of_first_lead(cohort.meta["records"])
+    ]
     counts = Counter(f"{lead} for {requested}" for lead, requested in pairs if requested)
     if counts:
         pairs_listed = listed([f"{name} ({number})" for name, number in counts.most_common()], NAMED)
@@ -97,7 +101,7 @@ def _print_sites(summary: "BeatSummary") -> None:
 
 
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
-    from ecgfed.domain.cohort.summary import NOT_USED, leads_line
+    from ecgfed.domain.cohort.summary import NOT_USED, leads_line, other_leads_line
 
     _print_sites(summary)
     holdout = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""  # train will not see these
@@ -108,6 +112,8 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         f"{summary['classes_per_client']} classes a client; {count_of(summary['padded'], 'beat')} padded at an edge, "
         f"{summary['poor_quality']:,} in stretches of poor quality."
     )
+    if others := other_leads_line(summary["other_leads"]):
+        note(f"And {others}.")
     meta = cohort.meta
     if meta.get("without_lead"):
         leads = "of their site" if cohort.sites else " or ".join(cohort.leads)
@@ -142,7 +148,8 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     if removed := meta.get("anonymised"):
         fields = ", ".join(f"{name} ({count})" for name, count in removed["removed"].items())
         note(f"Not in the cohort, with the number of records that have it: {fields}.")
-    strips = {record["name"]: str(record["not_used"]) for record in meta["records"] if "not_used" in record}
+    first = of_first_lead(meta["records"])
+    strips = {record["name"]: str(record["not_used"]) for record in first if "not_used" in record}
     for reason in NOT_USED:
         if names := [name for name, why in strips.items() if why == reason]:
             warn(f"recordings left out, {REASONS[reason][0]}: {listed(names, NAMED)}")

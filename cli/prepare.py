@@ -10,6 +10,7 @@ import typer
 from ecgfed.base.errors import OptionError
 from ecgfed.base.options import names_of
 from ecgfed.domain.cohort.databases import DATABASES, Database
+from ecgfed.domain.cohort.sources import TRAIN_LEADS
 from ecgfed.domain.cohort.split import SPLIT_KINDS
 from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.tasks.prepare import PrepareConfig
@@ -47,12 +48,13 @@ def _takes_cohort_options(
         complete={
             "split": choices(*SPLIT_KINDS),
             "peaks": choices("annotated", "detected"),
+            "train_leads": choices(*TRAIN_LEADS),
             "detector": detector_names,
         },
         defaults={
             **({"leads": ",".join(leads)} if leads else {}),
             **{"classes": classes, "split": "random", "peaks": "annotated", "detector": "ecgfed", "annotator": "atr"},
-            **{"rr_version": PrepareConfig.rr_version, "seed": 0},
+            **{"rr_version": PrepareConfig.rr_version, "seed": 0, "train_leads": "first"},
         },
         parse={
             **{"leads": lead_names, "holdout": names, "detector": named_detector, "split": str, "classes": str},

@@ -58,7 +58,7 @@ def _write_part(cohort: Cohort, folder: Path, clients: Sequence[Client]) -> None
             rows["client"] = rows["client"] - clients[0].index
             rows["record"] = np.searchsorted(records, rows["record"])
             writer.append(**rows)
-        writer.finish(_meta(cohort, clients, records, np.asarray(cohort.label[low:high])))
+        writer.finish(_meta(cohort, clients, records, np.asarray(cohort.label[low:high][~cohort.other_lead[low:high]])))
 
 
 def _meta(cohort: Cohort, clients: Sequence[Client], records: Sequence[int], label: np.ndarray) -> dict[str, Any]:

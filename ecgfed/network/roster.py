@@ -32,7 +32,7 @@ class SiteEntry:
         name: name of its key file, for messages.
         patients: number of patients in its cohort, including held-out patients.
         clients: positions of the participating patients.
-        train_examples: training beats of each participating patient.
+        train_examples: training examples of each participating patient: beats, and those of other leads.
     """
 
     node: int
@@ -85,9 +85,9 @@ class Roster:
         return [count / max(1, sum(beats)) for count in beats]
 
     def describe(self) -> str:
-        """Return a summary of the sites: patients, training beats and share of all training beats."""
+        """Return a summary of the sites: patients, training examples and share of all of them."""
         return ", ".join(
-            f"{site.name}: {len(site.clients)} with {count_of(sum(site.train_examples), 'beat')}, {100 * share:.0f}%"
+            f"{site.name}: {len(site.clients)} with {count_of(sum(site.train_examples), 'example')}, {100 * share:.0f}%"
             for site, share in zip(self.sites, self.shares(), strict=True)
         )
 

@@ -24,11 +24,11 @@ _MUCH = 0.01
 #: beside the counts concerned.
 _MOST = 0.5
 #: Codes of warnings that change no figure of the headline: listed as notes.
-_NOTES = {"biphasic", "inverted", "lead-by-place", "modified-lead", "resampled", "took-part"}
+_NOTES = {"biphasic", "inverted", "lead-by-place", "lead-not-scored", "modified-lead", "resampled", "took-part"}
 _NOTES |= {"fibrillation", "unknown-training", "unusable-seconds"}
 _UNCONFIRMED = "intervals-not-confirmed"
 #: Codes of predictions that already name the lead read in place of the requested one.
-_OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
+_OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place", "lead-not-scored"}
 
 
 def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "no-ecg": "the lead is no ECG by its name",
     "other-lead": "another lead than those the model was trained on",
     "modified-lead": "the trained lead with its electrodes elsewhere: II where MLII is wanted",
+    "lead-not-scored": "the model's scores are of another lead than this one, which it was trained on too",
     "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
     "units": "the QRS is higher than any electrode gives",
     "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
@@ -59,7 +60,7 @@ _LOOKED_AT_S = 300.0
 #: Largest number of classes named in a sentence.
 _MAX_NAMED = 6
 #: Warnings of recordings for which the accuracy of high-confidence beats is unknown.
-_UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal"}
+_UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "lead-not-scored", "units", "paced", "no-signal"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def model_warnings(
         predictions: their classes.
         patient: the patient whose personal model predicted, None for the global model.
     """
-    recording_warnings = (*_lead_warnings(beats.recording, bundle.leads), *_signal_warnings(bundle, beats, predictions))
+    recording_warnings = (*_lead_warnings(beats.recording, bundle), *_signal_warnings(bundle, beats, predictions))
     # a few beats without signal do not make a recording unfamiliar
     codes = {warning.code for warning in recording_warnings if warning.code != "no-signal" or warning.severe}
     return (
@@ -146,8 +147,9 @@ def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
         yield ModelWarning("file", f"{note[0].upper()}{note[1:]}.", severe=note.startswith("repaired"))
 
 
-def _lead_warnings(recording: Recording, trained: tuple[str, ...]) -> Iterator[ModelWarning]:
-    """Warn of leads that the model was not trained on."""
+def _lead_warnings(recording: Recording, bundle: Bundle) -> Iterator[ModelWarning]:
+    """Warn of leads that the model was not trained on, or never scored on."""
+    trained, other_leads = bundle.leads, bundle.trained_on.other_leads
     lead, (name, how) = recording.lead, best_match(trained, recording.lead)
     positions = [trained_name for trained_name in trained if position_in(trained_name)]
     if problem := no_ecg(recording):
@@ -155,6 +157,9 @@ def _lead_warnings(recording: Recording, trained: tuple[str, ...]) -> Iterator[M
     if how == NameMatch.MODIFIED:
         text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
         yield ModelWarning("modified-lead", text)
+    elif how == NameMatch.OTHER and best_match(other_leads, lead)[1] != NameMatch.OTHER:
+        text = f"Lead {lead} gave training examples only: the model's scores are of {' or '.join(trained)}."
+        yield ModelWarning("lead-not-scored", text)
     elif how == NameMatch.OTHER and positions:
         text = f"The model was trained on lead {positions[0]} of its recordings, regardless of name; this is {lead}."
         yield ModelWarning("lead-by-place", text)

@@ -13,9 +13,10 @@ from ecgfed.domain.beats.labels import LabelMap, load_label_map
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.beats.rr import RR_DEFAULT
 from ecgfed.domain.cohort.build import build_cohort
+from ecgfed.domain.cohort.clients import of_first_lead
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.problems import Problems
-from ecgfed.domain.cohort.sources import PrepareOptions, Source
+from ecgfed.domain.cohort.sources import TRAIN_LEADS, PrepareOptions, Source
 from ecgfed.domain.cohort.split import SplitKind
 from ecgfed.domain.cohort.summary import exclusions
 from ecgfed.domain.record.key_table import writing_key
@@ -37,6 +38,11 @@ class PrepareConfig(RecordingOptions):
         flag="lead",
     )
     peaks: str = option("annotated", "``annotated`` or ``detected`` R peaks.")
+    train_leads: str = option(
+        "first",
+        "Leads of a recording to train on: first, the one in use, or all ECG leads; first alone is scored.",
+        TRAIN_LEADS,
+    )
     split: SplitKind = option(  # noqa: RUF009
         "random", "``random``, stratified by class, or ``chronological``."
     )
@@ -55,7 +61,8 @@ class PrepareConfig(RecordingOptions):
         """Return the options for building the cohort; raises OptionError."""
         labels = load_label_map(self.classes) if isinstance(self.classes, str) else self.classes
         holdout = (self.holdout,) if isinstance(self.holdout, str) else tuple(self.holdout)
-        return PrepareOptions(self.beat_options(rr_version=self.rr_version), labels, self.split, holdout, self.seed)
+        beats = self.beat_options(rr_version=self.rr_version)
+        return PrepareOptions(beats, labels, self.split, holdout, self.seed, train_leads=self.train_leads)
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -265,20 +272,22 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
 def packed(cohort: Cohort, file: Path | str | None, progress: ProgressReporter) -> Cohort:
     """Return the cohort, also packed into ``file`` unless it is None; warn of units and exclusions."""
-    records = cohort.meta["records"]
+    records, recordings = cohort.meta["records"], len(of_first_lead(cohort.meta["records"]))
+    if cohort.meta.get("train_leads") == "all" and not cohort.other_lead.any():
+        progress.warn(spelled(f"{param('train_leads')} all changes nothing: no recording has another ECG to train on"))
     large = {str(record["name"]): float(record["too_large_mv"]) for record in records if "too_large_mv" in record}
     if large:
         first = max(large, key=lambda name: large[name])
         progress.warn(
-            f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
+            f"the QRS of {len(large)} of {count_of(recordings, 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
-    by_kind: dict[str, list[tuple[str, str]]] = {}
+    by_kind: dict[str, dict[str, str]] = {}
     for record in records:
         for note in record.get("notes", ()):
-            by_kind.setdefault(note.replace(record["name"], "*"), []).append((record["name"], note))
+            by_kind.setdefault(note.replace(record["name"], "*"), {}).setdefault(record["name"], note)
     for noted in list(by_kind.values())[:MAX_NOTES]:
-        count, (name, note) = count_of(len(records), "recording"), noted[0]
+        count, (name, note) = count_of(recordings, "recording"), next(iter(noted.items()))
         progress.warn(f"{len(noted)} of {count} read with a note, {name}: {note}")
     if len(by_kind) > MAX_NOTES:
         progress.warn(f"{count_of(len(by_kind) - MAX_NOTES, 'other note')} on recordings stand in cohort.json")

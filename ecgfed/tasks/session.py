@@ -22,7 +22,7 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.domain.cohort.summary import lead_counts, leads_line
+from ecgfed.domain.cohort.summary import lead_counts, leads_line, other_leads, other_leads_line
 from ecgfed.tasks.progress import ProgressReporter, report_exclusions
 
 #: The remaining time is reported after this number of rounds in a session and this time in seconds.
@@ -68,6 +68,8 @@ def run_session(
     who_trains = _who_trains(cohort, data)
     if leads := leads_line(lead_counts(cohort, cohort.federation)):
         progress.note(f"Leads of different names are trained on together: {leads}.")
+    if others := other_leads_line(other_leads(cohort, cohort.usable(cohort.training_pool(), run.plan.leave_out))):
+        progress.note(f"Trained on beside these: {others}.")
     _report_cost(run, data, state.round, progress, who_trains, excluded_beats(cohort, run.plan.leave_out))
     compute = {name: options.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(

@@ -144,6 +144,7 @@ def test_the_summary_by_hand(tmp_path: Path) -> None:
         "unlabelled": 0,
         "record_labels": {},
         "leads": {},
+        "other_leads": {"examples": 0, "leads": {}},
         "sites": {},
     }
 

@@ -73,7 +73,7 @@ def test_who_outweighs_all_others_is_said(federation: Callable[..., Any]) -> Non
     made = federation("fedavg", rounds=1, local_steps=1)
     claiming(made, "query.hello", lambda say: say.update(train_examples=[900_000, 900_000]))
     made.serve()
-    assert any("2: 2 with 1,800,000 beats, 100%" in line for line in made.said)
+    assert any("2: 2 with 1,800,000 examples, 100%" in line for line in made.said)
     warning = "site 2 reports more beats than all other sites together (100.0%)"
     assert any(line.startswith(warning) for line in made.said)
     honest = federation("fedavg", name="honest", rounds=1, local_steps=1)
@@ -85,7 +85,7 @@ def test_shares() -> None:
     sites = tuple(SiteEntry(node, str(node), 1, (0,), (beats,)) for node, beats in enumerate((30, 50, 120)))
     roster = Roster(sites, "ecg", ("N",), 2)
     assert roster.shares() == [0.15, 0.25, 0.6]
-    assert roster.describe() == "0: 1 with 30 beats, 15%, 1: 1 with 50 beats, 25%, 2: 1 with 120 beats, 60%"
+    assert roster.describe() == "0: 1 with 30 examples, 15%, 1: 1 with 50 examples, 25%, 2: 1 with 120 examples, 60%"
     assert len(roster.warnings()) == 1
     assert not Roster(sites[1:], "ecg", ("N",), 2).warnings()  # of two, one always has more
 

@@ -16,7 +16,7 @@ from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.nets.net import Inputs
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Client, Cohort
-from ecgfed.domain.cohort.split import TRAIN, VALID
+from ecgfed.domain.cohort.split import VALID
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def training_data(
     Raises:
         CohortError: no client has a training beat.
     """
-    rows = {client.index: cohort.usable(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
+    rows = {client.index: cohort.usable(cohort.training_rows(client), leave_out) for client in cohort.federation}
     ids = {client.index: client.id for client in cohort.federation}
     groups = {group[0].index: group for group in weak_groups(cohort)} if weak else {}
     for index, group in groups.items():
@@ -185,8 +185,9 @@ def training_data(
 
 
 def excluded_beats(cohort: Cohort, leave_out: str) -> Exclusions:
-    """Count the training beats of a cohort's clients that ``training_data`` excludes, by reason."""
-    return cohort.exclusions(cohort.pool(TRAIN), leave_out, "training beat")
+    """Count the training beats of a cohort's clients that ``training_data`` excludes, of all leads, by reason."""
+    what = "training example" if cohort.other_lead.any() else "training beat"
+    return cohort.exclusions(cohort.training_pool(), leave_out, what)
 
 
 def _times(cohort: Cohort) -> BeatTimes | None:

@@ -209,12 +209,14 @@ class Labels:
     Attributes:
         keep: (labelled,) int64 numbers among all its beats, in order of time.
         label: (labelled,) int16 class numbers.
+        mark: (labelled,) int64 sample numbers of the annotated beats; R peaks where nobody annotated any.
         unclassified: as of ``LabelledBeats``.
         unmatched: see there.
     """
 
     keep: NDArray[np.int64]
     label: NDArray[np.int16]
+    mark: NDArray[np.int64]
     unclassified: dict[str, int]
     unmatched: tuple[int, int]
 
@@ -224,16 +226,16 @@ def assign_labels(
 ) -> Labels:
     """Label the beats of one recording; arguments as of ``label_beats``."""
     beats = annotation.beats()
-    use, symbol, unmatched = np.arange(len(r_samples)), beats.symbol, (0, 0)
+    use, symbol, mark, unmatched = np.arange(len(r_samples)), beats.symbol, beats.sample, (0, 0)
     if detected:
         use, theirs = match_peaks(r_samples, beats.sample, round(MATCH_S * fs_hz))
         unmatched = (len(r_samples) - len(use), len(beats.sample) - len(use))
-        symbol = symbol[theirs]
+        symbol, mark = symbol[theirs], mark[theirs]
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)
     unclassified = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
-    return Labels(use[known], label[known], unclassified, unmatched)
+    return Labels(use[known], label[known], mark[known], unclassified, unmatched)
 
 
 def match_peaks(

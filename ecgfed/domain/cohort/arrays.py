@@ -12,6 +12,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
+from ecgfed.domain.cohort.clients import AGAIN
+from ecgfed.domain.cohort.split import TEST
 
 #: The field of ``cohort.json`` that holds a digest of all its others.
 DIGEST = "digest"
@@ -93,3 +95,14 @@ def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mappi
     if fingerprint_of(digests) != meta["fingerprint"]:
         problem, action = "its fingerprint is not that of its arrays", "put them back, or prepare the cohort again"
         raise CohortError(document, problem, "the arrays as they were prepared", action)
+
+
+def check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:
+    """Refuse test rows that are not ordered by client and row, or are no rows of the common pool."""
+    client, row, pool = arrays["test_client"], arrays["test_row"], int((arrays["client"] < 0).sum())
+    order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
+    inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
+    if not inside or (order <= 0).any():
+        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=AGAIN)
+    if (arrays["split"][:pool] != TEST).any():
+        raise CohortError(path / "split.npy", "has the test pool in another split", action=AGAIN)

@@ -23,15 +23,18 @@ from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, Labels, Windows, no_w
 from ecgfed.domain.beats.path import OnSamplesFactory, RecordingBeats, cut_beats, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.domain.cohort.clients import of_first_lead
 from ecgfed.domain.cohort.cohort import UNLABELLED
+from ecgfed.domain.cohort.other_leads import in_training, training_beats
 from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.cohort.split import TRAIN, split_beats
 from ecgfed.domain.cohort.workers import worker_pool
 from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
 from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
+from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.reader import annotation_file, open_recording, record_path
-from ecgfed.domain.record.recording import is_synthetic, spans
+from ecgfed.domain.record.recording import Recording, is_synthetic, spans
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.domain.signal.size import too_large
@@ -53,7 +56,9 @@ class _Read:
     flags: NDArray[np.uint8]
     window_mv: NDArray[np.float32] | Path  # (beats, 1, 256), or their file for a recording read by blocks
     metadata: dict[str, Any]
+    mark: NDArray[np.int64]  # (beats,) annotated beats behind them, as of ``Labels``
     removed: tuple[str, ...] = ()
+    others: tuple["_Read", ...] = ()  # of the other leads
 
     def windows(self) -> Iterator[NDArray[np.float32]]:
         """Yield the windows (beats, 1, 256), some at a time; their file is gone after that."""
@@ -68,6 +73,23 @@ class _Read:
 
 
 def _read_record(
+    path: Path, name: str, options: PrepareOptions, folder: Path, on_samples_for: OnSamplesFactory = None
+) -> _Read:
+    read = _read_lead(path, name, options, folder, on_samples_for)
+    if options.train_leads == "first" or not len(read.label):
+        return read
+    how, others = options.beats, []
+    recording = open_recording(path, how.leads, every_lead=True, how=how.how)
+    for lead in (name for name in ecg_alone(recording).leads if name != recording.lead):
+        alone = replace(options, beats=replace(how, leads=(lead,)))  # as if there were no other
+        try:
+            others.append(_read_lead(path, name, alone, folder))
+        except RecordError:  # the first lead could be read: in this one no beat is detected
+            others.append(_without_beats(replace(recording, lead=lead), name, options, "none_detected"))
+    return replace(read, others=tuple(others))
+
+
+def _read_lead(
     path: Path, name: str, options: PrepareOptions, folder: Path, on_samples_for: OnSamplesFactory = None
 ) -> _Read:
     if options.unlabelled:
@@ -88,8 +110,12 @@ def _read_unlabelled(path: Path, name: str, options: PrepareOptions, folder: Pat
         reason = "too_short"
     if cut is not None and not reason:
         beats = np.arange(len(cut.r_samples))
-        unlabelled = Labels(beats, np.full(len(beats), UNLABELLED, np.int16), {}, (0, 0))
+        unlabelled = Labels(beats, np.full(len(beats), UNLABELLED, np.int16), cut.r_samples, {}, (0, 0))
         return _labelled(cut, unlabelled, name, options, folder)
+    return _without_beats(recording, name, options, reason)
+
+
+def _without_beats(recording: Recording, name: str, options: PrepareOptions, reason: str) -> _Read:
     metadata = {
         "name": name,
         "lead": recording.lead,
@@ -100,9 +126,8 @@ def _read_unlabelled(path: Path, name: str, options: PrepareOptions, folder: Pat
         "not_used": reason,
         "sha256": {} if options.anonymous else {file.name: sha256(file) for file in recording.files},
     }
-    nothing = no_windows(options.beats.rr_version)
-    empty = np.empty(0, np.int64)
-    return _Read(empty.astype(np.int16), empty, nothing.rr_s, nothing.flags, nothing.window_mv, metadata)
+    nothing, empty = no_windows(options.beats.rr_version), np.empty(0, np.int64)
+    return _Read(empty.astype(np.int16), empty, nothing.rr_s, nothing.flags, nothing.window_mv, metadata, empty)
 
 
 def _labelled(cut: RecordingBeats, labelled: Labels, name: str, options: PrepareOptions, folder: Path) -> _Read:
@@ -144,7 +169,7 @@ def _labelled(cut: RecordingBeats, labelled: Labels, name: str, options: Prepare
     if cut.detected and cut.annotation is not None:
         metadata["peaks_without_annotation"], metadata["annotations_without_peak"] = labelled.unmatched
     removed = _removed(cut) if options.anonymous else ()
-    return _Read(labelled.label[used], at, rr_s, flags, window_mv, metadata, removed)
+    return _Read(labelled.label[used], at, rr_s, flags, window_mv, metadata, labelled.mark[used], removed)
 
 
 _Spooled = tuple[NDArray[np.float32] | Path, NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]
@@ -186,14 +211,16 @@ def _read_all(
 ) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
     names = [name for source in sources for name in source.called]
+    scored = replace(options, train_leads="first")  # held out: none of their beats is trained on
+    by_record = [scored if source.id in options.holdout else options for source in sources for _ in source.records]
     # a detector that was made in place is nowhere to be found by another process
     if workers <= 1 or len(paths) < 4 or not options.beats.qrs_detector.origin:
-        for path, name in zip(paths, names, strict=True):
-            yield _read_record(path, name, options, folder, on_samples_for)
+        for path, name, how in zip(paths, names, by_record, strict=True):
+            yield _read_record(path, name, how, folder, on_samples_for)
         return
     pool = worker_pool(workers)
     try:
-        yield from pool.map(_read_record, paths, names, [options] * len(paths), [folder] * len(paths), chunksize=1)
+        yield from pool.map(_read_record, paths, names, by_record, [folder] * len(paths), chunksize=1)
     except BrokenProcessPool:
         action = f"free memory or pass a smaller {param('workers')}, then run the same command again"
         raise CohortError("the recordings", "a worker process was killed while it read them", action=action) from None
@@ -262,7 +289,7 @@ def build_cohort(
             for _ in source.records:
                 parts.append(next(read))
                 if on_progress:
-                    on_progress(parts[-1].metadata["name"], len(build.records) + len(parts), total)
+                    on_progress(parts[-1].metadata["name"], len(of_first_lead(build.records)) + len(parts), total)
             build.add(source, parts)
         by_class = {name: int(n) for name, n in zip(options.labels.classes, build.counts, strict=True)}
         if all(entry["holdout"] for entry in build.clients):
@@ -300,25 +327,30 @@ class _Build:
         self.counts += np.bincount(label[label != UNLABELLED], minlength=len(self.counts))
         # a client's split depends on the seed and its own id alone, not on who else is in the cohort
         seed = int(np.random.SeedSequence([self.options.seed, *source.id.encode()]).generate_state(1)[0])
-        split, start = split_beats(label, self.options.split, seed), 0
+        split, start, others = split_beats(label, self.options.split, seed), 0, []
         if source.record_label:  # beats without a label are scored nowhere
             self.weak.append(source)
             split = np.full(len(label), TRAIN, np.uint8)
         for number, part in zip(numbers, read, strict=True):
-            self._append(part, number, split[start : start + len(part.label)])
-            start += len(part.label)
+            part_split, start = split[start : start + len(part.label)], start + len(part.label)
+            self._append(part, number, part_split, np.ones(len(part_split), np.bool_))
+            others += [(other, part, in_training(other.mark, part.mark, part_split)) for other in part.others]
+        for other, part, trains in others:
+            keep, entry = training_beats(other.metadata, other.flags, trains, str(part.metadata["lead"]))
+            self._append(other, len(self.records), np.full(len(keep), TRAIN), keep)
+            self.records.append(entry)
         client = {"id": source.id, "patient": source.patient, "records": list(source.called)}
         self.clients.append({**client, "holdout": source.id in self.options.holdout, "beats": len(label)})
 
-    def _append(self, part: _Read, number: int, split: NDArray[np.integer]) -> None:
-        """Write one recording's labelled beats, some at a time."""
+    def _append(self, part: _Read, number: int, split: NDArray[np.integer], keep: NDArray[np.bool_]) -> None:
+        """Write one recording's labelled beats in one lead, those to ``keep``, some at a time."""
         at = 0
         for window_mv in part.windows():
-            count = len(window_mv)
-            some, at = slice(at, at + count), at + count
-            numbers = {"record": np.full(count, number), "client": np.full(count, len(self.clients))}
-            stored = {name: getattr(part, name)[some] for name in ("flags", "label", "sample")}
-            self.writer.append(beats=window_mv, rr=part.rr_s[some], split=split[some], **stored, **numbers)
+            rows = at + np.flatnonzero(keep[at : at + len(window_mv)])
+            numbers = {"record": np.full(len(rows), number), "client": np.full(len(rows), len(self.clients))}
+            stored = {name: getattr(part, name)[rows] for name in ("flags", "label", "sample")}
+            self.writer.append(beats=window_mv[rows - at], rr=part.rr_s[rows], split=split[rows], **stored, **numbers)
+            at += len(window_mv)
 
 
 def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str, Any] | None) -> dict[str, Any]:
@@ -336,7 +368,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "rr_version": cut.rr_version,
         "rr_features": list(RR_NAMES[cut.rr_version]),
         # where none was requested, those that were taken
-        "leads": list(cut.leads or dict.fromkeys(str(record["lead"]) for record in build.records)),
+        "leads": list(cut.leads or dict.fromkeys(str(record["lead"]) for record in of_first_lead(build.records))),
+        **({"train_leads": options.train_leads} if options.train_leads != "first" else {}),
         "units": "mV",
         "filter": filters.DESCRIPTION,
         "normalised": False,

@@ -1,6 +1,6 @@
 """Clients as ``cohort.json`` names them, and checks of what it says of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,8 @@ from ecgfed.base.errors import CohortError
 from ecgfed.base.safe_io import check_labels, check_name
 
 AGAIN = "prepare the cohort again"
+#: Key of a record's entry in ``cohort.json`` that is of another lead than the first: the name of the first.
+FIRST_LEAD = "first_lead"
 #: What ``cohort.json`` says of the database that a cohort was made from.
 DATABASE_TEXTS = ("title", "version", "licence", "citation", "doi")
 
@@ -54,6 +56,24 @@ def is_exclusions(value: object) -> bool:
         ):
             return False
     return True
+
+
+def of_first_lead(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of ``records`` that are of the first lead of a recording: one for each recording."""
+    return [record for record in records if FIRST_LEAD not in record]
+
+
+def check_records(records: Sequence[Mapping[str, Any]], where: Path) -> None:
+    """Refuse ``records`` whose counts are none, or that are of another lead without a name."""
+    for record in records:
+        if FIRST_LEAD in record:
+            check_labels([record[FIRST_LEAD], record.get("lead")], "lead", where, CohortError)
+        if not is_counted(record.get("left_out", {})):
+            problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
+            raise CohortError(where, problem, "symbols with their numbers of beats", AGAIN)
+        if not is_exclusions(record.get("excluded", {})):
+            problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
+            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", AGAIN)
 
 
 def check_excluded(excluded: dict[Any, Any], clients: tuple[Client, ...], classes: list[Any], where: Path) -> None:

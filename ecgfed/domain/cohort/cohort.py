@@ -18,8 +18,8 @@ from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.beats.rr import RR_DEFAULT, RR_NAMES
-from ecgfed.domain.cohort.arrays import check_document, check_hashes, npy_header
-from ecgfed.domain.cohort.clients import AGAIN, check_excluded, check_sites, client_of, is_counted, is_exclusions
+from ecgfed.domain.cohort.arrays import check_document, check_drawn, check_hashes, npy_header
+from ecgfed.domain.cohort.clients import AGAIN, FIRST_LEAD, check_excluded, check_records, check_sites, client_of
 from ecgfed.domain.cohort.clients import Client as Client
 from ecgfed.domain.cohort.split import TEST, TRAIN
 from ecgfed.domain.record.leads import leads_in
@@ -76,7 +76,7 @@ class Cohort:
     arrays: dict[str, NDArray[Any]]
 
     def __repr__(self) -> str:
-        examples = count_of(len(self.label), "image" if self.modality == "image" else "beat")
+        examples = count_of(int((~self.other_lead).sum()), "image" if self.modality == "image" else "beat")
         size = f"{count_of(len(self.clients), 'client')}, {count_of(len(self.classes), 'class')}, {examples}"
         return f"Cohort({str(self.path)!r}: {size})"
 
@@ -184,6 +184,12 @@ class Cohort:
         return np.array(rows, np.bool_)
 
     @cached_property
+    def other_lead(self) -> NDArray[np.bool_]:
+        """(N,) bool, training examples of another lead than the recording's first; beside it they count as no beats."""
+        of_other = np.array([FIRST_LEAD in record for record in self.meta.get("records", ())], np.bool_)
+        return of_other[self.record] if of_other.any() else np.zeros(len(self.label), np.bool_)
+
+    @cached_property
     def sites(self) -> dict[str, tuple[Client, ...]]:
         """The clients of each site by its name, in order; {} for a cohort that was not joined."""
         names = dict.fromkeys(client.site for client in self.clients if client.site)
@@ -199,7 +205,7 @@ class Cohort:
         """Rows of each client (outer) and split (inner)."""
         numbers = np.arange(len(self.clients) + 1)
         spans, parts = list(pairwise(np.searchsorted(self.client, numbers))), range(3)
-        labelled = self.label != UNLABELLED
+        labelled = (self.label != UNLABELLED) & ~self.other_lead
         rows_of_split = [
             [start + np.flatnonzero((self.split[start:stop] == part) & labelled[start:stop]) for part in parts]
             for start, stop in spans
@@ -212,13 +218,25 @@ class Cohort:
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
         """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
 
-        Beats without a label are in no split (``weak_rows``). Clients of a cohort of images share test images: these
-        are the rows drawn to the client's mix of classes.
+        Beats without a label are in no split (``weak_rows``), and examples of other leads are no beats of their own
+        (``training_rows``). Clients of a cohort of images share test images: these are the rows drawn to the client's
+        mix of classes.
         """
         return self._rows[client.index][split]
 
+    def training_rows(self, client: Client) -> NDArray[np.int64]:
+        """Return the rows (examples,) int64, increasing, that a model of one client trains on: of all leads."""
+        start, stop = np.searchsorted(self.client, [client.index, client.index + 1])
+        labelled = self.label[start:stop] != UNLABELLED
+        rows: NDArray[np.int64] = start + np.flatnonzero((self.split[start:stop] == TRAIN) & labelled)
+        return rows
+
+    def training_pool(self) -> NDArray[np.int64]:
+        """Return ``training_rows`` of all clients that take part in training, increasing."""
+        return np.concatenate([np.empty(0, np.int64), *map(self.training_rows, self.federation)])
+
     def weak_rows(self, client: Client) -> NDArray[np.int64]:
-        """Return the rows (beats,) int64, increasing, of a client's beats without a label."""
+        """Return the rows (examples,) int64, increasing, of a client's beats without a label, in all leads."""
         start, stop = np.searchsorted(self.client, [client.index, client.index + 1])
         rows: NDArray[np.int64] = start + np.flatnonzero(self.label[start:stop] == UNLABELLED)
         return rows
@@ -337,9 +355,12 @@ def open_cohort(path: Path | str) -> Cohort:
     if record is not None and not 0 <= record.min() <= record.max() < len(meta["records"]):
         raise CohortError(path / "record.npy", "names no record", "records of cohort.json", AGAIN)
     if images:
-        _check_drawn(path, arrays, len(clients))
+        check_drawn(path, arrays, len(clients))
     check_document(path / FILE_NAME, meta)
-    return Cohort(path, meta, clients, labels, arrays)
+    cohort = Cohort(path, meta, clients, labels, arrays)
+    if (cohort.split[cohort.other_lead] != TRAIN).any():
+        raise CohortError(path / "split.npy", "has beats of another lead in valid or test", "training beats", AGAIN)
+    return cohort
 
 
 def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tuple[Client, ...], LabelMap]:
@@ -369,24 +390,7 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
         raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", AGAIN)
     for kind, texts in (("lead", leads), ("class", names), ("record", records)):
         check_labels(texts, kind, where, CohortError)
-    for record in meta.get("records", ()):
-        if not is_counted(record.get("left_out", {})):
-            problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
-            raise CohortError(where, problem, "symbols with their numbers of beats", AGAIN)
-        if not is_exclusions(record.get("excluded", {})):
-            problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
-            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", AGAIN)
+    check_records(meta.get("records", ()), where)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
         raise CohortError(where, "its label map names other classes than it has", "each class once", AGAIN)
     return layout, count, drawn, clients, labels
-
-
-def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:
-    """Refuse test rows that are not ordered by client and row, or are no rows of the common pool."""
-    client, row, pool = arrays["test_client"], arrays["test_row"], int((arrays["client"] == NOBODY).sum())
-    order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
-    inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
-    if not inside or (order <= 0).any():
-        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action=AGAIN)
-    if (arrays["split"][:pool] != TEST).any():
-        raise CohortError(path / "split.npy", "has the test pool in another split", action=AGAIN)

@@ -16,6 +16,7 @@ from ecgfed.base.safe_io import check_name
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
 from ecgfed.domain.cohort.arrays import DIGEST
+from ecgfed.domain.cohort.clients import of_first_lead
 from ecgfed.domain.cohort.cohort import UNLABELLED, Client, Cohort
 from ecgfed.domain.cohort.databases import DATABASES
 from ecgfed.domain.cohort.writer import CohortWriter
@@ -29,6 +30,7 @@ _OF_SITE = (
     "kind",
     "classes",
     "leads",
+    "train_leads",
     "split",
     "seed",
     "peaks",
@@ -182,7 +184,7 @@ def _mapping_note(site: str, cohort: Cohort, labels: LabelMap) -> str:
         targets.setdefault(labels.classes[number], []).append(name)
     mapped = ", ".join(f"{' '.join(names)} to {target}" for target, names in targets.items())
     missing = Counter[str]()
-    for record in cohort.meta["records"]:
+    for record in of_first_lead(cohort.meta["records"]):
         missing.update({s: n for s, n in record.get("left_out", {}).items() if s in labels.symbols})
     symbols = ", ".join(f"{count} {symbol}" for symbol, count in missing.most_common())
     without = f"; without its {symbols}, which {cohort.labels.name} has no class for" if missing else ""
@@ -221,7 +223,8 @@ def _copy(members: Sequence[_Member], writer: CohortWriter, classes: int) -> NDA
         for start in range(0, len(cohort.label), _BLOCK):
             rows = {name: np.asarray(array[start : start + _BLOCK]) for name, array in cohort.arrays.items()}
             label = np.where(rows["label"] == UNLABELLED, UNLABELLED, member.new_class[rows["label"]])
-            counts += np.bincount(label[label != UNLABELLED], minlength=classes)
+            beats = (label != UNLABELLED) & ~cohort.other_lead[start : start + _BLOCK]
+            counts += np.bincount(label[beats], minlength=classes)
             moved = {"label": label, "client": rows["client"] + clients, "record": rows["record"] + records}
             writer.append(**{**rows, **moved})
         clients, records = clients + len(cohort.clients), records + len(cohort.meta["records"])
@@ -265,6 +268,7 @@ def _meta(
         "label_map": labels.as_json(),
         "leads": list(dict.fromkeys(lead for member in members for lead in member.cohort.leads)),
         "split": " and ".join(dict.fromkeys(str(meta["split"]) for meta in metas)),
+        **({"train_leads": "all"} if any(meta.get("train_leads") == "all" for meta in metas) else {}),
         **{name: usual[name] for name in ("peaks", "detector", "mains_hz", "seed", "reading") if name in usual},
         "holdout": [client["id"] for client in clients if client["holdout"]],
         "class_counts": {name: int(n) for name, n in zip(labels.classes, counts, strict=True)},

@@ -9,6 +9,9 @@ from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.cohort.split import SPLIT_KINDS, SplitKind
 from ecgfed.domain.record.reader import record_path
 
+#: Which leads of a recording give training examples: the first alone, or all.
+TRAIN_LEADS = ("first", "all")
+
 
 @dataclass(frozen=True)
 class PrepareOptions:
@@ -22,6 +25,7 @@ class PrepareOptions:
         seed: decides the random split.
         anonymous: ``cohort.json`` says nothing of the files the recordings lay in, and what left with them.
         unlabelled: the recordings have no annotation; their beats are detected, and labelled ``UNLABELLED``.
+        train_leads: ``first``, or ``all``: the other leads of a recording give further training examples.
     """
 
     beats: BeatOptions = field(default_factory=lambda: BeatOptions(("MLII",), "annotated"))
@@ -31,10 +35,14 @@ class PrepareOptions:
     seed: int = 0
     anonymous: bool = False
     unlabelled: bool = False
+    train_leads: str = "first"
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
             raise OptionError("split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}", code="unknown-choice")
+        if self.train_leads not in TRAIN_LEADS:
+            expected = f"one of {', '.join(TRAIN_LEADS)}"
+            raise OptionError("train_leads", f"{self.train_leads!r}", expected, code="unknown-choice")
 
 
 @dataclass(frozen=True)

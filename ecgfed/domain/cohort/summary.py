@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.base.text import count_of, listed
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
+from ecgfed.domain.cohort.clients import FIRST_LEAD, of_first_lead
 from ecgfed.domain.cohort.cohort import NOBODY, UNLABELLED, Client, Cohort
 from ecgfed.domain.cohort.split import SPLIT_NAMES, TEST
 from ecgfed.domain.record.leads import usual_name
@@ -27,8 +28,15 @@ class SiteSummary(TypedDict):
     leads: dict[str, int]
 
 
+class OtherLeads(TypedDict):
+    """Training examples of other leads than the first: of beats that are counted in the first, or that it lacks."""
+
+    examples: int
+    leads: dict[str, int]
+
+
 class Counts(TypedDict):
-    """What a cohort of any kind holds; an example is a beat or an image.
+    """What a cohort of any kind holds; an example is a beat or an image, of a recording's first lead.
 
     Attributes:
         classes: examples per class.
@@ -44,6 +52,7 @@ class Counts(TypedDict):
         unlabelled: beats without a label, of clients with a label of the recording; counted nowhere else but there.
         record_labels: clients per label of the recording.
         leads: clients per lead, by its usual name; one that has several is counted for each.
+        other_leads: training examples of other leads, counted nowhere else, and how many each lead has.
         sites: clients, examples and leads of each site of a joined cohort.
     """
 
@@ -60,6 +69,7 @@ class Counts(TypedDict):
     unlabelled: int
     record_labels: dict[str, int]
     leads: dict[str, int]
+    other_leads: OtherLeads
     sites: dict[str, SiteSummary]
 
 
@@ -92,7 +102,8 @@ class ClassRow(NamedTuple):
 
 def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
     """Count what a cohort holds."""
-    labelled = cohort.label != UNLABELLED
+    beats = ~cohort.other_lead
+    labelled = (cohort.label != UNLABELLED) & beats
     per_class = np.bincount(cohort.label[labelled], minlength=len(cohort.classes))
     table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
     owned = (cohort.client != NOBODY) & labelled
@@ -100,7 +111,7 @@ def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
     if cohort.modality == "image":
         client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
         np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
-    flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
+    flags = cohort.flags[beats] if cohort.modality == "ecg" else np.zeros(0, np.uint8)
     present = table.sum(2) > 0
     strong = np.array([not client.record_label for client in cohort.clients])
     missing = np.argwhere(present & (table[:, :, 2] == 0))
@@ -116,15 +127,16 @@ def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
         "holdout": [client.id for client in cohort.clients if client.holdout],
         "padded": int((flags & FLAG_PADDED).astype(bool).sum()),
         "poor_quality": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
-        "unlabelled": int((~labelled).sum()),
+        "unlabelled": int((beats & ~labelled).sum()),
         "record_labels": dict(Counter(client.record_label for client in cohort.clients if client.record_label)),
         "leads": lead_counts(cohort, cohort.clients),
+        "other_leads": other_leads(cohort),
         "sites": {
             site: _site_summary(cohort, clients, table[[client.index for client in clients]].sum((0, 2)))
             for site, clients in cohort.sites.items()
         },
     }
-    clients, examples = len(cohort.clients), len(cohort.label)
+    clients, examples = len(cohort.clients), int(beats.sum())
     if cohort.modality == "image":
         return {"clients": clients, "images": examples, **counts}
     return {"clients": clients, "beats": examples, **counts}
@@ -134,7 +146,7 @@ def _site_summary(cohort: Cohort, clients: Sequence[Client], per_class: NDArray[
     first, stop = np.searchsorted(cohort.client, [clients[0].index, clients[-1].index + 1])
     return {
         "clients": len(clients),
-        "examples": int(stop - first),
+        "examples": int((~cohort.other_lead[first:stop]).sum()),
         "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
         "leads": lead_counts(cohort, clients),
     }
@@ -142,11 +154,33 @@ def _site_summary(cohort: Cohort, clients: Sequence[Client], per_class: NDArray[
 
 def lead_counts(cohort: Cohort, clients: Sequence[Client]) -> dict[str, int]:
     """Return how many clients have each lead, by its usual name, most frequent first; {} of images."""
-    lead_of = {r["name"]: usual_name(str(r["lead"])) for r in cohort.meta.get("records", ()) if "lead" in r}
+    records = of_first_lead(cohort.meta.get("records", ()))
+    lead_of = {r["name"]: usual_name(str(r["lead"])) for r in records if "lead" in r}
     counts = Counter(
         lead for client in clients for lead in {lead_of[name] for name in client.records if name in lead_of}
     )
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def other_leads(cohort: Cohort, rows: NDArray[np.int64] | None = None) -> OtherLeads:
+    """Count the training examples of other leads among some rows, all by default, and those of each lead."""
+    counts: Counter[str] = Counter()
+    if cohort.other_lead.any():
+        records = cohort.meta["records"]
+        examples = cohort.other_lead if rows is None else rows[cohort.other_lead[rows]]
+        per_record = np.bincount(cohort.record[examples], minlength=len(records))
+        for record, number in zip(records, per_record.tolist(), strict=True):
+            counts[usual_name(str(record.get("lead")))] += number
+    return {"examples": counts.total(), "leads": {lead: number for lead, number in counts.most_common() if number}}
+
+
+def other_leads_line(of_others: OtherLeads) -> str:
+    """Return ``36,738 training examples of 3 other leads: V1 (34,032), ...``, or ""."""
+    examples, leads = of_others["examples"], of_others["leads"]
+    if not examples:
+        return ""
+    names = listed([f"{lead} ({number:,})" for lead, number in leads.items()], 12)
+    return f"{count_of(examples, 'training example')} of {count_of(len(leads), 'other lead')}: {names}"
 
 
 def leads_line(leads: Mapping[str, int]) -> str:
@@ -159,7 +193,7 @@ def class_rows(cohort: Cohort) -> list[ClassRow]:
     """Return a row for each class, in order of the classes."""
     rows = []
     for i, name in enumerate(cohort.classes):
-        mine = cohort.label == i
+        mine = (cohort.label == i) & ~cohort.other_lead
         train, valid, test = (int((cohort.split[mine] == part).sum()) for part in range(3))
         owners = {int(client) for client in cohort.client[mine]} - {NOBODY}
         rows.append(ClassRow(name, int(mine.sum()), train, valid, test, len(owners)))
@@ -187,12 +221,13 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     """Count what of a cohort's beats, annotations and recordings was read, used and excluded, by reason.
 
     Returns:
-        ``beats``; ``annotations`` where peaks were detected; ``recordings``. None for a cohort of images.
+        ``beats``; ``annotations`` where peaks were detected; ``other_leads`` where these give training examples;
+        ``recordings``. None for a cohort of images.
     """
     meta = cohort.meta
     if cohort.modality == "image":
         return {}
-    records: list[dict[str, Any]] = meta["records"]
+    records: list[dict[str, Any]] = of_first_lead(meta["records"])
     by_kind: dict[str, list[Exclusions]] = {"beats": []}
     for record in records:
         no_annotation = _count(record.get("peaks_without_annotation"))
@@ -204,6 +239,11 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
             symbols = record.get("left_out", {}) if kind == "beats" else {}
             by_kind.setdefault(kind, []).append(Exclusions(kind, entry["read"], entry["excluded"], symbols))
     summed = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
+    others = [record for record in meta["records"] if FIRST_LEAD in record and "beats" in record.get("excluded", {})]
+    if others:
+        counted = [(record["excluded"]["beats"], record.get("left_out", {})) for record in others]
+        parts = [Exclusions("beat", beats["read"], beats["excluded"], symbols) for beats, symbols in counted]
+        summed["other_leads"] = Exclusions.summed(parts, "other-lead beat")
     skipped = meta.get("unusable")
     unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
     no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))

@@ -65,6 +65,7 @@ def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
             "clients": manifest["trained_on"].get("clients"),
             "training_examples": sum(counts.values()),
             "leads": list(manifest.get("leads", ())),
+            **{name: manifest["trained_on"][name] for name in ("other_leads",) if name in manifest["trained_on"]},
         },
         "recipe": {name: manifest[name] for name in ("method", "settings", "rounds", "net", "personal")},
         "models": {"patients": len(manifest["patients"]), "protocol": manifest["global"]["protocol"]},
@@ -103,6 +104,13 @@ def data_line(data: Mapping[str, Any]) -> str:
     return f"Data: {where}. Licence: {data['licence']}.{attribution}"
 
 
+def _others(data: Mapping[str, Any]) -> str:
+    """Return what of other leads was trained on beside the beats, as Markdown."""
+    leads = data.get("other_leads", {})
+    names = ", ".join(f"{plain(lead)} {count:,}" for lead, count in leads.items())
+    return f", and {count_of(sum(leads.values()), 'example')} of other leads ({names}), never scored" if leads else ""
+
+
 def _count(value: object) -> str:
     return f"{value:,}" if type(value) is int else "-"
 
@@ -124,7 +132,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         listed(card["not_for"]),
         "## What it was trained on",
         f"{synthetic_note}{count_of(data['training_examples'], 'example')}{whom}"
-        f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}; "
+        f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}{_others(data)}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",
         f"Method {plain(recipe['method'])}, {_count(recipe['rounds'])} rounds; {settings or 'no settings'}. It holds "

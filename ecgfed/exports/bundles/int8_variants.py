@@ -12,7 +12,6 @@ from ecgfed.core.evaluation.scores import confusion, macro_f1
 from ecgfed.core.methods.models import Model
 from ecgfed.core.nets.net import Net
 from ecgfed.domain.cohort.cohort import Client, Cohort
-from ecgfed.domain.cohort.split import TRAIN
 from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, validation_rows
 from ecgfed.exports.bundles.graph_writer import GraphWriter
 from ecgfed.exports.bundles.graphs import finish
@@ -121,7 +120,7 @@ class Int8Variants(Variants):
             chain: its float graphs.
             floats: its validation logits per client.
         """
-        rows = self.cohort.usable(self.cohort.pool(TRAIN), self.leave_out)
+        rows = self.cohort.usable(self.cohort.training_pool(), self.leave_out)
         if not len(rows):
             self.entries[None] = {"chain": None, **_unjudged(NO_TRAINING)}
             return
@@ -146,7 +145,7 @@ class Int8Variants(Variants):
         if self._global is not None and self._global[0] == chain:
             variant = self._global[1]
         else:
-            rows = self.cohort.usable(self.cohort.rows(client, TRAIN), self.leave_out)
+            rows = self.cohort.usable(self.cohort.training_rows(client), self.leave_out)
             if not len(rows):
                 self.entries[name] = {"chain": None, **_unjudged(NO_TRAINING)}
                 return

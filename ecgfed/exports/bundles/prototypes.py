@@ -15,7 +15,7 @@ from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.methods.models import Stage
 from ecgfed.core.nets.net import Inputs, Net
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.domain.cohort.split import TRAIN, VALID
+from ecgfed.domain.cohort.split import VALID
 
 #: Number of prototypes of a bundle (32 kB).
 PROTOTYPES = 128
@@ -35,7 +35,7 @@ def fit_prototypes(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] 
 
     None if the net defines no shape, or there are no beats. Deterministic for a seed.
     """
-    rows, valid = cohort.pool(TRAIN), cohort.pool(VALID)
+    rows, valid = cohort.training_pool(), cohort.pool(VALID)
     if not net.shape_size or not len(rows):
         return None
     random = np.random.default_rng([seed, 39])

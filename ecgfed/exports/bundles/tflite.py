@@ -24,7 +24,6 @@ from onnx import helper
 from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.files import write_bytes
 from ecgfed.core.methods.models import Model
-from ecgfed.domain.cohort.split import TRAIN
 from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, validation_rows
 from ecgfed.exports.bundles.int8_variants import BEATS, BEATS_OF_ALL, NO_TRAINING, Variants, calibration_rows, judgement
 from ecgfed.exports.bundles.simplify import with_batch
@@ -163,14 +162,14 @@ class TfliteVariants(Variants):
 
     def add_global(self, chain: list[str], model: Model, floats: list[ValidationLogits]) -> None:
         """Add the global model; ``floats`` are its validation logits per client."""
-        rows = self.cohort.usable(self.cohort.pool(TRAIN), self.leave_out)
+        rows = self.cohort.usable(self.cohort.training_pool(), self.leave_out)
         valid = [validation_rows(self.cohort, client, model) for client in self.cohort.federation]
         self._add("tflite/global.tflite", None, chain, rows, BEATS_OF_ALL, np.concatenate(valid), floats)
 
     def add_patient(self, name: str, chain: list[str], model: Model, floats: ValidationLogits) -> None:
         """Add the model of the patient with this id; ``floats`` are its logits on the patient's validation beats."""
         client = self.cohort.client_by_id(name)
-        rows = self.cohort.usable(self.cohort.rows(client, TRAIN), self.leave_out)
+        rows = self.cohort.usable(self.cohort.training_rows(client), self.leave_out)
         valid = validation_rows(self.cohort, client, model)
         self._add(f"tflite/patients/{client.id}.tflite", client.id, chain, rows, BEATS, valid, [floats])
 

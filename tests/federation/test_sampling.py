@@ -112,6 +112,7 @@ def test_beats_are_varied_as_the_formula_says(version: int | None) -> None:
     steps, noise = rng.integers(-2, 3, 6), 0.15 * rng.standard_normal((6, 64), f)
     count = {None: 0, 1: 4, 2: 16, 3: 164}[version]
     jitter, own_noise = rng.standard_normal((6, count), f), rng.standard_normal((6, 64), f)
+    absent = rng.random((6, 4)) < 0.3  # own features stay; rhythm, neighbours, intervals
     assert inverted.any()
     assert not inverted.all()
     assert len(set(steps.tolist())) > 2
@@ -123,6 +124,8 @@ def test_beats_are_varied_as_the_formula_says(version: int | None) -> None:
             rr = batch.inputs.rr[i].numpy().astype(float)
             expected = rr[:count] + 0.15 * (0.3 if version == 1 else 1.0) * jitter[i]
             if version == 3:
+                for group, columns in ((1, slice(16, 34)), (2, slice(34, 130)), (3, slice(130, 164))):
+                    expected[columns] *= not absent[i, group]
                 size_mv = rr[164]
                 own = gain * rr[165:] + 0.075 * own_noise[i]
                 expected = np.array([*expected, size_mv, *(own[min(max(k - steps[i], 0), 63)] for k in range(64))])

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from ecgfed.core.methods.base import Batch
-from ecgfed.core.nets.context_net import REFERENCE, SIZE_MV
+from ecgfed.core.nets.context_net import INTERVALS, NEIGHBOURS, OWN, REFERENCE, RHYTHM, SIZE_MV
 from ecgfed.core.nets.net import RR_COUNT
 from ecgfed.core.nets.resnet1d import RR_SCALE, SHAPE_STEP
 
@@ -25,6 +25,9 @@ NOISE = 0.15
 SHIFT = 2
 #: Standard deviation of what is added to RR features; those of version 1, which are seconds, in units of ``RR_SCALE``.
 JITTER = 0.15
+#: Probability that a group of the RR features of version 3 is absent, which is 0: the rhythm, the neighbours, the
+#: intervals. Patients differ in these most, and no patient who was trained on is a model of the next one's rhythm.
+ABSENT, GROUPS = 0.3, np.repeat((0, 1, 2, 3), (OWN, RHYTHM, NEIGHBOURS * OWN, INTERVALS))
 #: Pixels that an image is shifted by at most.
 CROP = 4
 
@@ -66,6 +69,9 @@ def _vary_beats(
             size_mv = rr[:, first_of_own - 1 : first_of_own].clip(*SIZE_MV)
             own = gain * rr[:, first_of_own:]
             own += NOISE / 2 * random.standard_normal(own.shape, np.float32)
+            absent = random.random((beats, 4)) < ABSENT
+            absent[:, 0] = False  # the beat's own features stay
+            intervals[absent[:, GROUPS]] = 0
             rr[:, first_of_own:] = _shifted(own, shift)
     window_mv = gain * window_mv + size_mv * noise.repeat(SHAPE_STEP, axis=1)
     return _shifted(window_mv, SHAPE_STEP * shift)[:, None], rr

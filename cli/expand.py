@@ -69,7 +69,7 @@ def takes_options(
                 is_text = typing.get_origin(hints[one.name]) is tuple or (one.name in parse and one.kind not in PLAIN)
                 hint = str if is_text else hints[one.name]
                 annotation: object = Annotated[hint | None, _typer_option(one, complete.get(one.name))]
-                default = defaults.get(one.name, False if one.kind is bool and not one.optional else None)
+                default = defaults.get(one.name)
                 parameters.append(
                     inspect.Parameter(one.name, part.KEYWORD_ONLY, default=default, annotation=annotation)
                 )

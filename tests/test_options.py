@@ -6,6 +6,7 @@ import inspect
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_a_trial_of_a_federation_is_short() -> None:
 
 
 def test_every_field_is_recorded(cohort_path: Path, tmp_path: Path) -> None:
-    run = ecgfed.train(cohort_path, tmp_path / "run", method="fedavg", rounds=1, local_steps=1, width=0.3)
+    later: Any = {"most_per_class": 5, "augment": True}  # omitted at their defaults, as in 0.2
+    run = ecgfed.train(cohort_path, tmp_path / "run", method="fedavg", rounds=1, local_steps=1, width=0.3, **later)
     document = json.loads((run.path / "run.json").read_text())
     planned = {name for kind in (WorkOptions, DataOptions, PrivacyConfig) for name in names_of(kind)}
     assert document["plan"].keys() == planned == set(names_of(TrainPlan))

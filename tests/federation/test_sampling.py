@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -199,8 +200,8 @@ def test_engines_train_on_the_same_batches(name: str, norm: str) -> None:
 
 
 def test_a_run_records_both_and_goes_on_with_them(cohort_path: Path, tmp_path: Path) -> None:
-    options = {"method": "fedavg", "local_steps": 2, "device": "cpu"}
-    run = ecgfed.train(cohort_path, tmp_path / "run", passes=1, most_per_class=5, augment=True, **options)  # type: ignore[arg-type]
+    options: Any = {"method": "fedavg", "local_steps": 2, "device": "cpu"}
+    run = ecgfed.train(cohort_path, tmp_path / "run", passes=1, most_per_class=5, augment=True, **options)
     cohort, meta = open_cohort(cohort_path), run.meta["plan"]
     assert (meta["most_per_class"], meta["augment"]) == (5, True)
     counts = np.array([cohort.class_counts(client) for client in cohort.federation])
@@ -216,6 +217,6 @@ def test_a_run_records_both_and_goes_on_with_them(cohort_path: Path, tmp_path: P
     trained_on = open_bundle(tmp_path / "bundle").trained_on
     assert list((trained_on.epoch_counts or {}).values()) == expected.tolist()
     assert list((trained_on.class_counts or {}).values()) == counts.sum(0).tolist()
-    plain = ecgfed.train(cohort_path, tmp_path / "plain", rounds=1, **options)  # type: ignore[arg-type]
+    plain = ecgfed.train(cohort_path, tmp_path / "plain", rounds=1, **options)
     assert not {"most_per_class", "augment"} & plain.meta["plan"].keys()  # as runs and sites of 0.2 have it
     assert open_run(plain.path).plan.most_per_class is None

@@ -150,6 +150,8 @@ def test_a_count_of_beats_counts_no_example_of_another_lead(prepare: Prepare, tm
     data = training_data(both, rr=True)
     assert data.train_examples.sum() == len(first.pool(TRAIN)) + added
     assert set(np.concatenate([*data.rows.values()])) == set(both.training_pool().tolist())
+    assert data.times is not None
+    assert set(data.times.seconds(np.flatnonzero(both.other_lead))) == {f"{name} in lead V5" for name in "abc"}
     assert excluded_beats(both, "nothing").read == len(first.pool(TRAIN)) + added
     stated, alone = training_metadata(both, "nothing"), training_metadata(first, "nothing")
     assert stated.pop("other_leads") == {"V5": added}
@@ -187,6 +189,20 @@ def test_the_lead_travels_with_the_examples(prepare: Prepare, tmp_path: Path) ->
 def test_held_out_patients_give_no_examples(prepare: Prepare) -> None:
     cohort = prepare("MLII", "all", *WAYS[0], holdout=("p1",))
     assert {cohort.clients[number].id for number in cohort.client[cohort.other_lead]} == {"p2"}
+
+
+def test_real_records(mitdb: Path, tmp_path: Path) -> None:
+    """100 has MLII and V5, 114 V5 and MLII: both are trained on in V5, and scored in MLII."""
+    for file in (file for name in ("100", "114") for file in mitdb.glob(f"{name}.*")):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / file.name).symlink_to(file)
+    how: dict[str, Any] = {"classes": "aami5", "rr_version": 3, "workers": 1}
+    both = front.prepare_mitbih(tmp_path / "in", tmp_path / "both", train_leads="all", **how)
+    alone = front.prepare_mitbih(tmp_path / "in", tmp_path / "v5", leads=("V5",), **how)
+    rows = np.flatnonzero(both.split[~both.other_lead] == TRAIN)  # every beat shows in both leads
+    assert {entry["lead"] for entry in both.meta["records"] if "first_lead" in entry} == {"V5"}
+    for name in ("beats", "rr", "label", "sample"):
+        assert both.arrays[name][both.other_lead].tobytes() == alone.arrays[name][rows].tobytes()
 
 
 def test_which_beats_may_be_trained_on() -> None:

@@ -205,6 +205,16 @@ def test_real_records(mitdb: Path, tmp_path: Path) -> None:
         assert both.arrays[name][both.other_lead].tobytes() == alone.arrays[name][rows].tobytes()
 
 
+def test_names_of_leads_that_are_text_leave_an_anonymous_cohort(tmp_path: Path) -> None:
+    signal, r = synthetic_signal(SYMBOLS)
+    write(tmp_path / "in", "r", {"Anna Muster": signal, "Anna again": -signal}, r)
+    out = tmp_path / "c"
+    cohort = front.prepare_folder(tmp_path / "in", out, leads="#1", train_leads="all", anonymize=True, workers=1)
+    assert [entry["lead"] for entry in cohort.meta["records"]] == ["lead 1", "lead 2"]
+    assert cohort.meta["anonymised"]["removed"]["names of leads"] == 1
+    assert "Anna" not in (out / "cohort.json").read_text()
+
+
 def test_which_beats_may_be_trained_on() -> None:
     first, split = np.array([10, 20, 30, 40, 50, 60]), np.array([0, 0, 2, 0, 1, 0])
     mark = np.array([5, 10, 15, 20, 25, 30, 40, 45, 60, 70])

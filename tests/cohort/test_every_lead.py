@@ -26,7 +26,9 @@ from ecgfed.domain.cohort.sources import PrepareOptions, Source
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.domain.cohort.summary import class_rows, exclusions, other_leads_line, summarise
 from ecgfed.exports.bundles.training_metadata import training_metadata
+from ecgfed.network.config import SiteOptions
 from ecgfed.network.partition import partition_cohort
+from ecgfed.network.site_folder import make_site, registration
 
 SYMBOLS = "NNNVNNANNN" * 6
 WAYS = [("random", "annotated", 3), ("chronological", "annotated", 2), ("random", "detected", 1)]
@@ -177,6 +179,9 @@ def test_the_lead_travels_with_the_examples(prepare: Prepare, tmp_path: Path) ->
     np.testing.assert_array_equal(np.concatenate([part.other_lead for part in parts]), added)
     counts = [part.meta["class_counts"] for part in parts]
     assert {name: counts[0][name] + counts[1][name] for name in both.classes} == both.meta["class_counts"]
+    site = make_site(tmp_path / "site", tmp_path / "one", SiteOptions(numbers="cohort"))
+    examples = registration(site, True, "nothing")["train_examples"]
+    assert examples == [int(((parts[0].client == n) & (parts[0].split == TRAIN)).sum()) for n in range(2)]
 
     joined = front.join_cohorts({"one": parts[0], "two": parts[1]}, tmp_path / "joined")
     np.testing.assert_array_equal(joined.other_lead, added)

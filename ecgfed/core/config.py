@@ -85,7 +85,7 @@ class NetOptions(Options):
 
 @dataclass(frozen=True)
 class DataOptions(Options):
-    """Seed, and which beats are trained on."""
+    """Seed, which beats are trained on, and whether they are varied."""
 
     seed: int = option(0, "Decides everything random; default 0.", Range(0, 2**63 - 1))
     leave_out: str = option(
@@ -93,6 +93,10 @@ class DataOptions(Options):
         "nothing or poor-quality: training beats in bad stretches; default nothing.",
         ("nothing", "poor-quality"),  # as ecgfed.domain.cohort.cohort.LEAVE_OUT
     )
+    most_per_class: int | None = option(
+        None, "Examples of each class that an epoch of a client draws at most, anew in each; default all.", _COUNT
+    )
+    augment: bool = option(False, "Vary training examples at random: gain, polarity, noise, shift; images crop, flip.")
 
 
 @dataclass(frozen=True)

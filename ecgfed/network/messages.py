@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
+from ecgfed.core.config import MOST_COUNT
 from ecgfed.core.nets.net import MAX_CLASSES, RR_COUNT
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
@@ -26,17 +27,25 @@ REGISTRATION, ROUND, END = "query.hello", "train", "evaluate"
 _FIELDS, _SHARED, _PER_CLIENT, _UP, _REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
 
 
-def registration_request(*, rr: bool, leave_out: str, weak: bool) -> RecordDict:
+def registration_request(*, rr: bool, leave_out: str, weak: bool, most: int | None = None) -> RecordDict:
     """Return a registration request; the site's counts depend on these options."""
-    return RecordDict({_FIELDS: ConfigRecord({"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out, "weak": weak})})
+    fields = {"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out, "weak": weak}
+    return RecordDict({_FIELDS: ConfigRecord(fields if most is None else {**fields, "most_per_class": most})})
 
 
-def read_registration_request(content: RecordDict) -> tuple[bool, str, bool]:
-    """Return ``rr``, ``leave_out`` and ``weak``, False if an older server does not send it; raises SiteError."""
+def read_registration_request(content: RecordDict) -> tuple[bool, str, bool, int | None]:
+    """Return ``rr``, ``leave_out``, ``weak`` and ``most_per_class``, the last two False and None if not sent.
+
+    Raises:
+        SiteError: another protocol, or no number of examples.
+    """
     fields = _fields(content)
     if fields.get("protocol") != PROTOCOL:
         raise SiteError("request", "the server", f"uses protocol {fields.get('protocol')!r:.20}", str(PROTOCOL))
-    return bool(fields.get("rr")), str(fields.get("leave_out")), bool(fields.get("weak"))
+    most = fields.get("most_per_class")
+    if most is not None and not _is_integer(most, 1, MOST_COUNT):
+        raise SiteError("request", "the server", f"sends most_per_class {most!r:.40}", f"1 to {MOST_COUNT:,}")
+    return bool(fields.get("rr")), str(fields.get("leave_out")), bool(fields.get("weak")), most
 
 
 def registration_reply(registration: Mapping[str, Any]) -> RecordDict:

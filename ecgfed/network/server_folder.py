@@ -134,7 +134,7 @@ def _document(method: Method, plan: TrainPlan, roster: Roster) -> Mapping[str, A
         "net": method.net.spec.as_json(),
         "method": type(method).name,
         "settings": asdict(method.settings),
-        "plan": asdict(plan),
+        "plan": plan.as_json(),
         "device": "cpu",
         "engine": "flower",
     }

@@ -173,7 +173,7 @@ def _register(folder: Path, config: FederationConfig, messenger: SiteMessenger, 
     rr = config.rr is not False
     kind = method_by_name(config.method)
     weak = uses_weak_labels(kind, make_settings(kind.settings_type, config.settings), config)
-    request = messages.registration_request(rr=rr, leave_out=config.leave_out, weak=weak)
+    request = messages.registration_request(rr=rr, leave_out=config.leave_out, weak=weak, most=config.most_per_class)
     roster = None if recorded is None else recorded.with_nodes(names)
     # the policy does not apply to the first registration, which fixes the patients' numbers for the whole run
     registrar = SiteMessenger(messenger.grid, names, log=messenger.log) if recorded is None else messenger
@@ -207,7 +207,7 @@ def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, 
         run.method.name,
         asdict(run.method.settings),
         run.net.spec.as_json(),
-        asdict(run.plan),
+        run.plan.as_json(),
         roster.classes,
         roster.first_numbers[position],
         roster.clients,

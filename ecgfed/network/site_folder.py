@@ -69,7 +69,14 @@ class Site:
         return cohort
 
     def training_data(
-        self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0, weak: bool = False
+        self,
+        cohort: Cohort,
+        *,
+        rr: bool,
+        leave_out: str,
+        first: int = 0,
+        weak: bool = False,
+        most_per_class: int | None = None,
     ) -> TrainingData:
         """Return the training beats with the patients' federation numbers in place of their indices.
 
@@ -80,8 +87,9 @@ class Site:
             leave_out: as in ``TrainPlan``.
             first: number of the patient at position 0.
             weak: as in ``ecgfed.core.federation.data.training_data``.
+            most_per_class: as in ``TrainPlan``.
         """
-        data = training_data(cohort, rr=rr, leave_out=leave_out, weak=weak)
+        data = training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most_per_class)
         number = {index: first + position for position, index in enumerate(self.order)}
         return replace(
             data,
@@ -179,7 +187,9 @@ def _path(value: object) -> Path:
     return Path(text)
 
 
-def registration(site: Site, rr: bool, leave_out: str, weak: bool = False) -> dict[str, Any]:
+def registration(
+    site: Site, rr: bool, leave_out: str, weak: bool = False, most_per_class: int | None = None
+) -> dict[str, Any]:
     """Return a site's registration: the fields of ``ecgfed.network.leaves.REGISTRATION_UP`` without the protocol.
 
     Raises:
@@ -187,7 +197,7 @@ def registration(site: Site, rr: bool, leave_out: str, weak: bool = False) -> di
     """
     try:
         cohort = site.cohort()
-        data = site.training_data(cohort, rr=rr, leave_out=leave_out, weak=weak)
+        data = site.training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most_per_class)
     except SiteError:
         raise
     except EcgfedError as problem:

@@ -128,6 +128,7 @@ class SiteRun:
             leave_out=self.plan.leave_out,
             first=run_spec.first,
             weak=uses_weak_labels(self.method, self.method.settings, self.plan),
+            most_per_class=self.plan.most_per_class,
         )
         try:
             check_requirements(self.method.requirements, self.plan, run_spec.federation)
@@ -221,7 +222,7 @@ class SiteRun:
         progress = (request.round - 1) / self.plan.rounds
         work = []
         for client, shared in zip(request.clients, request.shared, strict=True):
-            beats, counts = len(self.data.rows[client]), self.data.class_counts(client)
+            beats, counts = self.data.epoch_length(client), self.data.class_counts(client)
             steps = self.plan.steps_for(beats)
             info = ClientInfo(client, request.round, beats, counts, steps, progress, seed=self.plan.seed)
             client_state = (

@@ -115,7 +115,9 @@ def _header(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, st
     local = plan.get("local_steps")
     epochs = plan.get("local_epochs") or 0
     work = count_of(epochs, "epoch") if local is None else count_of(local, "step")
-    some = plan.get("clients_per_round")
+    some, most = plan.get("clients_per_round"), plan.get("most_per_class")
+    drawn = "" if most is None else f", at most {most} of each class an epoch"
+    drawn += ", augmented" if plan.get("augment") else ""
     cohort, clients = Path(os.path.normpath(document.cohort_path)).name, count_of(len(document.clients), "client")
     rows = [
         ("Method", document.method),
@@ -124,7 +126,7 @@ def _header(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, st
         ("Seed", str(plan.get("seed", "-"))),
         ("Rounds", f"{progress.finished_rounds:,} of {progress.rounds:,}"),
         ("Passes over the training data", "-" if progress.passes is None else f"{progress.passes:.1f}"),
-        ("Local work a round", f"{work}, batches of {plan.get('batch_size', '-')}"),
+        ("Local work a round", f"{work}, batches of {plan.get('batch_size', '-')}{drawn}"),
         ("Clients a round", "all" if some is None else str(some)),
         ("Made by", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]

@@ -223,7 +223,8 @@ def _learner(
         expected = f"some of the bundle's {' '.join(bundle.labels.symbols)}"
         raise RecordError(param("labels"), f"are {symbols} alone", expected)
     beats = training_beats(grouped, user_labels.label)
-    counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
+    metadata = bundle.trained_on
+    counts = metadata.epoch_counts or metadata.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
     everyone = everyone if everyone.sum() > 0 else torch.ones(len(bundle.classes))
     learner = Learner(start, grouped.groups, bundle.labels, beats, how, everyone / everyone.sum(), seed)

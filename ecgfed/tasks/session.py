@@ -53,9 +53,9 @@ def run_session(
     Raises:
         EcgfedError: training cannot continue; the last checkpoint is intact.
     """
-    weak = uses_weak_labels(run.method, run.method.settings, run.plan)
-    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out, weak=weak)
-    store, rounds = run.store, run.plan.rounds
+    plan, rr, store, rounds = run.plan, run.net.spec.rr, run.store, run.plan.rounds
+    weak = uses_weak_labels(run.method, run.method.settings, plan)
+    data = training_data(cohort, rr=rr, leave_out=plan.leave_out, weak=weak, most_per_class=plan.most_per_class)
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
     client_states = state.client_states  # read when their clients participate, unless they are small
     if isinstance(client_states, ClientStates) and client_states.small():
@@ -139,6 +139,9 @@ def _report_cost(
     local = count_of(epochs or 0, "local epoch") if steps is None else count_of(steps, "local step")
     per_round = sum(plan.examples_for(int(count)) for count in data.train_examples) * who / len(data.clients)
     passes = plan.rounds * per_round / data.train_examples.sum()
+    if plan.most_per_class is not None:
+        examples, most = sum(len(rows) for rows in data.rows.values()), f"{plan.most_per_class:,} of each class"
+        progress.note(f"An epoch of a client draws at most {most}: {data.train_examples.sum():,} of {examples:,}.")
     progress.note(
         f"{run.method.name} on {who_trains}: {count_of(plan.rounds, 'round')} of {local}, {passes:.3g} passes over "
         f"{count_of(int(data.train_examples.sum()), 'training example')}. The first rounds tell how long it takes."

@@ -157,8 +157,12 @@ def _create(target: RunFolder, cohort: Cohort, config: TrainConfig, settings: Ma
         problem = "site, of which a simulation has none"
         raise OptionError("dp_at", problem, "server or patient", "ecgfed federate", code="conflict")
     shape = len(cohort.classes), cohort.modality, cohort.rr_version if cohort.modality == "ecg" else 1
+    leave_out, most = config.leave_out, config.most_per_class
     method, plan = build_method_and_plan(
-        config, settings, shape, lambda rr, weak: training_data(cohort, rr=rr, leave_out=config.leave_out, weak=weak)
+        config,
+        settings,
+        shape,
+        lambda rr, weak: training_data(cohort, rr=rr, leave_out=leave_out, weak=weak, most_per_class=most),
     )
     clients = plan.clients_per_round or len(cohort.federation)
     device, engine = choose_engine(config.device, config.engine, config.slots, plan.batch_size, clients)
@@ -201,7 +205,8 @@ def _resume(
     passes, rounds = options.get("passes"), options.get("rounds")
     if passes is not None:
         weak = uses_weak_labels(run.method, run.method.settings, plan)
-        data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out, weak=weak)
+        rr, most = run.net.spec.rr, plan.most_per_class
+        data = training_data(cohort, rr=rr, leave_out=plan.leave_out, weak=weak, most_per_class=most)
         plan = plan.with_passes(passes, data.train_examples, run.method.requirements.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:

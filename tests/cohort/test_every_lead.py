@@ -155,6 +155,9 @@ def test_a_count_of_beats_counts_no_example_of_another_lead(prepare: Prepare, tm
     assert data.times is not None
     assert set(data.times.seconds(np.flatnonzero(both.other_lead))) == {f"{name} in lead V5" for name in "abc"}
     assert excluded_beats(both, "nothing").read == len(first.pool(TRAIN)) + added
+    drawn = training_data(both, rr=True, most_per_class=9)
+    epoch = sum(drawn.class_counts(int(client)) for client in drawn.clients)
+    assert [*training_metadata(both, "nothing", 9)["epoch_counts"].values()] == epoch.tolist()  # type: ignore[union-attr]
     stated, alone = training_metadata(both, "nothing"), training_metadata(first, "nothing")
     assert stated.pop("other_leads") == {"V5": added}
     assert stated == alone

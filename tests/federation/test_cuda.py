@@ -41,10 +41,11 @@ def test_the_same_seed_gives_the_same_bits(name: str, norm: str) -> None:
     expect_equal(run(), run(), "run again on the GPU")
 
 
+@pytest.mark.parametrize("augment", [False, True])
 @pytest.mark.parametrize("name", ["fedavg", "grp-fed", "fed-rod"])
-def test_replayed_graphs_give_the_bits_of_plain_calls(name: str) -> None:
+def test_replayed_graphs_give_the_bits_of_plain_calls(name: str, augment: bool) -> None:
     def run(replay: bool) -> State:
-        method, plan = trial(name).build(), trial(name).plan(rounds=4, local_epochs=2)
+        method, plan = trial(name).build(), trial(name).plan(rounds=4, local_epochs=2, augment=augment)
         with BatchedEngine(trial(name).data, plan, "cuda", 2) as engine:
             engine.replay = replay
             return train(method, trial(name).data, plan, engine, initial_state(method, plan))

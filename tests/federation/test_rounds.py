@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,7 @@ def trained(
     cohort: Path, method_type: type, workers: int, plan: TrainPlan, run: Path | None = None, stop: int | None = None
 ) -> State:
     method = method_type(NET, method_type.settings_type(0.02))
-    data = training_data(open_cohort(cohort), rr=False)
+    data = training_data(open_cohort(cohort), rr=False, most_per_class=plan.most_per_class)
     callbacks: list[Callback] = []
     state = initial_state(method, plan)
     if run:
@@ -141,10 +142,12 @@ def same(a: State, b: State) -> bool:
 
 @pytest.mark.parametrize("method", [FedAvg, Local])
 @pytest.mark.parametrize("clients", [None, 2])
+@pytest.mark.parametrize("most", [None, 10])
 def test_a_stopped_run_goes_on_to_the_same_end(
-    cohort_path: Path, tmp_path: Path, method: type, clients: int | None
+    cohort_path: Path, tmp_path: Path, method: type, clients: int | None, most: int | None
 ) -> None:
     plan = TrainPlan(rounds=5, local_epochs=None, local_steps=2, batch_size=16, clients_per_round=clients)
+    plan = replace(plan, most_per_class=most, augment=most is not None)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     for folder in (whole, parts):
         folder.mkdir()

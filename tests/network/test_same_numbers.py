@@ -92,6 +92,10 @@ def test_every_method_completes_with_the_same_numbers(
     check_same(federation, method, alone, **{"rounds": 4, "local_steps": 2, **ASKED.get(method, {})})
 
 
+def test_capped_epochs_of_varied_beats(federation: Callable[..., Any], alone: Callable[..., Any]) -> None:
+    check_same(federation, "fedavg", alone, rounds=3, local_steps=2, most_per_class=5, augment=True)
+
+
 def test_numbers_are_the_site_s_own_choice(
     parts: list[Path], cohort_of: Callable[[int], Cohort], tmp_path: Path
 ) -> None:

@@ -94,7 +94,13 @@ def adapt_model(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epo
     plan = replace(run.plan, local_epochs=epochs, local_steps=None)
     new = len(cohort.clients)  # an unused number, so that the server has no state of this client
     data = patient.data
-    data = replace(data, clients=np.array([new]), rows={new: data.rows[0]}, ids={new: data.ids.get(0, "newcomer")})
+    data = replace(
+        data,
+        clients=np.array([new]),
+        rows={new: data.rows[0]},
+        ids={new: data.ids.get(0, "newcomer")},
+        most_per_class=plan.most_per_class,
+    )
     work = client_work(
         method,
         data,

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ecgfed.core.federation.client_round import ClientResult, ClientWork, close_client, prepared
 from ecgfed.core.federation.cuda_graphs import Flat, ReplayedStep, StackedStep
-from ecgfed.core.federation.data import TrainingData, local_rows
+from ecgfed.core.federation.data import TrainingData, local_batches, local_rows
 from ecgfed.core.federation.memory import keep_freed_memory
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.federation.trees import flatten, unflatten
@@ -34,6 +34,8 @@ from ecgfed.core.nets.net import Inputs
 DEFAULT_SLOTS = {"cuda": 64, "cpu": 12}
 #: Parts of a slot's state: the method's, and for its batches the class counts and, with weak clients, excluded classes.
 METHOD, COUNTS, EXCLUDED = "method", "counts", "excluded"
+#: What is drawn for a step: the index of its rows, or with augmentation what ``gather`` would return.
+INDEX = "index"
 
 
 class DeviceBeats:
@@ -103,10 +105,10 @@ class _Flight:
     def __init__(self, step: StackedStep, state: Flat) -> None:
         self._step, self.state, self.sums = step, state, dict[str, Tensor]()
 
-    def run(self, index: Tensor, weight: Tensor | None, t: Tensor) -> None:
+    def run(self, drawn: Flat, weight: Tensor | None, t: Tensor) -> None:
         """Take a step: replaces ``state`` and adds to ``sums``."""
         with mapped_over_clients():
-            self.state, losses = self._step(self.state, index, weight, t)
+            self.state, losses = self._step(self.state, drawn, weight, t)
         self.sums = {name: value.double() + self.sums.get(name, 0.0) for name, value in losses.items()}
 
     def keep(self, stay: Tensor) -> None:
@@ -121,7 +123,7 @@ class BatchedEngine:
     Args:
         data: the training beats.
         plan: local work, batch size, seed.
-        device: ``cpu`` or ``cuda``; a GPU holds the beats of all clients.
+        device: ``cpu`` or ``cuda``; a GPU holds the beats of all clients, unless they are augmented on the way.
         slots: clients per stack; default ``DEFAULT_SLOTS``.
         workers: CPU threads, one stack each.
     """
@@ -142,7 +144,7 @@ class BatchedEngine:
             self.beats = CohortBeats(data)
             self._pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
         else:
-            self.beats = DeviceBeats(data, self.device)
+            self.beats = CohortBeats(data) if plan.augment else DeviceBeats(data, self.device)
 
     def __enter__(self) -> "BatchedEngine":
         return self
@@ -195,8 +197,9 @@ class BatchedEngine:
         return results
 
     def _open(self, method: Method, position: int, work: ClientWork) -> _Slot:
-        rows = local_rows(self.data, self.plan, work.info.index, work.beats_used, method.requirements.batches_per_step)
-        return _Slot(position, work, rows)
+        draw: Any = local_batches if self.plan.augment else local_rows
+        index, per_step = work.info.index, method.requirements.batches_per_step
+        return _Slot(position, work, draw(self.data, self.plan, index, work.beats_used, per_step))
 
     def _on_device(self, trees: list[Tree]) -> list[Tree]:
         """Return trees on the device; trees of one structure are copied together, leaf by leaf."""
@@ -263,19 +266,19 @@ class BatchedEngine:
 
     def _step(self, method: Method, slots: list[_Slot | None], flight: _Flight) -> None:
         """Take one step of every slot."""
-        index, weight = self._next_batches(method, slots)
+        drawn, weight = self._next_batches(method, slots)
         t = torch.tensor([slot.t if slot else 0 for slot in slots], device=self.device)
         for slot in slots:
             if slot:
                 slot.t += 1
         row_weight = None if weight.all() else weight.to(self.device)  # left out if all rows count
-        flight.run(index.to(self.device), row_weight, t)
+        flight.run({name: value.to(self.device) for name, value in drawn.items()}, row_weight, t)
 
     def _stacked_step(self, method: Method) -> StackedStep:
         mapped_step = torch.func.vmap(_client_step(method))
 
-        def step(state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
-            batches = self.beats.gather(index)
+        def step(state: Flat, drawn: Flat, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
+            batches = self.beats.gather(drawn[INDEX]) if INDEX in drawn else drawn
             new, losses = mapped_step(state, batches if weight is None else {**batches, "weight": weight}, t)
             # vmap may return a constant as an expanded view, but slots are written to
             return {path: leaf.contiguous() for path, leaf in new.items()}, losses
@@ -286,19 +289,36 @@ class BatchedEngine:
             self._replayed = (method, ReplayedStep(step))
         return self._replayed[1]
 
-    def _next_batches(self, method: Method, slots: list[_Slot | None]) -> tuple[Tensor, Tensor]:
-        """Return the index of each slot's next batches (slots, batches, B), and weights: 1 for beats, 0 for padding."""
+    def _next_batches(self, method: Method, slots: list[_Slot | None]) -> tuple[Flat, Tensor]:
+        """Return what is drawn for each slot (slots, batches, B), and weights: 1 for beats, 0 for padding."""
         per_step, size = method.requirements.batches_per_step, self.plan.batch_size
         index = np.zeros((len(slots), per_step, size), dtype=np.int64)
         weight = np.zeros(index.shape, dtype=np.float32)
+        augmented: list[dict[str, Tensor]] = []
         for k, slot in enumerate(slots):
-            if slot is None:
-                continue
-            for j, rows in enumerate(next(slot.batches)):
-                index[k, j, : len(rows)] = self.beats.index_of(rows)
-                weight[k, j, : len(rows)] = 1.0
-                slot.beats += len(rows)
-        return torch.from_numpy(index), torch.from_numpy(weight)
+            assert slot is not None  # removed by ``_refill``
+            for j, batch in enumerate(next(slot.batches)):
+                if isinstance(batch, Batch):
+                    augmented.append(_padded(batch, size))
+                    length = len(batch.label)
+                else:
+                    length = len(batch)
+                    index[k, j, :length] = self.beats.index_of(batch)
+                weight[k, j, :length] = 1.0
+                slot.beats += length
+        if not augmented:
+            return {INDEX: torch.from_numpy(index)}, torch.from_numpy(weight)
+        stacked = {name: torch.stack([arrays[name] for arrays in augmented]) for name in augmented[0]}
+        drawn = {name: value.reshape(*index.shape, *value.shape[2:]) for name, value in stacked.items()}
+        return drawn, torch.from_numpy(weight)
+
+
+def _padded(batch: Batch, size: int) -> dict[str, Tensor]:
+    """Return windows, labels and RR features of a batch, ``size`` rows: the first one is repeated as padding."""
+    arrays = {"examples": batch.inputs.examples, "label": batch.label, "rr": batch.inputs.rr}
+    rows = torch.arange(size)
+    rows[len(batch.label) :] = 0
+    return {name: value[rows] for name, value in arrays.items() if value is not None}
 
 
 class _Mover:

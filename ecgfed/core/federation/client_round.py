@@ -97,7 +97,11 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
         validation = replace(data.batch(data.valid_rows[info.index]), counts=info.class_counts).to(device)
         info = replace(info, validation=validation)
     if method.requirements.pre_round_metrics:
-        rows = surveyed_rows(data.rows[info.index], method.requirements.pre_round_beats, info.round)
+        rows = data.rows[info.index]
+        if data.most_per_class is not None:  # the mean loss that local training lowers
+            epoch = work.beats_used // data.epoch_length(info.index)
+            rows = np.sort(data.epoch_rows(info.seed, info.index, epoch))
+        rows = surveyed_rows(rows, method.requirements.pre_round_beats, info.round)
         sums: dict[str, torch.Tensor] = {}
         with torch.no_grad():
             for start in range(0, len(rows), SURVEY_BATCH):

@@ -10,8 +10,8 @@ from torch import Tensor
 from ecgfed.core.methods.base import Losses
 
 Flat = dict[str, Tensor]
-#: (state, index, weight, t) -> (new state, losses), all with slots as first axis
-StackedStep = Callable[[Flat, Tensor, Tensor | None, Tensor], tuple[Flat, Losses]]
+#: (state, drawn, weight, t) -> (new state, losses), all with slots as first axis
+StackedStep = Callable[[Flat, Flat, Tensor | None, Tensor], tuple[Flat, Losses]]
 Capture = Callable[[torch.cuda.CUDAGraph], AbstractContextManager[None]]
 #: Maximum number of graphs; a run with more shapes than this takes further ones without a graph.
 MAX_GRAPHS = 64
@@ -33,40 +33,41 @@ class ReplayedStep:
         self._plain = False
         self._capture: Capture = partial(torch.cuda.graph, pool=torch.cuda.graph_pool_handle())
 
-    def __call__(self, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
+    def __call__(self, state: Flat, drawn: Flat, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
         """Take a step."""
         layout = tuple((path, leaf.shape, leaf.dtype) for path, leaf in state.items())
-        key = (layout, index.shape, weight is None)
+        key = (layout, tuple((name, value.shape) for name, value in drawn.items()), weight is None)
         graph = self._graphs.get(key)
         if graph is None and key in self._graphs and not self._plain:
             try:
-                graph = self._graphs[key] = _Graph(self._step, state, index, weight, t, self._capture)
+                graph = self._graphs[key] = _Graph(self._step, state, drawn, weight, t, self._capture)
             except (RuntimeError, KeyError):  # a copy from the CPU, a state that grows
                 self._plain = True
         if graph is not None:
-            return graph(state, index, weight, t)
+            return graph(state, drawn, weight, t)
         if len(self._graphs) < MAX_GRAPHS:  # the first call is plain: kernels are loaded, libraries choose algorithms
             self._graphs[key] = None
-        return self._step(state, index, weight, t)
+        return self._step(state, drawn, weight, t)
 
 
 class _Graph:
     """A captured step and the tensors that it reads and writes."""
 
     def __init__(
-        self, step: StackedStep, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor, capture: Capture
+        self, step: StackedStep, state: Flat, drawn: Flat, weight: Tensor | None, t: Tensor, capture: Capture
     ) -> None:
         self.state = {path: leaf.clone(memory_format=torch.contiguous_format) for path, leaf in state.items()}
-        self.inputs = [index.clone(), t.clone(), *([] if weight is None else [weight.clone()])]
-        row_weight = None if weight is None else self.inputs[2]
+        copies = {name: value.clone() for name, value in drawn.items()}
+        self.inputs = [*copies.values(), t.clone(), *([] if weight is None else [weight.clone()])]
+        row_weight = None if weight is None else self.inputs[-1]
         self._graph = torch.cuda.CUDAGraph()
         with capture(self._graph):
-            new, self.losses = step(self.state, self.inputs[0], row_weight, self.inputs[1])
+            new, self.losses = step(self.state, copies, row_weight, self.inputs[len(copies)])
             torch._foreach_copy_(list(self.state.values()), [new[path] for path in self.state])
 
-    def __call__(self, state: Flat, index: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
+    def __call__(self, state: Flat, drawn: Flat, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
         if state is not self.state:
             torch._foreach_copy_(list(self.state.values()), [state[path] for path in self.state])
-        torch._foreach_copy_(self.inputs, [index, t, *([] if weight is None else [weight])])
+        torch._foreach_copy_(self.inputs, [*drawn.values(), t, *([] if weight is None else [weight])])
         self._graph.replay()
         return self.state, self.losses

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.errors import CohortError
 from ecgfed.core.config import PrivacyConfig
+from ecgfed.core.federation.augment import augment
 from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.nets.net import Inputs
@@ -58,6 +59,8 @@ class TrainingData:
         valid_rows: client number -> rows of its validation beats; clients without any are absent.
         times: recording and position of each row; None if unknown.
         excluded: number of a weak client -> (classes,) bool, which its beats, without a label, are not of.
+        most_per_class: examples of each class that an epoch of a client draws at most; None draws all. Beats without a
+            label are a class of their own.
     """
 
     clients: NDArray[np.int64]
@@ -70,16 +73,35 @@ class TrainingData:
     valid_rows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     times: BeatTimes | None = None
     excluded: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    most_per_class: int | None = None
 
     @property
     def train_examples(self) -> NDArray[np.int64]:
-        """Training beats of each client, (M,)."""
-        return np.array([len(self.rows[int(client)]) for client in self.clients], dtype=np.int64)
+        """Training beats of each client in an epoch, (M,)."""
+        return np.array([self.epoch_length(int(client)) for client in self.clients], dtype=np.int64)
+
+    def epoch_length(self, client: int) -> int:
+        """Training beats that one epoch of a client draws."""
+        rows, most = self.rows[client], self.most_per_class
+        if most is None:
+            return len(rows)
+        return int(np.minimum(np.unique(self.label[rows], return_counts=True)[1], most).sum())
+
+    def epoch_rows(self, seed: int, client: int, epoch: int) -> NDArray[np.int64]:
+        """Return the rows of one epoch of a client in their order: of a permutation the first of each class."""
+        rows = self.rows[client]
+        rows = rows[epoch_order(seed, client, epoch, len(rows))]
+        if self.most_per_class is None:
+            return rows
+        label = self.label[rows]
+        first = [np.flatnonzero(label == number)[: self.most_per_class] for number in np.unique(label)]
+        return rows[np.sort(np.concatenate(first))]
 
     def class_counts(self, client: int) -> torch.Tensor:
-        """Training beats per class of one client, (classes,) int64; zeros for a weak client."""
+        """Training beats per class in an epoch of one client, (classes,) int64; zeros for a weak client."""
         rows = np.empty(0, np.int64) if client in self.excluded else self.rows[client]
-        return torch.from_numpy(np.bincount(self.label[rows], minlength=self.classes))
+        counts = np.bincount(self.label[rows], minlength=self.classes)
+        return torch.from_numpy(counts if self.most_per_class is None else np.minimum(counts, self.most_per_class))
 
     def excluded_classes(self, client: int) -> torch.Tensor | None:
         """``Batch.excluded`` of one client, (classes,) bool; None if no weak client takes part."""
@@ -118,7 +140,9 @@ def weak_groups(cohort: Cohort) -> list[list[Client]]:
     return list(groups.values())
 
 
-def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing", weak: bool = False) -> TrainingData:
+def training_data(
+    cohort: Cohort, *, rr: bool, leave_out: str = "nothing", weak: bool = False, most_per_class: int | None = None
+) -> TrainingData:
     """Return the training beats of a cohort's clients; without held-out clients and clients that have none.
 
     Args:
@@ -126,6 +150,7 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing", weak:
         leave_out: training beats to exclude, as in ``TrainPlan``, besides those with an empty window;
             the latter are excluded from validation too.
         weak: whether ``weak_groups`` take part, each as one client with the number of its first.
+        most_per_class: as in ``TrainingData``.
 
     Raises:
         CohortError: no client has a training beat.
@@ -156,6 +181,7 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing", weak:
         },
         times=_times(cohort),
         excluded={index: cohort.excluded_classes[index] for index in groups if index in rows},
+        most_per_class=most_per_class,
     )
 
 
@@ -182,16 +208,6 @@ def epoch_order(seed: int, client: int, epoch: int, count: int) -> NDArray[np.in
     return np.random.default_rng([seed, 2, client, epoch]).permutation(count)
 
 
-def _positions(seed: int, client: int, count: int, start: int, length: int) -> NDArray[np.int64]:
-    """Return positions ``start .. start + length`` of a client's endless stream of shuffled epochs."""
-    parts = []
-    while length:
-        epoch, offset = divmod(start, count)
-        parts.append(epoch_order(seed, client, epoch, count)[offset : offset + length])
-        start, length = start + len(parts[-1]), length - len(parts[-1])
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def local_rows(
     data: TrainingData, plan: TrainPlan, client: int, beats_used: int, per_step: int
 ) -> Iterator[tuple[NDArray[np.int64], ...]]:
@@ -207,15 +223,19 @@ def local_rows(
         beats_used: beats of the stream the client has used in earlier rounds.
         per_step: batches of a step.
     """
-    rows = data.rows[client]
-    count, steps = len(rows), plan.steps_for(len(rows))
-    for _ in range(steps):
+    count = data.epoch_length(client)
+    epochs = lru_cache(2)(partial(data.epoch_rows, plan.seed, client))
+    for _ in range(plan.steps_for(count)):
         group = []
         for _ in range(per_step):
             length = min(plan.batch_size, count)
             if plan.local_steps is None:
                 length = min(length, count - beats_used % count)
-            group.append(rows[_positions(plan.seed, client, count, beats_used, length)])
+            epoch, offset = divmod(beats_used, count)
+            rows = epochs(epoch)[offset : offset + length]
+            if len(rows) < length:  # no batch is longer than an epoch
+                rows = np.concatenate([rows, epochs(epoch + 1)[: length - len(rows)]])
+            group.append(rows)
             beats_used += length
         yield tuple(group)
 
@@ -223,7 +243,14 @@ def local_rows(
 def local_batches(
     data: TrainingData, plan: TrainPlan, client: int, beats_used: int, per_step: int
 ) -> Iterator[tuple[Batch, ...]]:
-    """Yield the batches of each local step of one client's round: ``local_rows``, gathered."""
+    """Yield the batches of each local step of one client's round: ``local_rows``, gathered and, if asked, augmented."""
     counts, excluded = data.class_counts(client), data.excluded_classes(client)
     for group in local_rows(data, plan, client, beats_used, per_step):
-        yield tuple(replace(data.batch(rows), counts=counts, excluded=excluded) for rows in group)
+        batches = []
+        for rows in group:
+            batch = replace(data.batch(rows), counts=counts, excluded=excluded)
+            if plan.augment:  # the place in the client's stream decides, so that a resumed run draws the same
+                batch = augment(batch, np.random.default_rng([plan.seed, 4, client, beats_used]))
+            batches.append(batch)
+            beats_used += len(rows)
+        yield tuple(batches)

@@ -26,7 +26,7 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
     counts = data.class_counts(client)
     initial = method.net.initial(plan.seed)
     server, client_state = method.server_start(initial), method.client_start(initial)
-    net, size = method.net, min(plan.batch_size, len(data.rows[client]))
+    net, size = method.net, min(plan.batch_size, data.epoch_length(client))
     examples = torch.zeros(size, *net.input_shape, dtype=net.input_type)
     inputs = Inputs(examples, torch.zeros(size, net.spec.rr_count) if net.spec.rr else None)
     batch = Batch(inputs, torch.zeros(size, dtype=torch.int64), counts, excluded=data.excluded_classes(client))
@@ -36,7 +36,7 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
         info = ClientInfo(
             client,
             1 + int(progress * plan.rounds),
-            len(data.rows[client]),
+            data.epoch_length(client),
             counts,
             1,
             progress,

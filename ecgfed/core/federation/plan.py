@@ -1,7 +1,8 @@
 """The plan of a training run: rounds, local work, participants, seeds."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from ecgfed.base.text import count_of
 from ecgfed.core.config import SERVER, DataOptions, PrivacyConfig, WorkOptions
 from ecgfed.core.methods.base import Requirements
 from ecgfed.core.privacy.robust import MEAN, Aggregation
+
+#: Fields that runs and sites of earlier versions do not know, with their defaults.
+_LATER = {"most_per_class": None, "augment": False}
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,17 @@ class TrainPlan(PrivacyConfig, DataOptions, WorkOptions):
             raise OptionError(f"{param('local_epochs')} and {param('local_steps')}", actual, expected, code="conflict")
         Aggregation.parse(self.aggregation)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values; those that version 0.2 did not have are omitted at their defaults."""
+        return {name: value for name, value in asdict(self).items() if name not in _LATER or value != _LATER[name]}
+
     @property
     def without_privacy(self) -> "TrainPlan":
         """The plan with the plain mean and no noise, which communication and cost do not depend on."""
         return replace(self, aggregation=MEAN, dp_clip=0.0, dp_noise=0.0, dp_at=SERVER)
 
     def steps_for(self, train_examples: int) -> int:
-        """Return a client's local steps in a round."""
+        """Return a client's local steps in a round; ``train_examples`` are those of an epoch."""
         if self.local_steps is not None:
             return self.local_steps
         return int(self.local_epochs or 0) * math.ceil(train_examples / self.batch_size)

@@ -222,7 +222,7 @@ def client_work(
         number: the round, from 1.
         progress: fraction of the run's rounds that are finished.
     """
-    beats = len(data.rows[client])
+    beats = data.epoch_length(client)
     steps = plan.steps_for(beats)
     info = ClientInfo(client, number, beats, data.class_counts(client), steps, progress, seed=plan.seed)
     client_state = state.client_states[client] if client in state.client_states else method.client_start(initial)

@@ -1,7 +1,7 @@
 """Personal models of a run's patients: the method's, or fitted from its global model and the patient's beats."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -71,7 +71,8 @@ class PersonalModels:
 
     @cached_property
     def _everyone(self) -> Tensor:
-        counts = sum((self._beats.class_counts(int(c)) for c in self._beats.clients), torch.zeros(self._beats.classes))
+        drawn = replace(self._beats, most_per_class=self.run.plan.most_per_class)
+        counts = sum((drawn.class_counts(int(c)) for c in drawn.clients), torch.zeros(drawn.classes))
         return counts / counts.sum()
 
     def of(self, client: int, client_state: Tree | None = None) -> Pipeline:

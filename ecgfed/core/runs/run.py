@@ -201,7 +201,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "method": name_of(type(method)),
         **({PIN: digest} if digest else {}),
         "settings": asdict(method.settings),
-        "plan": asdict(plan),
+        "plan": plan.as_json(),
         **extra,
     }
     try:

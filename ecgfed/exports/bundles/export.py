@@ -212,7 +212,7 @@ def write_bundle(
                 **variant_entries,
             },
             "personal": personal,
-            "trained_on": training_metadata(cohort, run.plan.leave_out),
+            "trained_on": training_metadata(cohort, run.plan.leave_out, run.plan.most_per_class),
             "certainty": {**calibration.overview(calibrations), FAR: _ood_entry(run, cohort, writer)},
             **variant_overviews,
             "weights": file,

@@ -16,6 +16,7 @@ class TrainingMetadata:
         patient_classes: patient -> classes of its training beats.
         other_leads: leads that gave further training examples, and are in no score.
         patient_recordings: patient -> SHA-256 of the files that only its own model was trained on, if known.
+        epoch_counts: training examples per class that an epoch draws, of a model trained with ``most_per_class``.
     """
 
     synthetic: bool | None
@@ -23,6 +24,7 @@ class TrainingMetadata:
     recordings: frozenset[str] | None
     patient_classes: Mapping[str, tuple[str, ...]]
     patient_recordings: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    epoch_counts: Mapping[str, int] | None = None
     other_leads: tuple[str, ...] = ()
 
     @property
@@ -55,17 +57,25 @@ def read_training_metadata(manifest: Mapping[str, Any]) -> TrainingMetadata:
         return TrainingMetadata(True if demo else None, None, None, patient_classes, files)
     if not isinstance(stored, Mapping) or not isinstance(stored["synthetic"], bool):
         raise TypeError("trained_on in its form")
-    counts, recordings = stored["class_counts"], stored["recordings"]
-    classes = list(manifest["label_map"]["classes"])
-    if not isinstance(counts, Mapping) or set(counts) != set(classes) or not all(map(_is_count, counts.values())):
-        raise TypeError("class_counts of trained_on in their form")
+    recordings, classes = stored["recordings"], list(manifest["label_map"]["classes"])
+    counts = _counts(stored, "class_counts", classes)
+    epoch_counts = _counts(stored, "epoch_counts", classes) if "epoch_counts" in stored else None
     others = stored.get("other_leads", {})
     if not isinstance(others, Mapping) or not all(map(_is_count, others.values())):
         raise TypeError("other_leads of trained_on in their form")
     if any(set(names) - set(classes) for names in patient_classes.values()):
         raise ValueError("classes of a patient that are the bundle's")
     digests = None if recordings is None else frozenset(_names(recordings))
-    return TrainingMetadata(stored["synthetic"] or demo, dict(counts), digests, patient_classes, files, tuple(others))
+    return TrainingMetadata(
+        stored["synthetic"] or demo, counts, digests, patient_classes, files, epoch_counts, tuple(others)
+    )
+
+
+def _counts(stored: Mapping[str, Any], name: str, classes: list[str]) -> dict[str, int]:
+    counts = stored[name]
+    if not isinstance(counts, Mapping) or set(counts) != set(classes) or not all(map(_is_count, counts.values())):
+        raise TypeError(f"{name} of trained_on in their form")
+    return dict(counts)
 
 
 def _is_count(value: object) -> bool:

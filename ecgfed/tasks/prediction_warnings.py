@@ -157,12 +157,12 @@ def _lead_warnings(recording: Recording, bundle: Bundle) -> Iterator[ModelWarnin
     if how == NameMatch.MODIFIED:
         text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
         yield ModelWarning("modified-lead", text)
-    elif how == NameMatch.OTHER and best_match(other_leads, lead)[1] != NameMatch.OTHER:
-        text = f"Lead {lead} gave training examples only: the model's scores are of {' or '.join(trained)}."
-        yield ModelWarning("lead-not-scored", text)
     elif how == NameMatch.OTHER and positions:
         text = f"The model was trained on lead {positions[0]} of its recordings, regardless of name; this is {lead}."
         yield ModelWarning("lead-by-place", text)
+    elif how == NameMatch.OTHER and best_match(other_leads, lead)[1] != NameMatch.OTHER:
+        text = f"Lead {lead} gave training examples only: the model's scores are of {' or '.join(trained)}."
+        yield ModelWarning("lead-not-scored", text)
     elif how == NameMatch.OTHER:
         text = f"Lead {lead} is not {' or '.join(trained)}, which the model was trained on."
         yield ModelWarning("other-lead", text, severe=True)

@@ -39,6 +39,14 @@ def test_it_says_what_the_manifest_and_the_evaluation_say(ecgfed: Command, fedav
     assert markdown(card) == page
 
 
+def test_examples_of_other_leads_are_no_beats(fedavg_run: Path) -> None:
+    manifest = manifest_of(exported(fedavg_run))
+    beats = sum(manifest["trained_on"]["class_counts"].values())
+    manifest["trained_on"]["other_leads"] = {"V1": 1200, "V5": 34}
+    page = markdown(card_of(manifest))
+    assert f"{beats} examples of 4 clients, lead MLII, and 1,234 examples of other leads (V1 1,200, V5 34)" in page
+
+
 def test_a_run_that_nobody_scored_says_so(fedavg_run: Path) -> None:
     page = (exported(fedavg_run) / "CARD.md").read_text()
     assert "Nobody has scored this run" in page

@@ -74,6 +74,18 @@ def test_the_lead(bundle: Path, tmp_path: Path, lead: str, code: str | None) -> 
     assert [one for one in codes(found) if one.endswith("-lead")] == ([] if code is None else [code])
 
 
+def test_a_lead_that_gave_training_examples_alone(bundle: Path, tmp_path: Path) -> None:
+    trained = copied(bundle, tmp_path / "bundle")
+    change_manifest(trained, trained_on={**manifest_of(trained)["trained_on"], "other_leads": {"V5": 7}})
+    record = write_record(tmp_path, "r", "N" * 30, seed=3, leads=("aVF", "V5"))
+    assert "other-lead" in codes(predicted(trained, record, leads="aVF"))
+    found = predicted(trained, record, leads="V5")
+    assert {"other-lead", "lead-not-scored"} & set(codes(found)) == {"lead-not-scored"}
+    change_manifest(trained, trained_on={**manifest_of(trained)["trained_on"], "other_leads": {"V5": "many"}})
+    with pytest.raises(BundleError):
+        predicted(trained, record)
+
+
 def test_another_sampling_frequency(bundle: Path, tmp_path: Path) -> None:
     found = predicted(bundle, write_record(tmp_path, "r", "N" * 30, fs_hz=250.0))
     (said,) = [one for one in found.warnings if one.code == "resampled"]

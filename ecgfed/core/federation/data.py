@@ -15,6 +15,7 @@ from ecgfed.core.federation.plan import TrainPlan
 from ecgfed.core.methods.base import Batch, Method
 from ecgfed.core.nets.net import Inputs
 from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.cohort.clients import FIRST_LEAD
 from ecgfed.domain.cohort.cohort import Client, Cohort
 from ecgfed.domain.cohort.split import VALID
 
@@ -194,8 +195,8 @@ def _times(cohort: Cohort) -> BeatTimes | None:
     if cohort.modality == "image":
         return None
     records = cohort.meta["records"]
-    names, fs_hz = tuple(str(record["name"]) for record in records), tuple(float(record["fs_hz"]) for record in records)
-    return BeatTimes(cohort.record, cohort.sample, names, fs_hz)
+    names = tuple(f"{r['name']} in lead {r['lead']}" if FIRST_LEAD in r else str(r["name"]) for r in records)
+    return BeatTimes(cohort.record, cohort.sample, names, tuple(float(record["fs_hz"]) for record in records))
 
 
 @lru_cache(maxsize=256)

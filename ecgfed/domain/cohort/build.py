@@ -26,12 +26,12 @@ from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.cohort.clients import of_first_lead
 from ecgfed.domain.cohort.cohort import UNLABELLED
 from ecgfed.domain.cohort.other_leads import in_training, training_beats
-from ecgfed.domain.cohort.sources import PrepareOptions, Source
+from ecgfed.domain.cohort.sources import PrepareOptions, Source, weak_labels
 from ecgfed.domain.cohort.split import TRAIN, split_beats
 from ecgfed.domain.cohort.workers import worker_pool
 from ecgfed.domain.cohort.writer import CohortWriter
 from ecgfed.domain.record.annotations import end_note
-from ecgfed.domain.record.anonymous import anonymous_annotation, removed_fields
+from ecgfed.domain.record.anonymous import anonymous_annotation, lead_names, removed_fields
 from ecgfed.domain.record.leads import ecg_alone
 from ecgfed.domain.record.reader import annotation_file, open_recording, record_path
 from ecgfed.domain.record.recording import Recording, is_synthetic, spans
@@ -75,18 +75,23 @@ class _Read:
 def _read_record(
     path: Path, name: str, options: PrepareOptions, folder: Path, on_samples_for: OnSamplesFactory = None
 ) -> _Read:
-    read = _read_lead(path, name, options, folder, on_samples_for)
-    if options.train_leads == "first" or not len(read.label):
-        return read
-    how, others = options.beats, []
-    recording = open_recording(path, how.leads, every_lead=True, how=how.how)
-    for lead in (name for name in ecg_alone(recording).leads if name != recording.lead):
+    every, how = [_read_lead(path, name, options, folder, on_samples_for)], options.beats
+    others: list[str] = []
+    if options.train_leads == "all" and len(every[0].label):
+        recording = open_recording(path, how.leads, every_lead=True, how=how.how)
+        others += [lead for lead in ecg_alone(recording).leads if lead != recording.lead]
+    for lead in others:
         alone = replace(options, beats=replace(how, leads=(lead,)))  # as if there were no other
         try:
-            others.append(_read_lead(path, name, alone, folder))
+            every.append(_read_lead(path, name, alone, folder))
         except RecordError:  # the first lead could be read: in this one no beat is detected
-            others.append(_without_beats(replace(recording, lead=lead), name, options, "none_detected"))
-    return replace(read, others=tuple(others))
+            every.append(_without_beats(replace(recording, lead=lead), name, options, "none_detected"))
+    if options.anonymous:  # a lead's name may be any text
+        names, renamed = lead_names([str(read.metadata["lead"]) for read in every], how.leads)
+        pairs = zip(every, names, strict=True)
+        every = [replace(read, metadata={**read.metadata, "lead": lead}) for read, lead in pairs]
+        every[0] = replace(every[0], removed=(*every[0].removed, *["names of leads"] * bool(renamed)))
+    return replace(every[0], others=tuple(every[1:]))
 
 
 def _read_lead(
@@ -384,17 +389,7 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str
         "clients": build.clients,
         "records": build.records,
         "without_beats": build.without_beats,
-        **_weak_labels(build.weak),
+        **weak_labels(build.weak),
         **({"anonymised": {"removed": dict(sorted(build.removed.items()))}} if options.anonymous else {}),
         **(metadata or {}),
-    }
-
-
-def _weak_labels(clients: Sequence[Source]) -> dict[str, Any]:
-    """Return what ``cohort.json`` says of clients whose recordings alone have a label."""
-    if not clients:
-        return {}
-    return {
-        "record_labels": {client.id: client.record_label for client in clients},
-        "excluded_classes": {client.id: list(client.excluded_classes) for client in clients},
     }

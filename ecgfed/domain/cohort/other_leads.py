@@ -49,12 +49,13 @@ def training_beats(
         trains: (beats,) bool, those that may be trained on (``in_training``).
         first_lead: name of the recording's first lead.
     """
-    poor = (flags & FLAG_POOR_QUALITY).astype(bool)
-    unusable = bool(len(flags)) and poor.sum() >= TOO_POOR * len(flags)
+    poor, counted = (flags & FLAG_POOR_QUALITY).astype(bool), entry["excluded"].get("beats", {"excluded": {}})
+    silent = counted["excluded"].get("no_signal", 0)
+    unusable = bool(len(flags)) and poor.sum() + silent >= TOO_POOR * (len(flags) + silent)
     keep = trains & (not unusable)
     stated: dict[str, Any] = {**entry, FIRST_LEAD: first_lead, "beats": int(keep.sum())}
     if "beats" in entry["excluded"]:
-        counted, dropped = entry["excluded"]["beats"], int((~keep).sum())
+        dropped = int((~keep).sum())
         reason = {"poor_lead" if unusable else "not_training": dropped} if dropped else {}
         beats = {**counted, "used": counted["used"] - dropped, "excluded": {**counted["excluded"], **reason}}
         stated["excluded"] = {**entry["excluded"], "beats": beats}

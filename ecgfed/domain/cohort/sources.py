@@ -1,7 +1,9 @@
 """What a cohort is made of: clients with their recordings, and how these become beats."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ecgfed.base.errors import OptionError
 from ecgfed.domain.beats.labels import BUILT_IN, LabelMap
@@ -71,3 +73,13 @@ class Source:
     def called(self) -> tuple[str, ...]:
         """What the cohort calls each recording."""
         return self.names or tuple(record_path(path).name for path in self.records)
+
+
+def weak_labels(clients: Sequence[Source]) -> dict[str, Any]:
+    """Return what ``cohort.json`` says of clients whose recordings alone have a label."""
+    if not clients:
+        return {}
+    return {
+        "record_labels": {client.id: client.record_label for client in clients},
+        "excluded_classes": {client.id: list(client.excluded_classes) for client in clients},
+    }

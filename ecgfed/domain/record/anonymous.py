@@ -81,7 +81,7 @@ def anonymised(
     """
     removed = list(removed_fields(recording))
     retained = _retained_fields(recording, check_keep(keep))
-    names, renamed = _lead_names(recording.leads, leads)
+    names, renamed = lead_names(recording.leads, leads)
     if renamed:
         removed.append(f"names of leads ({renamed})")
     marks, texts = (None, 0) if annotation is None else anonymous_annotation(annotation)
@@ -221,7 +221,7 @@ def _age(years: int) -> str:
     return str(years) if years < OLDEST else f"{OLDEST} or older"
 
 
-def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
+def lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
     """Return leads' names, those that are not known as a lead's by number, and how many those are."""
     known = [name in typed or is_impersonal(name) for name in names]
     taken = {name for name, is_known in zip(names, known, strict=True) if is_known}

@@ -10,22 +10,21 @@ from ecgfed.domain.cohort.split import TRAIN
 from ecgfed.domain.cohort.summary import other_leads
 
 
-def _training_rows(cohort: Cohort, client: Client, leave_out: str) -> NDArray[np.int64]:
-    return cohort.usable(cohort.rows(client, TRAIN), leave_out)
-
-
 def training_metadata(cohort: Cohort, leave_out: str, most_per_class: int | None = None) -> dict[str, Any]:
     """Return ``trained_on`` of a manifest.
 
     Args:
         leave_out: excluded training beats, as in ``TrainPlan``.
-        most_per_class: as in ``TrainPlan``; adds ``epoch_counts``, the beats per class that an epoch draws.
+        most_per_class: as in ``TrainPlan``; adds ``epoch_counts``, examples per class that an epoch draws.
     """
-    of_client = np.zeros((len(cohort.federation), len(cohort.classes)), np.int64)
-    for counts, client in zip(of_client, cohort.federation, strict=True):
-        counts += np.bincount(cohort.label[_training_rows(cohort, client, leave_out)], minlength=len(counts))
-    drawn = {} if most_per_class is None else {"epoch_counts": np.minimum(of_client, most_per_class).sum(0)}
-    by_class = {"class_counts": of_client.sum(0), **drawn}
+
+    def counts(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.bincount(cohort.label[cohort.usable(rows, leave_out)], minlength=len(cohort.classes))
+
+    by_class = {"class_counts": counts(cohort.pool(TRAIN))}
+    if most_per_class is not None:
+        drawn = [np.minimum(counts(cohort.training_rows(client)), most_per_class) for client in cohort.federation]
+        by_class["epoch_counts"] = np.sum(drawn, axis=0, dtype=np.int64)
     of_others = other_leads(cohort, cohort.usable(cohort.training_pool(), leave_out))["leads"]
     records = _records(cohort)
     files = [file for record in _records(cohort) for file in record.get("sha256", {}).items()]
@@ -35,7 +34,7 @@ def training_metadata(cohort: Cohort, leave_out: str, most_per_class: int | None
             cohort.meta["kind"] == "demo" or (records and all(record.get("synthetic") is True for record in records))
         ),
         "clients": len(cohort.federation),
-        **{what: dict(zip(cohort.classes, counts.tolist(), strict=True)) for what, counts in by_class.items()},
+        **{what: dict(zip(cohort.classes, each.tolist(), strict=True)) for what, each in by_class.items()},
         "recordings": (sorted(digests) if digests else None),
         **({"other_leads": of_others} if of_others else {}),
     }

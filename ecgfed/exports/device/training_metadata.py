@@ -16,7 +16,7 @@ class TrainingMetadata:
         patient_classes: patient -> classes of its training beats.
         other_leads: leads that gave further training examples, and are in no score.
         patient_recordings: patient -> SHA-256 of the files that only its own model was trained on, if known.
-        epoch_counts: training beats per class that an epoch draws, of a model trained with ``most_per_class``.
+        epoch_counts: training examples per class that an epoch draws, of a model trained with ``most_per_class``.
     """
 
     synthetic: bool | None

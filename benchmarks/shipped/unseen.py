@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import compared
 from numpy.typing import NDArray
 
 import ecgfed
+from ecgfed.core.evaluation.ec57 import CLASSES
 from ecgfed.domain.beats.labels import LabelMap
+from ecgfed.domain.record.wfdb_files import read_annotation_file
 
 #: Below a benchmark's folder: one file a record, a line a beat.
 BEATS = "beats"
@@ -108,6 +111,15 @@ def _pauses(beats: dict[str, NDArray[Any]], classes: list[str]) -> dict[str, Any
         "share": _rounded(wrong[beside].mean()) if beside.any() else None,
         "share_of_all_normal": _rounded(wrong[normal].mean()) if normal.any() else None,
     }
+
+
+def false_ectopy(source: Path, folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Count the normal beats of annotated records that ``folder/NAME.ecgfed`` calls S or V, matched as in EC57."""
+    compare = [compared(source / name, read_annotation_file(folder / f"{name}.ecgfed"), start_s=0.0) for name in names]
+    of_normal = np.sum([one.counts[CLASSES.index("N")] for one in compare], axis=0)
+    called = {name: int(of_normal[CLASSES.index(name)]) for name in ("S", "V")}
+    normal = int(of_normal.sum())
+    return {"records": list(names), "normal_beats": normal, "called": called, "share": sum(called.values()) / normal}
 
 
 def calibration(confidence: NDArray[np.floating], right: NDArray[np.bool_]) -> dict[str, Any]:

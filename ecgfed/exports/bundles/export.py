@@ -321,7 +321,7 @@ def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
             "leads": list(cohort.leads),
             "filter": meta["filter"],
             "normalisation": "in the graph, by window",
-            **_rr(run),
+            **(_rr(run) if run.net.spec.rr_version < 3 else {}),  # 229 names, 4 kB a graph, are in the manifest
         }
     plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}

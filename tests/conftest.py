@@ -212,12 +212,18 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def cohort_path(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cohort of the four synthetic patients: never changed by a test."""
+    return make_cohort(records, tmp_path_factory.mktemp("cohort") / "cohort")
+
+
+def make_cohort(records: Path, out: Path, rr_version: int = 2) -> Path:
+    """Make a cohort of a folder of records and return its folder."""
+    from ecgfed.domain.beats.path import BeatOptions
     from ecgfed.domain.cohort.build import build_cohort
     from ecgfed.domain.cohort.folder import folder_sources
     from ecgfed.domain.cohort.sources import PrepareOptions
 
-    out = tmp_path_factory.mktemp("cohort") / "cohort"
-    build_cohort(folder_sources(records), out, PrepareOptions(), kind="folder", workers=1)
+    options = PrepareOptions(BeatOptions(("MLII",), "annotated", rr_version=rr_version))
+    build_cohort(folder_sources(records), out, options, kind="folder", workers=1)
     return out
 
 
@@ -229,16 +235,16 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
     from ecgfed.core.federation.train import initial_state, train
     from ecgfed.core.methods.registry import method_by_name
     from ecgfed.core.methods.settings import make_settings
-    from ecgfed.core.nets.net import NetSpec
-    from ecgfed.core.nets.resnet1d import ResNet1d
+    from ecgfed.core.nets.build import make_net
+    from ecgfed.core.nets.net import net_spec
     from ecgfed.core.runs.callbacks import SaveCheckpoint, WriteHistory
     from ecgfed.core.runs.run import create_run
     from ecgfed.domain.cohort.cohort import open_cohort
 
     opened = open_cohort(cohort)
     kind = method_by_name(method)
-    spec = NetSpec(len(opened.classes), rr=rr, rr_version=opened.rr_version if rr else 1)
-    made = kind(ResNet1d(spec), make_settings(kind.settings_type, {"lr": 0.02}))
+    spec = net_spec(len(opened.classes), "ecg", rr=rr, rr_version=opened.rr_version)
+    made = kind(make_net(spec), make_settings(kind.settings_type, {"lr": 0.02}))
     plan = TrainPlan(rounds=rounds, local_epochs=1, batch_size=16)
     run = create_run(out, opened, made, plan, {})
     data = training_data(opened, rr=rr)
@@ -260,6 +266,13 @@ def quick_finetuning(monkeypatch: pytest.MonkeyPatch) -> None:
 def fedavg_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A FedAvg run on the synthetic cohort: never changed by a test."""
     return train_run(cohort_path, tmp_path_factory.mktemp("run") / "fedavg")
+
+
+@pytest.fixture(scope="session")
+def context_run(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A FedAvg run of the net ``context`` on RR features of version 3: never changed by a test."""
+    folder = tmp_path_factory.mktemp("context")
+    return train_run(make_cohort(records, folder / "cohort", 3), folder / "fedavg")
 
 
 @pytest.fixture(scope="session")

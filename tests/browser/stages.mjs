@@ -99,10 +99,15 @@ const FUNCTIONS = {
     const peaks = detectAroundGaps(signals, fsHz, quality, lead, "recording");
     return { peaks, stretches: quality.stretches, ...windowsAround(signals[lead], fsHz, peaks, quality, rrVersion) };
   },
-  async context(beforeS, windowMv, usable, sizes) {
-    const { ContextStream } = await load("context.js");
+  async silent(signal, fsHz, peaks) {
+    const [{ leadQuality }, { windowsAround }, { withoutSignal }] = await Promise.all(["quality.js", "windows.js", "no-signal.js"].map(load));
+    const quality = leadQuality(signal, fsHz);
+    return withoutSignal(signal, fsHz, peaks, windowsAround(signal, fsHz, peaks, quality, 1).windowMv, quality);
+  },
+  async context(beforeS, windowMv, usable, sizes, version) {
+    const { ContextStream } = await load("context-stream.js");
     const beats = Array.from(beforeS, (interval, i) => ({ beforeS: interval, windowMv: windowMv.subarray(256 * i, 256 * (i + 1)), usable: !!usable[i] }));
-    const stream = new ContextStream();
+    const stream = new ContextStream(version);
     const features = [];
     for (let at = 0, i = 0; at < beats.length; at += sizes[i % sizes.length], i += 1) {
       features.push(...stream.push(beats.slice(at, at + sizes[i % sizes.length])));
@@ -110,8 +115,8 @@ const FUNCTIONS = {
     return [...features, ...stream.finish()];
   },
   async opened(which) {
-    const { opened } = await classifierOf(which);
-    return { classes: opened.classes, symbols: opened.symbols, patients: opened.patients, leads: opened.leads, rrVersion: opened.rrVersion };
+    const { opened, classifier } = await classifierOf(which);
+    return { classes: opened.classes, symbols: opened.symbols, patients: opened.patients, leads: opened.leads, rrVersion: opened.rrVersion, averagedOverAlikeBeats: classifier.averagedOverAlikeBeats };
   },
   async classified(which, recording, options) {
     return (await classifierOf(which)).classifier.classify(recording, options);

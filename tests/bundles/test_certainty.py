@@ -13,6 +13,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 from support import SavedRun, change_manifest, copied, exported, manifest_of
 
+import ecgfed
 from ecgfed.base.errors import BundleError
 from ecgfed.core.evaluation.calibration import (
     SPREADS,
@@ -23,10 +24,11 @@ from ecgfed.core.evaluation.calibration import (
     threshold_for,
 )
 from ecgfed.core.runs.run import open_run
-from ecgfed.device import open_bundle
-from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.device import check_golden, open_bundle
 from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits
+from ecgfed.exports.bundles.int8_reading import prototype_shapes
 from ecgfed.exports.bundles.prototypes import PROTOTYPES, fit_prototypes
+from ecgfed.exports.bundles.renew import renewed_bundle
 
 
 def drawn(beats: int, temperature: float, seed: int = 0) -> tuple[Any, Any]:
@@ -196,25 +198,46 @@ def _around(made: tuple[Any, Any]) -> tuple[Any, float, Any]:
     return made[0], 360.0, made[1]
 
 
-def test_the_distance_is_that_to_the_nearest_typical_beat(fedavg_run: Path, cohort_path: Path) -> None:
-    """The graph against numpy: standardised windows in steps of four samples."""
-    run, cohort = open_run(fedavg_run), open_cohort(cohort_path)
-    fitted = fit_prototypes(run.net, cohort, run.plan.seed)
+@pytest.mark.parametrize("which", ["fedavg_run", "context_run"])
+def test_the_distance_is_that_to_the_nearest_typical_beat(which: str, request: pytest.FixtureRequest) -> None:
+    """The graph against numpy: standardised windows in steps of four samples; for version 3 in int8."""
+    folder: Path = request.getfixturevalue(which)
+    run = open_run(folder)
+    cohort = run.cohort()
+    fitted = fit_prototypes(run.net, cohort, run.plan.seed, int8=which == "context_run")
     assert fitted is not None
+    stored = prototype_shapes(open_bundle(exported(folder)))
+    assert stored is not None
+    np.testing.assert_allclose(stored[0], fitted[0], rtol=0, atol=1e-6)
     centres, threshold = fitted[0].numpy().astype(np.float64), fitted[1]
     assert 1 < len(centres) <= PROTOTYPES
-    manifest = json.loads((exported(fedavg_run) / "manifest.json").read_text())["certainty"]["far"]
+    manifest = manifest_of(exported(folder))["certainty"]["far"]
     assert (manifest["threshold"], manifest["typical"]) == (threshold, len(centres))
     window = np.asarray(cohort.beats[::3]).astype(np.float64)
     standard = (window - window.mean(2, keepdims=True)) / window.std(2, keepdims=True)
     shape = standard.reshape(len(window), 64, 4).mean(2)
     expected = ((shape[:, None] - centres[None]) ** 2).mean(2).min(1)
-    session = onnxruntime.InferenceSession(str(exported(fedavg_run) / "far.onnx"), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(exported(folder) / "far.onnx"), providers=["CPUExecutionProvider"])
     (distance,) = session.run(None, {"window": window.astype(np.float32)})
     np.testing.assert_allclose(distance[:, 0], expected, rtol=2e-3, atol=2e-3)
     valid = np.isin(np.arange(len(cohort.label)), cohort.pool(1))
     (of_valid,) = session.run(None, {"window": np.asarray(cohort.beats[valid])})
     assert (of_valid[:, 0] <= threshold).mean() >= 0.9
+
+
+def test_prototypes_in_int8_are_near_those_in_float_and_a_bundle_stays_small(context_run: Path, tmp_path: Path) -> None:
+    run = open_run(context_run)
+    fitted = [fit_prototypes(run.net, run.cohort(), run.plan.seed, int8=int8) for int8 in (False, True)]
+    (plain, bound), (rounded, near_bound) = (one for one in fitted if one is not None)
+    largest = plain.abs().amax(dim=1, keepdim=True)
+    assert ((rounded - plain).abs() <= largest / 254 + 1e-6).all()
+    assert (rounded - plain).abs().max() > 0
+    assert near_bound == pytest.approx(bound, rel=0.05)
+    bundle = ecgfed.export(context_run, tmp_path / "global", global_only=True)
+    assert sum(path.stat().st_size for path in bundle.path.rglob("*")) < 400_000
+    renewed = renewed_bundle(bundle, tmp_path / "renewed", trace=True)
+    assert renewed.read("far.onnx") == bundle.read("far.onnx")
+    assert check_golden(renewed).agrees
 
 
 def test_a_bundle_without_certainty_is_as_it_was(local_run: Path, tmp_path: Path) -> None:

@@ -162,6 +162,17 @@ def test_a_python_without_tensorflow_is_named(tmp_path: Path) -> None:
         _python_of("/no/such/python")
 
 
+def test_a_net_of_rr_features_version_3_is_left_out_and_the_bundle_says_why(
+    context_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ecgfed.tasks.export import export
+
+    monkeypatch.setenv("ECGFED_TFLITE_PYTHON", sys.executable)
+    entry = export(context_run, tmp_path / "b", tflite=True).manifest["global"]["tflite"]
+    assert entry["file"] is None
+    assert "RR features of version 3" in entry["reason"]
+
+
 def _python_of(name: str) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ECGFED_TFLITE_PYTHON", name)

@@ -171,7 +171,7 @@ class Runtime:
             first = r - round(window["r_index"] * fs / window["fs_hz"])
             stop = r + round((window["samples"] - window["r_index"]) * fs / window["fs_hz"])
             usable.append(not pad and not any(a < stop and b > first for a, b in lost))
-        return self.rr_2(np.array(before[: len(peaks)]), window_mv, np.array(usable, bool))
+        return self.rr_in_context(np.array(before[: len(peaks)]), window_mv, np.array(usable, bool))
 
     def rr_1(self, t: Sequence[float]) -> NDArray[np.float32]:
         if len(t) < 2:
@@ -186,9 +186,15 @@ class Runtime:
             rows.append([before, after, median, before / median if median > 0 else 1.0])
         return np.array(rows, np.float32)
 
-    def rr_2(self, before: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> NDArray[np.float32]:
+    def rr_in_context(
+        self, before: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]
+    ) -> NDArray[np.float32]:
+        from reimplemented_3 import Neighbours
+
+        about, names = self.about["rr"], self.manifest["rr_features"]["names"]
+        kind = {2: Context, 3: Neighbours}[about["version"]]
         with np.errstate(all="ignore"):
-            return Context(self.about["rr"], before, window_mv, usable).features()
+            return kind(about, names, before, window_mv, usable).features()
 
     # the answer
 
@@ -216,8 +222,15 @@ class Runtime:
 class Context:
     """RR features, version 2, of all beats of a recording: the page's steps by their numbers."""
 
-    def __init__(self, about: Any, before: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> None:
-        self.about, self.p, self.count = about, about["parameters"], len(before)
+    def __init__(
+        self,
+        about: Any,
+        names: Sequence[str],
+        before: Floats,
+        window_mv: NDArray[np.float32],
+        usable: NDArray[np.bool_],
+    ) -> None:
+        self.about, self.p, self.names, self.count = about, about["parameters"], names, len(before)
         self.before, self.usable = before, usable
         x = window_mv.astype(np.float64)
         self.x = x - np.median(x, axis=1, keepdims=True)
@@ -284,6 +297,7 @@ class Context:
         chosen = between & (before >= sinus * p["at_least_share"])
         q0, p0 = self.m_of(q, chosen), self.m_of(wave, chosen)
         power = self.m_of((wave * wave).sum(axis=1), chosen)
+        self.wave, self.size, self.between, self.chosen, self.sinus = wave, size, between, chosen, sinus
         change = self.change()
         found: dict[str, Floats] = {}
         after = np.append(before[1:], VOID)
@@ -304,7 +318,7 @@ class Context:
         found["premature_unlike"] = early * (1 - like)
         masks = {"previous": before, "next": after, "reference": typical, "shape": q0[:, 0]}
         found |= {f"void_{name}": np.isnan(value).astype(float) for name, value in masks.items()}
-        made = np.stack([found[one["name"]] for one in self.about["features"]], axis=1)
+        made = np.stack([found[name] for name in self.names[: len(found)]], axis=1)
         return np.clip(np.where(np.isfinite(made), made, 0), *self.about["clip"]).astype(np.float32)
 
     def change(self) -> Floats:

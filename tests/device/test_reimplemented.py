@@ -4,6 +4,7 @@ Not reimplemented: the R peaks, which are taken from the golden vectors or given
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,15 @@ import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
 from reimplemented import Runtime
+from reimplemented_3 import averaged
 from support import change_manifest, copied, exported
 
+import ecgfed
+from ecgfed.device import open_bundle
 from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.context_stream import context_features
 from ecgfed.domain.beats.windows import resample, rr_features
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, fill_gaps
 from ecgfed.domain.signal.quality import NO_SIGNAL
@@ -40,16 +45,23 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
     return Runtime(folder)
 
 
+@pytest.fixture(scope="module")
+def third(context_run: Path) -> Runtime:
+    """Of a bundle whose graphs take RR features of version 3."""
+    return Runtime(exported(context_run))
+
+
 def test_it_imports_nothing_of_ecgfed() -> None:
-    text = (Path(__file__).parent / "reimplemented.py").read_text()
-    assert "import ecgfed" not in text
-    assert "from ecgfed" not in text
+    for name in ("reimplemented.py", "reimplemented_3.py"):
+        text = (Path(__file__).parent / name).read_text()
+        assert "import ecgfed" not in text
+        assert "from ecgfed" not in text
 
 
-@pytest.mark.parametrize("which", ["shipped", "fedavg", "local"])
-def test_it_gives_the_golden_vectors(which: str, fedavg_run: Path, local_run: Path) -> None:
+@pytest.mark.parametrize("which", ["shipped", "fedavg_run", "local_run", "context_run"])
+def test_it_gives_the_golden_vectors(which: str, request: pytest.FixtureRequest) -> None:
     """Every stage from what stands in the file of the stage before, and then all of them one after the other."""
-    folder = {"shipped": MODEL, "fedavg": exported(fedavg_run), "local": exported(local_run)}[which]
+    folder = MODEL if which == "shipped" else exported(request.getfixturevalue(which))
     runtime, said = Runtime(folder), json.loads((folder / "golden.json").read_text())
     windows: list[NDArray[np.float32]] = []
     features: list[NDArray[np.float32]] = []
@@ -89,11 +101,13 @@ def test_it_gives_the_golden_vectors(which: str, fedavg_run: Path, local_run: Pa
         assert (distance > far["threshold"]).astype(int).tolist() == said["far"]["far"]
 
 
-def test_it_gives_the_golden_minutes(runtime: Runtime) -> None:
-    said = json.loads((MODEL / "golden.json").read_text())["context"]
+@pytest.mark.parametrize("which", ["runtime", "third"])
+def test_it_gives_the_golden_minutes(which: str, request: pytest.FixtureRequest) -> None:
+    runtime: Runtime = request.getfixturevalue(which)
+    said = json.loads((runtime.folder / "golden.json").read_text())["context"]
     before = np.array([np.nan if v is None else v / 1000 for v in said["before_ms"]])
     window = (np.array(said["parts_per_mille"]) @ np.array(said["shapes_nv"]) / 1000 / 1e6).astype(np.float32)
-    found = runtime.rr_2(before, window, np.array(said["usable"], bool))
+    found = runtime.rr_in_context(before, window, np.array(said["usable"], bool))
     np.testing.assert_allclose(found[said["answered"]], said["rr"], rtol=0, atol=2e-5)
 
 
@@ -131,7 +145,7 @@ def _spoilt(seed: int, fs: float) -> tuple[NDArray[np.float64], NDArray[np.int64
 @pytest.mark.parametrize("fs", [250.0, 360.0])
 @pytest.mark.parametrize("seed", range(8))
 def test_lost_stretches_windows_and_features_of_spoilt_recordings(
-    runtime: Runtime, first: Runtime, seed: int, fs: float
+    runtime: Runtime, first: Runtime, third: Runtime, seed: int, fs: float
 ) -> None:
     signal, peaks = _spoilt(seed, fs)
     lost = runtime.lost(signal, fs)
@@ -139,7 +153,7 @@ def test_lost_stretches_windows_and_features_of_spoilt_recordings(
     assert lost == [list(span) for span in quality.spans(NO_SIGNAL)]
     at_360 = runtime.resampled(runtime.filtered(runtime.bridged(signal), fs), fs)
     window_mv, padded = runtime.windows(at_360, fs, peaks.tolist())
-    for version, here in ((1, first), (2, runtime)):
+    for version, here in ((1, first), (2, runtime), (3, third)):
         expected = windows_around(signal, fs, peaks, quality, rr_version=version)
         np.testing.assert_allclose(window_mv, expected.window_mv[:, 0], rtol=0, atol=1e-6)
         assert padded == (expected.flags & 1).astype(bool).tolist()
@@ -148,7 +162,7 @@ def test_lost_stretches_windows_and_features_of_spoilt_recordings(
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 9, 40, 700])
-def test_features_over_minutes_of_wild_beats(runtime: Runtime, count: int) -> None:
+def test_features_over_minutes_of_wild_beats(runtime: Runtime, third: Runtime, count: int) -> None:
     draw = np.random.default_rng(count)
     shape = draw.normal(0, 0.3, (3, 256)).cumsum(axis=1) * 0.1
     kind = draw.choice(3, count, p=[0.7, 0.2, 0.1])
@@ -159,9 +173,39 @@ def test_features_over_minutes_of_wild_beats(runtime: Runtime, count: int) -> No
     before[draw.random(count) < 0.05] = np.nan
     before[:1] = np.nan
     usable = draw.random(count) > 0.1
-    expected = context_features(np.append(before, np.nan), window[:, None], usable)
-    if count:
-        np.testing.assert_allclose(runtime.rr_2(before, window, usable), expected, rtol=0, atol=2e-5)
+    for version, here in ((2, runtime), (3, third)):
+        expected = context_features(np.append(before, np.nan), window[:, None], usable, version)
+        if count:
+            np.testing.assert_allclose(here.rr_in_context(before, window, usable), expected, rtol=0, atol=2e-5)
+
+
+def drawn() -> tuple[int, list[float]]:
+    """The 30 numbers of the page's section on alike beats."""
+    text = (ROOT / "docs" / "bundle-format.md").read_text().partition("## Alike beats")[2].partition("\n## ")[0]
+    first, *others = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1].split()  # type: ignore[index]
+    return int(first), [float(one) for one in others]
+
+
+@pytest.mark.mitdb
+@pytest.mark.parametrize("name", ["208", "232"])
+def test_a_real_record_has_the_same_labels(third: Runtime, mitdb: Path, name: str) -> None:
+    """All from the samples on; R peaks and the beats without signal are given."""
+    recording = open_recording(mitdb / name, ("MLII",))
+    python = ecgfed.predict(third.folder, recording, force=True)
+    signal, fs = np.asarray(python.recording.signal_mv), python.recording.fs_hz
+    window_mv, padded = third.windows(third.filtered(third.bridged(signal), fs), fs, python.sample.tolist())
+    rr = third.rr(fs, python.sample.tolist(), window_mv, padded, third.lost(signal, fs))
+    windows, opened = python.cut.windows, open_bundle(third.folder)
+    np.testing.assert_allclose(rr, windows.rr_s, rtol=0, atol=2e-5)
+    answer = third.answer(None, {"window": window_mv[:, None], "rr": rr})
+    model = opened.classifier().classify(windows)
+    assert answer["label"].tolist() == model.label.tolist()
+    names = third.manifest["rr_features"]["names"]
+    probability = model.probability
+    found = averaged(names, probability, window_mv, rr, windows.no_signal, drawn())
+    expected = opened.classifier().classify_blocks([windows], grouped=True)
+    assert found.argmax(axis=1).tolist() == expected.label.tolist()
+    np.testing.assert_allclose(found, expected.probability, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 11, 60])

@@ -11,9 +11,10 @@ import pytest
 from conftest import write_record
 from node_runtime import Refused, in_node, own
 from spoiled_signals import spoiled
+from support import exported
 
 import ecgfed
-from ecgfed.device import open_bundle
+from ecgfed.device import StreamClassifier, open_bundle
 from ecgfed.domain.record.reader import open_recording
 from ecgfed.exports.device.canonical import digest_of
 
@@ -51,11 +52,11 @@ def same_beats(found: list[dict[str, Any]], python: Any) -> None:
     assert np.abs(probability - python.probability).max() < 1e-4
 
 
-@pytest.fixture(scope="module")
-def personal(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle with a model for each of the four synthetic patients."""
+@pytest.fixture(scope="module", params=["fedavg_run", "context_run"])
+def personal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bundles with a model for each of the four synthetic patients, with RR features of versions 2 and 3."""
     out = tmp_path_factory.mktemp("personal") / "bundle"
-    ecgfed.export(fedavg_run, out)
+    ecgfed.export(request.getfixturevalue(request.param), out)
     return out
 
 
@@ -76,10 +77,13 @@ def test_every_patients_model_answers_as_python(personal: Path, records: Path) -
     assert (about["classes"], about["leads"]) == (list(bundle.classes), list(bundle.leads))
     assert about["rrVersion"] == bundle.rr_version
     for patient, one in zip(patients, found, strict=True):
-        same_beats(one, ecgfed.predict(personal, record, patient=patient, force=True))
+        python = ecgfed.predict(personal, record, patient=patient, force=True)
+        same_beats(one, python)
+        assert ("averaged_over_alike_beats" in python.metadata) == (about["rrVersion"] == 3 and patient is None)
+    assert about["averagedOverAlikeBeats"] == (about["rrVersion"] == 3)
 
 
-@pytest.mark.parametrize("rr_version", [1, 2])
+@pytest.mark.parametrize("rr_version", [1, 2, 3])
 def test_a_stream_gives_the_beats_of_the_whole_to_the_last_bit(rr_version: int) -> None:
     """However it is cut: with gaps, a flat line, a rail, a spike, noise and a jump of the baseline."""
     sizes: list[list[int]] = [[90], [1, 13, 1000, 5000], [10**9]]
@@ -111,6 +115,31 @@ def test_a_stream_says_early_what_it_says_again_in_the_end(tmp_path: Path) -> No
     assert set(early) <= {one["sample"] for one in final}
     same = np.mean([early[one["sample"]]["class"] == one["class"] for one in final if one["sample"] in early])
     assert same > 0.9
+
+
+@pytest.mark.parametrize("rr_version", [2, 3])
+def test_early_beats_are_those_of_pythons_stream(rr_version: int, context_run: Path, tmp_path: Path) -> None:
+    """At the same time, and as if the next R peak were all that follows."""
+    bundle = exported(context_run) if rr_version == 3 else MODEL
+    record = write_record(tmp_path, "early", "NNNNVNANN" * 20, fs_hz=250.0, seed=3)
+    told, size = told_of(record), 125
+    (found,) = in_node(
+        own("streamed", {"bundle": str(bundle)}, told, {"lead": 0, "early": True}, [size]), packages=RUNNER
+    )
+    stream = StreamClassifier(open_bundle(bundle).classifier(), told["fsHz"], leads=2, early=True)
+    signals = told["signalsMv"]
+    python = [one for at in range(0, signals.shape[1], size) for one in stream.push(signals[:, at : at + size])]
+    python += stream.finish()
+    assert [(one["sample"], one["stage"], one["label"]) for one in sorted(found["beats"], key=by_beat)] == [
+        (one.sample, str(one.stage), one.label) for one in sorted(python, key=lambda one: (one.sample, str(one.stage)))
+    ]
+    assert sum(one["stage"] == "early" for one in found["beats"]) > 150
+    by = {(one["sample"], one["stage"]): one["probabilities"] for one in found["beats"]}
+    assert max(np.abs(by[one.sample, str(one.stage)] - one.probabilities).max() for one in python) < 1e-4
+
+
+def by_beat(beat: dict[str, Any]) -> tuple[int, str]:
+    return beat["sample"], beat["stage"]
 
 
 def test_what_was_told_early_is_told_again_or_withdrawn_among_spikes() -> None:

@@ -18,9 +18,9 @@ from ecgfed.exports.bundles.int8_variants import Int8Rule
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module", params=["fedavg_run", "local_run"])
+@pytest.fixture(scope="module", params=["fedavg_run", "local_run", "context_run"])
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundles with an int8 form of every model: with RR features and without."""
+    """Bundles with an int8 form of every model: with RR features of versions 2 and 3, and without."""
     run = open_run(request.getfixturevalue(request.param))
     out = tmp_path_factory.mktemp("int8") / "bundle"
     export_bundle(run, run.cohort(), run.state(), out, int8=Int8Rule(loss=1.0, agreement=0.0))

@@ -1,5 +1,6 @@
 """The JavaScript runtime beside Python, stage by stage, on the same signals: filter, detector, quality, RR, windows."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,13 @@ from conftest import synthetic_signal
 from node_runtime import in_node, of, own
 from spoiled_signals import beats_and_none, spoiled
 
+from ecgfed.domain.beats import alike
 from ecgfed.domain.beats.blocks import windows_around
-from ecgfed.domain.beats.context import FEATURES
 from ecgfed.domain.beats.context_stream import ContextStream
+from ecgfed.domain.beats.path import RecordingBeats
+from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import rr_features
+from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.peaks import detect_around_gaps
@@ -109,8 +113,8 @@ def test_rr_features_of_version_1_are_pythons() -> None:
         assert np.array_equal(np.array(one, np.float32).reshape(-1, 4), expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_context_features_are_pythons_however_the_beats_come(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "version"), [(0, 2), (1, 2), (2, 2), (0, 3), (1, 3)])
+def test_context_features_are_pythons_however_the_beats_come(seed: int, version: int) -> None:
     rng = np.random.default_rng(seed)
     many = 1300
     shapes = rng.standard_normal((3, 256)).cumsum(axis=1) / 8
@@ -119,13 +123,55 @@ def test_context_features_are_pythons_however_the_beats_come(seed: int) -> None:
     before = np.where(kind == 1, 0.5, 0.8) * rng.uniform(0.9, 1.1, many)
     before[rng.choice(many, 30, replace=False)] = np.nan
     usable = rng.random(many) > 0.02
-    stream = ContextStream()
+    stream = ContextStream(version)
     expected = np.concatenate([stream.push(before, window[:, None], usable), stream.finish()])
     sizes: list[list[int]] = [[many], [1, 40, 3]]
-    jobs = [own("context", before, window.ravel(), usable, one) for one in sizes]
+    jobs = [own("context", before, window.ravel(), usable, one, version) for one in sizes]
     found: list[Any] = in_node(*jobs)
     for one in found:
         made = np.stack(one)
-        assert made.shape == (many, len(FEATURES))
+        assert made.shape == expected.shape == (many, len(RR_NAMES[version]))
         assert np.abs(made - expected).max() < 2e-5
     assert all(np.array_equal(np.stack(one), np.stack(found[0])) for one in found)
+
+
+@pytest.mark.parametrize(("many", "seed"), [(1, 0), (7, 1), (40, 2), (900, 3), (4500, 4)])
+def test_alike_beats_are_pythons(many: int, seed: int) -> None:
+    """Points to the last bit, groups the same, of one stretch and two."""
+    rng = np.random.default_rng(seed)
+    shapes = rng.standard_normal((3, 256)).cumsum(axis=1) / 8
+    kind = rng.choice(3, many, p=[0.8, 0.15, 0.05])
+    window = (shapes[kind] + 0.05 * rng.standard_normal((many, 256))).astype(np.float32)
+    rr = rng.normal(0, 1, (many, len(RR_NAMES[3]))).astype(np.float32)
+    points = alike.points(window[:, None], rr)
+    some = min(many, 300)
+    found = in_node(*(of("alike.js", "pointOf", *beat) for beat in zip(window[:some], rr[:some], strict=True)))
+    assert np.array_equal(np.stack(found), points[:some])
+    probability = rng.dirichlet(np.ones(5), many).astype(np.float32)
+    probability[0] = [1, 0, 0, 0, 0]
+    silent = rng.random(many) < 0.02
+    jobs = [of("alike.js", "averaged", list(probability), list(points), silent.tolist())]
+    jobs.append(of("alike.js", "groupsOf", list(points[:4096].astype(np.float64))))
+    averaged, groups = in_node(*jobs)
+    assert groups == alike._groups(points[:4096].astype(np.float64)).tolist()
+    assert np.abs(np.stack(averaged) - alike.averaged(probability, points, ~silent)).max() < 1e-6
+
+
+def test_beats_without_signal_are_pythons() -> None:
+    """The electrode off in noise and in a flat line, at the rail, and calibration pulses."""
+    for fs_hz in (250.0, 360.0):
+        signal, peaks = synthetic_signal("NNNNV" * 30, fs_hz=fs_hz, seed=4)
+        rng, second = np.random.default_rng(4), round(fs_hz)
+        signal[10 * second : 18 * second] = 0.004 * rng.standard_normal(8 * second)
+        signal[30 * second : 37 * second] = 0.5
+        signal[50 * second : 53 * second] = 9.0
+        for start in range(70 * second, 80 * second, second):
+            signal[start : start + second] = 0.0
+            signal[start + second // 4 : start + second // 2] = 1.0
+        peaks = np.unique(np.append(peaks, np.arange(70 * second, 80 * second, second) + second // 4 + 10))
+        recording = Recording("r", Path("r"), "MLII", ("MLII",), fs_hz, signal[None], ())
+        beats = RecordingBeats(recording, lead_quality(signal, fs_hz), None, peaks, True)
+        (found,) = in_node(own("silent", signal, fs_hz, peaks.tolist()))
+        assert found == beats.windows.no_signal.tolist()
+        assert beats.pulses.sum() >= 5
+        assert 10 < sum(found) - beats.pulses.sum() < 60

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from node_runtime import in_node, own
+from support import exported
 
 import ecgfed
 from ecgfed.domain.record.reader import open_recording
@@ -20,11 +21,13 @@ SOME = ("114", "208")
 PACED = ("102", "104", "107", "217")
 
 
-def agreement(record: Path) -> dict[str, Any]:
+def agreement(record: Path, bundle: Path = MODEL) -> dict[str, Any]:
     """Return how one record agrees, stage by stage, read by JavaScript's own reader."""
-    python = ecgfed.predict(open_recording(record, LEADS, every_lead=True))  # every lead has a say
+    opened = ecgfed.open_bundle(bundle)
+    recording = open_recording(record, LEADS, every_lead=True)  # every lead has a say
+    python = ecgfed.predict(bundle, recording, force=True)
     recording, lead = python.recording, python.recording.lead
-    at = {"bundle": str(MODEL)}
+    at, version = {"bundle": str(bundle)}, opened.rr_version
     (read,) = in_node(own("readAt", str(record), {}))
     rows = dict(zip(read["leads"], read["signalsMv"], strict=True))
     signals = dict(zip(recording.leads, np.asarray(recording.signals_mv), strict=True))
@@ -32,7 +35,7 @@ def agreement(record: Path) -> dict[str, Any]:
     row = read["leads"].index(lead)
     jobs = [
         {"module": "filters.js", "call": "bandPass", "args": [rows[lead], read["fsHz"]]},
-        own("cut", read["signalsMv"], read["fsHz"], row, 2),
+        own("cut", read["signalsMv"], read["fsHz"], row, version),
         own("classified", at, told, {"lead": lead}),
     ]
     filtered, cut, beats = in_node(*jobs, packages=("onnxruntime-node",))
@@ -40,8 +43,10 @@ def agreement(record: Path) -> dict[str, Any]:
     logits, _ = in_node(
         own("logits", at, list(windows.window_mv[:, 0]), list(windows.rr_s)), own("exported", "index.js")
     )
-    expected = ecgfed.open_bundle(MODEL).classifier().logits(windows.window_mv, windows.rr_s)
-    by_model = list(zip(beats, python.classified.tolist(), strict=True))
+    expected = opened.classifier().logits(windows.window_mv, windows.rr_s)
+    # the model alone: JavaScript does not judge the rhythm, nor has Python's class of beats without signal
+    model = opened.classifier().classify_blocks([windows], grouped=version == 3)
+    by_model = list(zip(beats, model.classified.tolist(), strict=True))
     return {
         "samples": all(np.array_equal(rows[name], signal, equal_nan=True) for name, signal in signals.items()),
         "filter_mv": float(np.abs(filtered - band_pass(recording.signal_mv, recording.fs_hz)).max()),
@@ -50,11 +55,10 @@ def agreement(record: Path) -> dict[str, Any]:
         "rr": float(np.abs(np.stack(cut["rr"]) - windows.rr_s).max()),
         "flags": cut["flags"] == windows.flags.tolist(),
         "logits": float(np.abs(np.stack(logits) - expected).max()),
-        "probability": float(np.abs(np.stack([one["probabilities"] for one in beats]) - python.probability).max()),
-        "labels": [one["class"] for one in beats] == [python.classes[number] for number in python.label],
-        # JavaScript does not know which windows show no signal: Python leaves these without a class
+        "probability": float(np.abs(np.stack([one["probabilities"] for one in beats]) - model.probability).max()),
+        "labels": [one["class"] for one in beats] == [model.classes[number] for number in model.label],
         "doubts": [(one["uncertain"] or not own, one["far"], one["poorQuality"]) for one, own in by_model]
-        == list(zip(python.low_confidence.tolist(), python.out_of_distribution.tolist(), python.poor, strict=True)),
+        == list(zip(model.low_confidence.tolist(), model.out_of_distribution.tolist(), python.poor, strict=True)),
         "beats": len(python),
     }
 
@@ -71,6 +75,13 @@ def check(found: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", SOME)
 def test_a_whole_record_has_pythons_labels(mitdb: Path, name: str) -> None:
     check(agreement(mitdb / name))
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_whole_record_has_pythons_labels_with_features_of_version_3(
+    mitdb: Path, context_run: Path, name: str
+) -> None:
+    check(agreement(mitdb / name, exported(context_run)))
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from ecgfed.exports.bundles.graphs import input_shapes
 from ecgfed.exports.bundles.int8_variants import Int8Rule, Int8Variants
 from ecgfed.exports.bundles.packing import replacing_bundle
 from ecgfed.exports.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
-from ecgfed.exports.bundles.prototypes import NEAR_SHARE, fit_prototypes, prototype_part
+from ecgfed.exports.bundles.prototypes import NEAR_SHARE, fit_prototypes, in_int8, prototype_part
 from ecgfed.exports.bundles.tflite import TfliteVariants
 from ecgfed.exports.bundles.training_metadata import classes_of, training_metadata
 from ecgfed.exports.device.calibration import FAR
@@ -248,10 +248,12 @@ def _write_weights(writer: GraphWriter, model: Model) -> str | None:
 
 def _ood_entry(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
     """Write the graph of distances to prototypes; return its entry with the threshold."""
-    fitted = fit_prototypes(run.net, cohort, run.plan.seed)
+    int8 = run.net.spec.rr_version == 3  # a bundle of 229 features is to stay below 400 kB
+    fitted = fit_prototypes(run.net, cohort, run.plan.seed, int8=int8)
     if fitted is None:
         return None
-    name = writer.part(prototype_part(fitted[0]), "far.onnx")
+    graph = writer.graph(prototype_part(fitted[0]))
+    name = writer.write("far.onnx", in_int8(graph) if int8 else graph, FAR)
     return {"graph": name, "threshold": fitted[1], "typical": len(fitted[0]), "near_share": NEAR_SHARE}
 
 
@@ -321,7 +323,7 @@ def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
             "leads": list(cohort.leads),
             "filter": meta["filter"],
             "normalisation": "in the graph, by window",
-            **_rr(run),
+            **(_rr(run) if run.net.spec.rr_version < 3 else {}),  # 229 names, 4 kB a graph, are in the manifest
         }
     plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}

@@ -3,10 +3,9 @@
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import numpy_helper
 
 from ecgfed.base.errors import BundleError
-from ecgfed.exports.bundles.prototypes import NOWHERE
+from ecgfed.exports.bundles.prototypes import NOWHERE, SQUARE, TYPICAL, stored_prototypes
 from ecgfed.exports.bundles.quantise import Int8Layer, int8_layers
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import ood_rule_in
@@ -39,7 +38,7 @@ def prototype_shapes(bundle: Bundle) -> tuple[NDArray[np.float32], float] | None
     if rule is None:
         return None
     graph = onnx.load_model_from_string(bundle.read(rule.graph)).graph
-    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    if not {"far.typical", "far.square"} <= set(stored):
-        raise BundleError(rule.graph, "holds no typical shapes", "far.typical and far.square", "report this")
-    return stored["far.typical"][stored["far.square"] < NOWHERE / 2], rule.threshold
+    stored = stored_prototypes(graph)
+    if len(stored) < 2:
+        raise BundleError(rule.graph, "holds no typical shapes", f"{TYPICAL} and {SQUARE}", "report this")
+    return stored[TYPICAL][stored[SQUARE] < NOWHERE / 2], rule.threshold

@@ -7,8 +7,10 @@ probabilities do not (docs/decisions/0039 has the figures).
 """
 
 import numpy as np
+import onnx
 import torch
 from numpy.typing import NDArray
+from onnx import helper, numpy_helper
 from torch import Tensor
 
 from ecgfed.core.federation.single_thread import single_torch_thread
@@ -16,7 +18,10 @@ from ecgfed.core.methods.models import Stage
 from ecgfed.core.nets.net import Inputs, Net
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import VALID
+from ecgfed.exports.bundles.quantise import MAX_INT8, quantised_weight
 
+#: Names of the parameters: the prototypes (prototypes, shape), and their squared norms.
+TYPICAL, SQUARE = "far.typical", "far.square"
 #: Number of prototypes of a bundle (32 kB).
 PROTOTYPES = 128
 #: Squared norm of unused prototypes, farther than any beat.
@@ -30,8 +35,10 @@ ROUNDS = 15
 NEAR_SHARE = 0.99
 
 
-def fit_prototypes(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] | None:
+def fit_prototypes(net: Net, cohort: Cohort, seed: int, *, int8: bool = False) -> tuple[Tensor, float] | None:
     """Return prototypes (at most ``PROTOTYPES``, shape) and the threshold of the mean squared distance.
+
+    With ``int8`` they are rounded as ``in_int8`` stores them, and the threshold is that of the rounded ones.
 
     None if the net defines no shape, or there are no beats. Deterministic for a seed.
     """
@@ -55,6 +62,8 @@ def fit_prototypes(net: Net, cohort: Cohort, seed: int) -> tuple[Tensor, float] 
         centres = torch.cat(centres_by_class)[:PROTOTYPES]
         if not len(centres):
             return None
+        if int8:
+            centres = torch.from_numpy(_dequantised(*quantised_weight(centres.numpy(), 0, MAX_INT8)))
         distance = nearest(centres, _shapes(net, cohort, valid if len(valid) else rows))
     return centres, float(np.quantile(distance.numpy().astype(np.float64), NEAR_SHARE))
 
@@ -69,10 +78,37 @@ def prototype_part(centres: Tensor) -> Stage:
     """Return the part of role ``far`` that computes distances to prototypes; padded to ``PROTOTYPES``."""
     missing = PROTOTYPES - len(centres)
     params = {
-        "far.typical": torch.cat([centres, torch.zeros(missing, centres.shape[1])]),
-        "far.square": torch.cat([centres.square().sum(1), torch.full((missing,), NOWHERE)]),
+        TYPICAL: torch.cat([centres, torch.zeros(missing, centres.shape[1])]),
+        SQUARE: torch.cat([centres.square().sum(1), torch.full((missing,), NOWHERE)]),
     }
     return Stage("far", params, shared=True)
+
+
+def in_int8(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a graph of role ``far`` with its prototypes in int8, each with a scale: 8 kB in place of 33."""
+    graph = model.graph
+    (stored,) = (tensor for tensor in graph.initializer if tensor.name == TYPICAL)
+    values, scale = quantised_weight(numpy_helper.to_array(stored), 0, MAX_INT8)
+    for node in graph.node:
+        node.input[:] = [f"{TYPICAL}.float" if name == TYPICAL else name for name in node.input]
+    stored.CopyFrom(numpy_helper.from_array(values, TYPICAL))
+    graph.initializer.append(numpy_helper.from_array(scale, f"{TYPICAL}.scale"))
+    graph.node.insert(
+        0, helper.make_node("DequantizeLinear", [TYPICAL, f"{TYPICAL}.scale"], [f"{TYPICAL}.float"], axis=0)
+    )
+    return model
+
+
+def stored_prototypes(graph: onnx.GraphProto) -> dict[str, NDArray[np.float32]]:
+    """Return the parameters ``TYPICAL`` and ``SQUARE`` of a graph of role ``far`` as float32, those that it holds."""
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    if f"{TYPICAL}.scale" in stored:
+        stored[TYPICAL] = _dequantised(stored[TYPICAL], stored[f"{TYPICAL}.scale"])
+    return {name: stored[name] for name in (TYPICAL, SQUARE) if name in stored}
+
+
+def _dequantised(values: NDArray[np.int8], scale: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(values.astype(np.float32) * scale[:, None])
 
 
 def _shapes(net: Net, cohort: Cohort, rows: NDArray[np.int64]) -> Tensor:

@@ -15,6 +15,7 @@ from ecgfed.core.nets.net import Net
 from ecgfed.exports.bundles.describe import finish_bundle
 from ecgfed.exports.bundles.graphs import GraphTemplate, finish
 from ecgfed.exports.bundles.packing import replacing_bundle
+from ecgfed.exports.bundles.prototypes import in_int8, stored_prototypes
 from ecgfed.exports.bundles.weights import global_model
 from ecgfed.exports.device.bundle import GRAPH, Bundle, open_bundle
 from ecgfed.exports.device.calibration import FAR
@@ -23,7 +24,6 @@ from ecgfed.exports.device.signatures import Signer
 
 #: Roles whose graphs contain all parameters under the net's names.
 TRACED = ("model", "extractor", "head", FAR)
-FAR_PARAMETERS = ("far.typical", "far.square")
 
 
 def renewed_bundle(
@@ -73,10 +73,12 @@ def _renewed(data: bytes, net: Net | None, role: str) -> bytes:
         "schema_version": json.dumps(SCHEMA_VERSION)
     }
     if net is not None and role in TRACED:
-        names = FAR_PARAMETERS if role == FAR else tuple(net.initial(0))
-        arrays = {
-            tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer if tensor.name in names
-        }
+        shapes = {name: value.shape for name, value in net.initial(0).items()}
+        arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        arrays = {name: value.reshape(shapes[name]) for name, value in arrays.items() if name in shapes}
+        is_int8 = role == FAR and any(node.op_type == "DequantizeLinear" for node in model.graph.node)
+        arrays = stored_prototypes(model.graph) if role == FAR else arrays
         params = {name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
         model = GraphTemplate(net, role, params).fill(params)
+        model = in_int8(model) if is_int8 else model
     return finish(model, properties)

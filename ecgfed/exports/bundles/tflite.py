@@ -192,6 +192,11 @@ class TfliteVariants(Variants):
             steps_of(models, chain[0])
         except BundleError as problem:  # an ensemble or a kernel machine; other models of the bundle may be nets
             reason = f"is no extractor and head of a net ({problem.reason})"
+            if self.net.spec.architecture == "context":
+                reason = (
+                    "mixes window and RR features of version 3 before its first layer, and a file begins behind the "
+                    "scaling of each input"
+                )
             self.entries[owner] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
             return
         calibrate = self.feeds(calibration_rows(self.cohort.label, rows, limit))

@@ -1,7 +1,8 @@
 /** A recording as a stream: R peaks, windows, features and predictions, step by step (ecgfed/domain/beats/stream.py). */
 
 import { BandStream } from "./band-stream.js";
-import { ContextStream } from "./context.js";
+import { ContextStream, provisionalFeatures } from "./context-stream.js";
+import { REACH } from "./fir.js";
 import { joined, rint } from "./numbers.js";
 import { QrsDetector } from "./qrs.js";
 import { QualityStream } from "./quality-stream.js";
@@ -21,6 +22,11 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
  * @typedef {{fsHz: number, leads: number, lead: number, railsMv: number[], early: boolean, drift: import("./drift.js").Drift}} StreamOptions
  */
 
+/**
+ * A detected R peak: its window once there, and its early prediction.
+ * @typedef {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, reported: StreamBeat | null}} Pending
+ */
+
 /** Number of previous peaks needed for RR features of version 1. */
 const RR_BACK = 11;
 /** Time for which bad segments are stored; no interval is longer than ten seconds. */
@@ -28,6 +34,9 @@ const MEMORY_S = 30;
 /** Duration of a step, as in Python, and number of steps between quality updates. */
 const STEP_S = 0.25;
 const QUALITY_STEPS = 4;
+/** An early prediction waits for the next R peak so long after its own; its RR features are of so many last beats. */
+const EARLY_S = 4;
+const EARLY_HISTORY = 256;
 /** Maximum delay of the detector. */
 const DETECTED_WITHIN_S = 6;
 /** Minimum duration of a gap that is processed in leaps, maximum leap, and maximum part of a gap processed at once. */
@@ -45,20 +54,27 @@ export class BeatStream {
     this.classifier = classifier;
     this.fsHz = fsHz;
     this.lead = lead;
-    this.early = early;
+    this.tellsEarly = early;
     this.drift = drift;
     this.step = Math.max(1, rint(STEP_S * fsHz));
     this.detector = new QrsDetector(fsHz, leads, lead);
     this.samples = new Samples();
     this.quality = new QualityStream(this.samples, fsHz, railsMv);
     this.band = new BandStream(fsHz);
-    this.context = new ContextStream();
+    const { up, down } = this.band.resampler;
+    /** How many samples after an R peak an early prediction waits for at least, as in Python. */
+    this.ahead = windowSpan(fsHz, 0)[1] + this.band.half + Math.ceil((REACH * Math.max(up, down)) / up + 2) + 2;
+    this.context = new ContextStream(classifier.rrVersion === 3 ? 3 : 2);
     this.lastPeak = 0; // the last R peak, 0 before the first one
     this.validUntil = 0; // the end of the last step with valid samples on some lead
     /** Samples of an incomplete step. @type {Float64Array[]} */
     this.rest = Array.from({ length: leads }, () => new Float64Array(0));
-    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, reported: StreamBeat | null}[]} */
+    /** Peaks whose window or quality is not known yet. @type {Pending[]} */
     this.pending = [];
+    /** Peaks without an early prediction. @type {Pending[]} */
+    this.early = [];
+    /** The last beats with an early prediction. @type {Waiting[]} */
+    this.recent = [];
     /** Beats whose RR features are not known yet. @type {Waiting[]} */
     this.waiting = [];
     /** The last R peaks, for RR features of version 1. @type {number[]} */
@@ -138,10 +154,12 @@ export class BeatStream {
     if (ended || this.qualityIsDue) this.quality.look(ended);
     this.samples.forget(this.quality.needed);
     this.lastPeak = peaks.at(-1) ?? this.lastPeak;
-    for (const peak of peaks) this.pending.push({ peak, cut: null, reported: null });
+    const found = peaks.map((peak) => ({ peak, cut: null, reported: null }));
+    this.pending.push(...found);
+    if (this.tellsEarly) this.early.push(...found);
     for (const peak of this.pending) peak.cut ??= this.band.window(peak.peak);
     const beats = await this.decided(ended);
-    if (this.early && !ended) beats.push(...(await this.soon()));
+    if (this.tellsEarly && !ended) beats.push(...(await this.soon()));
     this.quality.forget(Math.min(this.before, this.quality.decided) - MEMORY_S * this.fsHz);
     const silent = Math.max(this.samples.stop - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
     if (this.samples.stop) this.drift.quiet(this.samples.stop / this.fsHz, silent / this.fsHz);
@@ -187,8 +205,12 @@ export class BeatStream {
     const poor = REASONS.filter((reason) => this.quality.spans([reason]).overlap(start, stop));
     const lost = this.quality.spans(NO_SIGNAL);
     const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
-    const beforeS = before < 0 ? NaN : intervalsS([before, peak], this.fsHz, lost.edges())[1];
-    return { sample: peak, windowMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS, rr: null };
+    return { sample: peak, windowMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
+  }
+
+  /** The interval between two R peaks in seconds, NaN if undefined. @param {number} before -1 for none @param {number} peak */
+  intervalS(before, peak) {
+    return before < 0 ? NaN : intervalsS([before, peak], this.fsHz, this.quality.spans(NO_SIGNAL).edges())[1];
   }
 
   /** @param {Waiting} beat */
@@ -196,7 +218,7 @@ export class BeatStream {
     this.before = beat.sample;
     this.waiting.push(beat);
     const { rrVersion } = this.classifier;
-    if (rrVersion === 2) this.give(this.context.push([beat]));
+    if (rrVersion >= 2) this.give(this.context.push([beat]));
     else if (rrVersion === 1) this.giveFirst(beat.sample);
     else beat.rr = new Float32Array(0);
   }
@@ -216,7 +238,7 @@ export class BeatStream {
 
   /** Remove and return the beats whose features are known. @param {boolean} ended */
   withFeatures(ended) {
-    if (ended && this.classifier.rrVersion === 2) this.give(this.context.finish());
+    if (ended && this.classifier.rrVersion >= 2) this.give(this.context.finish());
     if (ended && this.classifier.rrVersion === 1 && this.peaks.length) {
       this.give([rrFeatures(this.peaks, this.fsHz)[this.peaks.length - 1]]);
     }
@@ -224,29 +246,33 @@ export class BeatStream {
     return this.waiting.splice(0, first < 0 ? this.waiting.length : first);
   }
 
-  /** Return early predictions of the pending beats, as if no beat followed. @returns {Promise<StreamBeat[]>} */
+  /** Return the early predictions that are due: once the next R peak is known, or EARLY_S later. @returns {Promise<StreamBeat[]>} */
   async soon() {
-    const fresh = this.pending.filter((entry) => entry.cut !== null);
-    if (fresh.every((entry) => entry.reported !== null)) return [];
+    /** @type {Pending[]} */
+    const due = [];
     const spikes = this.quality.spans(["spike"]);
-    let before = this.before;
-    const known = fresh.filter((entry) => !spikes.inside(entry.peak));
-    const beats = known.map((entry) => {
-      const beat = this.judged(entry.peak, /** @type {NonNullable<typeof entry.cut>} */ (entry.cut), before);
-      before = entry.peak;
-      return beat;
-    });
-    const features = this.earlyFeatures(beats);
-    const due = known.map((_, i) => i).filter((i) => known[i].reported === null);
-    const predictions = await this.classifier.predictions(due.map((i) => beats[i].windowMv), due.map((i) => features[i]));
-    return predictions.map((prediction, i) => (known[due[i]].reported = this.beat(beats[due[i]], prediction, "early")));
+    for (; this.early.length; this.early.shift()) {
+      const [first, following] = this.early;
+      const since = this.samples.stop - first.peak;
+      if (first.cut === null || since < this.ahead || (!following && since < EARLY_S * this.fsHz)) break;
+      if (spikes.inside(first.peak)) continue; // the final predictions tell whether it is a beat after all
+      due.push(first);
+      this.recent.push(this.judged(first.peak, first.cut, this.recent.at(-1)?.sample ?? -1));
+    }
+    this.recent = this.recent.slice(-EARLY_HISTORY);
+    if (!due.length) return [];
+    const [beats, rr] = [this.recent.slice(-due.length), this.earlyFeatures().slice(-due.length)];
+    const predictions = await this.classifier.predictions(beats.map((beat) => beat.windowMv), rr);
+    return predictions.map((prediction, i) => (due[i].reported = this.beat(beats[i], prediction, "early")));
   }
 
-  /** @param {Waiting[]} beats @returns {Float32Array[]} */
-  earlyFeatures(beats) {
+  /** Features of the recent beats as if the next R peak were all that follows. @returns {Float32Array[]} */
+  earlyFeatures() {
     const { rrVersion } = this.classifier;
-    if (rrVersion === 2) return this.context.early(beats);
-    if (rrVersion === 0) return beats.map(() => new Float32Array(0));
-    return rrFeatures([...this.peaks, ...beats.map((beat) => beat.sample)], this.fsHz).slice(-beats.length);
+    if (rrVersion === 0) return this.recent.map(() => new Float32Array(0));
+    const following = this.early[0]?.peak;
+    const samples = this.recent.map((beat) => beat.sample);
+    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(0, samples.length);
+    return provisionalFeatures(this.recent, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following), rrVersion);
   }
 }

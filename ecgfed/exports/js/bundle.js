@@ -180,7 +180,7 @@ export class Bundle {
     if (takes !== expected) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, expected, "export it again");
     return new Classifier({
       ort: this.ort, chain, oodGraph: ood && (await this.session(ood.graph)), oodThreshold: ood?.threshold ?? Infinity,
-      classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form),
+      classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form), personal: patient !== null,
     });
   }
 

@@ -1,9 +1,11 @@
 /** Classifier: a chain of ONNX graphs with calibrated probabilities (ecgfed/exports/device/classifier.py, calibration.py). */
 
+import { averaged, pointOf } from "./alike.js";
 import { detectAroundGaps } from "./around-gaps.js";
 import { BundleError, RecordError } from "./errors.js";
 import { chooseLead } from "./leads.js";
 import { millivoltRow, shapeOf } from "./millivolt.js";
+import { withoutSignal } from "./no-signal.js";
 import { argMax } from "./numbers.js";
 import { REASONS, leadQuality } from "./quality.js";
 import { checkFs } from "./units.js";
@@ -46,10 +48,11 @@ export class Classifier {
    * @param {readonly string[]} parts.classes
    * @param {readonly string[]} parts.symbols the WFDB symbol of each class
    * @param {readonly string[]} parts.leads in order of preference
-   * @param {0 | 1 | 2} parts.rrVersion
+   * @param {0 | 1 | 2 | 3} parts.rrVersion
    * @param {{temperature: number, threshold: number}} parts.certainty
+   * @param {boolean} [parts.personal] whether it is a patient's own model
    */
-  constructor({ ort, chain, oodGraph, oodThreshold, classes, symbols, leads, rrVersion, certainty }) {
+  constructor({ ort, chain, oodGraph, oodThreshold, classes, symbols, leads, rrVersion, certainty, personal = false }) {
     this.ort = ort;
     this.chain = chain;
     this.oodGraph = oodGraph;
@@ -59,6 +62,8 @@ export class Classifier {
     this.leads = leads;
     this.rrVersion = rrVersion;
     this.certainty = certainty;
+    /** Whether `classify` averages the answers of alike beats: a personal model knows the patient's own beats. */
+    this.averagedOverAlikeBeats = rrVersion === 3 && !personal;
   }
 
   /**
@@ -168,18 +173,20 @@ export class Classifier {
    * Classify windows of beats.
    * @param {Float32Array[]} windowMv
    * @param {Float32Array[]} rr
+   * @param {boolean[] | null} [silent] of all beats of a recording, whether they show no signal: answers of alike ones are averaged
    * @returns {Promise<Prediction[]>}
    */
-  async predictions(windowMv, rr) {
+  async predictions(windowMv, rr, silent = null) {
     const logits = await this.logits(windowMv, rr);
     const distance = await this.distances(windowMv);
     const { temperature, threshold } = this.certainty;
-    return logits.map((row, i) => {
-      const probability = softmax(row, temperature);
-      if (!probability.every(Number.isFinite)) {
-        const { name } = this.chain[this.chain.length - 1];
-        throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
-      }
+    const each = logits.map((row) => softmax(row, temperature));
+    if (!each.every((row) => row.every(Number.isFinite))) {
+      const { name } = this.chain[this.chain.length - 1];
+      throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
+    }
+    const probabilities = silent ? averaged(each, windowMv.map((window, i) => pointOf(window, rr[i])), silent) : each;
+    return probabilities.map((probability, i) => {
       const label = argMax(probability);
       const outOfDistribution = distance !== null && distance[i] > this.oodThreshold;
       const lowConfidence = probability[label] < f(threshold) || threshold >= 1 || outOfDistribution;
@@ -212,7 +219,8 @@ export class Classifier {
     const quality = leadQuality(signalsMv[lead], fsHz, options.railsMv);
     const peaks = detectAroundGaps(signalsMv, fsHz, quality, lead, recording.name ?? "recording");
     const windows = windowsAround(signalsMv[lead], fsHz, peaks, quality, this.rrVersion || 1);
-    const predictions = await this.predictions(windows.windowMv, windows.rr);
+    const silent = this.averagedOverAlikeBeats ? withoutSignal(signalsMv[lead], fsHz, peaks, windows.windowMv, quality) : null;
+    const predictions = await this.predictions(windows.windowMv, windows.rr, silent);
     const bad = REASONS.map((reason) => ({ reason, spans: quality.spans([reason]) }));
     return predictions.map((prediction, i) => {
       const [start, stop] = windowSpan(fsHz, peaks[i]);

@@ -3,19 +3,19 @@
 /** @typedef {import("./context.js").Beat} Beat */
 
 /** References are updated every BLOCK beats, from BACK blocks before the beat's own block to AHEAD blocks after it. */
-const BLOCK = 8;
-const BACK = 31;
-const AHEAD = 3;
+export const BLOCK = 8;
+export const BACK = 31;
+export const AHEAD = 3;
 const TYPICAL = 0.5;
 const SINUS = 0.9;
 const MIN_COUNT = 3;
-const LOG_UNIT = 0.2;
+export const LOG_UNIT = 0.2;
 const P_REGION = [10, 72];
 const QRS = [75, 136];
 const QRS_SEARCH = [50, 170];
 const STEEP = 0.15;
 const SLOPE_SAMPLES = 5;
-const MIN_MV = 0.02;
+export const MIN_MV = 0.02;
 const MIN_CORRELATION = 0.7;
 const NEARLY = 1 - 1e-9;
 
@@ -43,7 +43,7 @@ function meanOf(values) {
 }
 
 /** Correlation; NaN if either array has a NaN. @param {Float64Array} values @param {Float64Array} reference */
-function correlation(values, reference) {
+export function correlation(values, reference) {
   const [mean, referenceMean] = [meanOf(values), meanOf(reference)];
   let [product, first, second] = [0, 0, 0];
   for (let i = 0; i < values.length; i += 1) {
@@ -53,6 +53,13 @@ function correlation(values, reference) {
     second += b * b;
   }
   return product / Math.sqrt(Math.max(first * second, 1e-12));
+}
+
+/** The share of the mean power of P regions that is common to them; NaN if there is no mean. @param {Float64Array} mean @param {number} power */
+export function commonShare(mean, power) {
+  let shared = 0;
+  for (const value of mean) shared += value * value;
+  return Math.min(Math.max(shared / power, 0), 1);
 }
 
 /** Duration of the QRS in samples, at least one. @param {Float64Array} window */
@@ -78,18 +85,20 @@ function middleOf(windowMv) {
 }
 
 /**
- * Running mean of the chosen rows over the last minutes, updated every block; NaN if there are too few.
- * @param {Float64Array[]} rows
+ * Running mean of a row of each chosen beat over the last minutes, updated every block; NaN if there are too few.
+ * @param {Parts[]} parts
  * @param {boolean[]} chosen
+ * @param {(part: Parts) => Float64Array} rowOf
  * @returns {Float64Array[]} one per block
  */
-function blockMeans(rows, chosen) {
-  const width = rows.length ? rows[0].length : 0;
-  const blocks = Math.ceil(rows.length / BLOCK);
+export function blockMeans(parts, chosen, rowOf) {
+  const width = parts.length ? rowOf(parts[0]).length : 0;
+  const blocks = Math.ceil(parts.length / BLOCK);
   const sums = Array.from({ length: blocks }, () => new Float64Array(width));
   const counts = new Float64Array(blocks);
-  rows.forEach((row, i) => {
+  parts.forEach((part, i) => {
     if (!chosen[i]) return;
+    const row = rowOf(part);
     const at = Math.floor(i / BLOCK);
     counts[at] += 1;
     for (let k = 0; k < width; k += 1) sums[at][k] += row[k];
@@ -132,19 +141,21 @@ export class TypicalBeat {
     const usable = beats.map((beat, i) => beat.usable && parts[i].rms > MIN_MV);
     this.parts = parts;
     const every = blockQuantiles(before, TYPICAL);
-    const qrs = parts.map((part) => part.qrs);
-    const draft = blockMeans(qrs, usable.map((isUsable, i) => isUsable && before[i] >= every[i] * NEARLY));
-    const similar = usable.map((isUsable, i) => isUsable && correlation(qrs[i], draft[Math.floor(i / BLOCK)]) > MIN_CORRELATION);
-    const between = similar.map((isTypical, i) => isTypical && i > 0 && similar[i - 1]);
-    const mine = before.map((interval, i) => (between[i] ? interval : NaN));
+    const regular = usable.map((isUsable, i) => isUsable && before[i] >= every[i] * NEARLY);
+    const draft = blockMeans(parts, regular, (part) => part.qrs);
+    const similar = usable.map((isUsable, i) => isUsable && correlation(parts[i].qrs, draft[Math.floor(i / BLOCK)]) > MIN_CORRELATION);
+    /** Whether the interval before a beat lies between two beats of the typical shape. */
+    this.between = similar.map((isTypical, i) => isTypical && i > 0 && similar[i - 1]);
+    const mine = before.map((interval, i) => (this.between[i] ? interval : NaN));
     /** Median interval between two beats of the typical shape, or of all beats if there are too few, in seconds. */
     this.typical = blockQuantiles(mine, TYPICAL).map((interval, i) => (Number.isFinite(interval) ? interval : every[i]));
     /** Upper quantile of these intervals, in seconds. */
     this.sinus = blockQuantiles(mine, SINUS).map((interval, i) => (Number.isFinite(interval) ? interval : this.typical[i]));
-    const chosen = between.map((follows, i) => follows && before[i] >= this.sinus[i] * NEARLY);
-    this.reference = blockMeans(qrs, chosen);
-    this.pReference = blockMeans(parts.map((part) => part.pRegion), chosen);
-    this.usual = blockMeans(parts.map((part) => Float64Array.of(part.power, part.logSize, part.logWidth)), chosen);
+    /** Whether it is also as long as the sinus interval. */
+    this.afterSinus = this.between.map((follows, i) => follows && before[i] >= this.sinus[i] * NEARLY);
+    this.reference = blockMeans(parts, this.afterSinus, (part) => part.qrs);
+    this.pReference = blockMeans(parts, this.afterSinus, (part) => part.pRegion);
+    this.usual = blockMeans(parts, this.afterSinus, (part) => Float64Array.of(part.power, part.logSize, part.logWidth));
   }
 
   /** Compare a beat's shape with the mean of the beats that follow a sinus interval. @param {number} i */
@@ -152,14 +163,12 @@ export class TypicalBeat {
     const block = Math.floor(i / BLOCK);
     const { qrs, pRegion, logSize, logWidth } = this.parts[i];
     const [reference, pReference, usual] = [this.reference[block], this.pReference[block], this.usual[block]];
-    let [squares, shared] = [0, 0];
+    let squares = 0;
     for (let k = 0; k < qrs.length; k += 1) squares += (qrs[k] - reference[k]) ** 2;
-    for (const value of pReference) shared += value * value;
-    const common = Math.min(Math.max(shared / usual[0], 0), 1);
     return {
       qrsUnlike: 2 * (1 - correlation(qrs, reference)),
       qrsDistance: Math.sqrt(squares / qrs.length),
-      pLost: common * (1 - correlation(pRegion, pReference)),
+      pLost: commonShare(pReference, usual[0]) * (1 - correlation(pRegion, pReference)),
       size: (logSize - usual[1]) / (2 * LOG_UNIT),
       width: (logWidth - usual[2]) / (2 * LOG_UNIT),
       void: Number(Number.isNaN(reference[0])),
@@ -167,7 +176,8 @@ export class TypicalBeat {
   }
 }
 
-/** Cached parts of beats. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
+/** @typedef {ReturnType<typeof partsOf>} Parts */
+/** Cached parts of beats. @type {WeakMap<Beat, Parts>} */
 const PARTS = new WeakMap();
 
 /** Derive the compared parts of a beat's window. @param {Beat} beat */
@@ -185,6 +195,9 @@ function partsOf(beat) {
   const pRegion = region.map((value) => value - mean);
   return {
     rms,
+    size,
+    /** The whole window, computed again: to store it would take 2 kB a beat. */
+    scaled: () => Float64Array.from(beat.windowMv, (value) => (value - middle) / size),
     qrs: scaled.slice(QRS[0], QRS[1]),
     pRegion,
     power: pRegion.reduce((sum, value) => sum + value * value, 0),

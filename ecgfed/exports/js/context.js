@@ -3,15 +3,11 @@
  * A beat's features depend only on the HISTORY beats before it and the LOOK_AHEAD beats after it.
  */
 
-import { TypicalBeat, logRatio, quantile } from "./context-shape.js";
+import { AHEAD, BACK, BLOCK, LOG_UNIT, TypicalBeat, logRatio, quantile } from "./context-shape.js";
 
-const BLOCK = 8;
-const BACK = 31;
-const AHEAD = 3;
 export const HISTORY = (4 * BACK + 1) * BLOCK;
 export const LOOK_AHEAD = (4 * AHEAD + 1) * BLOCK;
-const LOG_UNIT = 0.2;
-const LIMIT = 5;
+export const LIMIT = 5;
 const PREMATURE = 0.05;
 const CHANGES = 60;
 const CHANGE_SHARE = 0.5;
@@ -32,64 +28,15 @@ export const FEATURES = Object.freeze([
  * @typedef {{beforeS: number, windowMv: Float32Array, usable: boolean}} Beat
  */
 
-/** The features of all beats of a recording. @param {Beat[]} beats @returns {Float32Array[]} */
-export function contextFeatures(beats) {
-  const stream = new ContextStream();
-  return [...stream.push(beats), ...stream.finish()];
-}
-
-/** Features of a stream, equal to those of the whole recording, LOOK_AHEAD beats late. */
-export class ContextStream {
-  constructor() {
-    /** @type {Beat[]} */
-    this.beats = [];
-    this.first = 0; // number of the first stored beat
-    this.reported = 0; // number of beats with reported features
-  }
-
-  /** Add the next beats and return the features that are final now. @param {Beat[]} beats */
-  push(beats) {
-    for (const beat of beats) this.beats.push(beat);
-    return this.give(Math.floor((this.first + this.beats.length - LOOK_AHEAD) / BLOCK) * BLOCK);
-  }
-
-  /** End the recording and return the features of its last beats. */
-  finish() {
-    return this.give(this.first + this.beats.length);
-  }
-
-  /** Return the features of additional beats as if no beat followed. @param {Beat[]} beats */
-  early(beats) {
-    if (!beats.length) return [];
-    const all = this.first + this.beats.length;
-    const start = Math.max(0, Math.floor((all - HISTORY) / BLOCK) * BLOCK - this.first);
-    const known = this.beats.slice(start);
-    return featuresOf([...known, ...beats], known.length, known.length + beats.length);
-  }
-
-  /** @param {number} until */
-  give(until) {
-    /** @type {Float32Array[]} */
-    const features = [];
-    while (this.reported < until) {
-      const stop = Math.min(until, this.reported + 1024 * BLOCK);
-      const start = Math.max(0, this.reported - HISTORY);
-      const beats = this.beats.slice(start - this.first, stop + LOOK_AHEAD - this.first);
-      features.push(...featuresOf(beats, this.reported - start, stop - start));
-      this.reported = stop;
-    }
-    const drop = Math.max(0, this.reported - HISTORY) - this.first;
-    if (drop > 0) {
-      this.beats.splice(0, drop);
-      this.first += drop;
-    }
-    return features;
-  }
-}
-
-/** Features of consecutive beats. @param {Beat[]} beats @param {number} from @param {number} to @returns {Float32Array[]} */
-function featuresOf(beats, from, to) {
-  const typicalBeat = new TypicalBeat(beats);
+/**
+ * Features of consecutive beats.
+ * @param {Beat[]} beats
+ * @param {number} from
+ * @param {number} to
+ * @param {TypicalBeat} [typicalBeat] of the beats, if already known
+ * @returns {Float32Array[]}
+ */
+export function featuresOf(beats, from, to, typicalBeat = new TypicalBeat(beats)) {
   const change = changesOf(beats, from, to);
   return beats.slice(from, to).map((beat, at) => {
     const i = from + at;

@@ -5,7 +5,7 @@
 
 import { detectAroundGaps } from "./around-gaps.js";
 import { softmax } from "./classifier.js";
-import { contextFeatures } from "./context.js";
+import { contextFeatures } from "./context-stream.js";
 import { BundleError, EcgfedError, safeText } from "./errors.js";
 import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
@@ -102,8 +102,8 @@ function recordingStages(recording, rrVersion) {
   return stages;
 }
 
-/** RR features of selected beats, whose windows are sums of a few shapes. @param {GoldenEntry} context */
-function contextOf(context) {
+/** RR features of selected beats, whose windows are sums of a few shapes. @param {GoldenEntry} context @param {2 | 3} version */
+function contextOf(context, version) {
   const shapes = context.shapes_nv.map((/** @type {number[]} */ shape) => Array.from(shape));
   if (shapes.some((/** @type {number[]} */ shape) => shape.length !== WINDOW_SAMPLES)) throw new RangeError("shapes of other windows");
   const beats = ofBeats(context.parts_per_mille).map((/** @type {number[]} */ parts, /** @type {number} */ i) => {
@@ -113,7 +113,7 @@ function contextOf(context) {
     const before = context.before_ms[i];
     return { beforeS: before === null ? NaN : before / 1000, windowMv: windowOf(windowNv), usable: Boolean(context.usable[i]) };
   });
-  const features = contextFeatures(beats);
+  const features = contextFeatures(beats, version);
   return context.answered.map((/** @type {number} */ i) => features[i]);
 }
 
@@ -151,7 +151,7 @@ async function modelStages(bundle, golden, windowMv, rr) {
 async function stagesOf(bundle, golden) {
   const { rrVersion } = bundle;
   const stages = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => recordingStages(recording, rrVersion));
-  if (rrVersion === 2) stages.push(compared("RR features over minutes", contextOf(golden.context), golden.context.rr, FEATURE, ""));
+  if (rrVersion >= 2) stages.push(compared("RR features over minutes", contextOf(golden.context, /** @type {2 | 3} */ (rrVersion)), golden.context.rr, FEATURE, ""));
   const windowMv = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => recording.window_nv.map(windowOf));
   const rr = golden.recordings.flatMap((/** @type {GoldenEntry} */ recording) => (recording.rr ?? []).map((/** @type {number[]} */ row) => Float32Array.from(row)));
   const distance = await (await bundle.classifier()).distances(windowMv);

@@ -110,7 +110,7 @@ export class Bundle {
   readonly patients: string[];
   readonly leads: string[];
   /** Version of the RR features of its graphs, 0 for none. */
-  readonly rrVersion: 0 | 1 | 2;
+  readonly rrVersion: 0 | 1 | 2 | 3;
   /** Return a patient's classifier, or the global one; with `int8` its int8 variant, if export accepted one. */
   classifier(patient?: string | null, options?: { int8?: boolean }): Promise<Classifier>;
   /** Verify every file with the manifest. */
@@ -133,7 +133,9 @@ export class Classifier {
   readonly classes: readonly string[];
   readonly symbols: readonly string[];
   readonly leads: readonly string[];
-  readonly rrVersion: 0 | 1 | 2;
+  readonly rrVersion: 0 | 1 | 2 | 3;
+  /** Whether `classify` averages answers over groups of alike beats: global models with RR features of version 3. */
+  readonly averagedOverAlikeBeats: boolean;
   /** Detect and classify all beats, as `ecgfed predict` does. */
   classify(recording: Recording, options?: { lead?: string | number; railsMv?: number[] }): Promise<Beat[]>;
   /** Logits of beats from windows of 256 samples in millivolt at 360 Hz and their RR features. */
@@ -232,8 +234,9 @@ export class QrsDetector {
 }
 export function detectQrs(signalsMv: Float64Array[], fsHz: number, lead?: number): number[];
 
-/** RR features of version 2 of a stream, up to 104 beats late. */
+/** RR features of version 2 or 3 of a stream, up to 104 or 112 beats late. */
 export class ContextStream {
+  constructor(version?: 2 | 3);
   push(beats: { beforeS: number; windowMv: Float32Array; usable: boolean }[]): Float32Array[];
   finish(): Float32Array[];
 }

@@ -5,7 +5,7 @@
 
 export { Bundle, openBundle } from "./bundle.js";
 export { Classifier } from "./classifier.js";
-export { ContextStream } from "./context.js";
+export { ContextStream } from "./context-stream.js";
 export { DRIFT_BOUNDS, DRIFT_REASONS, Drift } from "./drift.js";
 export { BundleError, EcgfedError, RecordError } from "./errors.js";
 export { bandPass, bandPassTaps } from "./filters.js";

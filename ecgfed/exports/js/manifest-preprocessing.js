@@ -69,7 +69,7 @@ export function difference(stored, expected, where) {
   return close ? null : { where, stored, expected: expected };
 }
 
-/** The preprocessing of this runtime in the format of a manifest. @param {0 | 1 | 2} rrVersion */
+/** The preprocessing of this runtime in the format of a manifest. @param {0 | 1 | 2 | 3} rrVersion */
 function preprocessingOf(rrVersion) {
   const taps = bandPassTaps(FS_HZ);
   const { filter } = EXPECTED.preprocessing;
@@ -80,7 +80,7 @@ function preprocessingOf(rrVersion) {
 /**
  * Return the first difference between `preprocessing` and this runtime, or null.
  * @param {Manifest} manifest
- * @param {0 | 1 | 2} rrVersion
+ * @param {0 | 1 | 2 | 3} rrVersion
  */
 export function preprocessingDifference(manifest, rrVersion) {
   const stored = objectOf(manifest.preprocessing, "preprocessing");

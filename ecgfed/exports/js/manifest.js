@@ -140,7 +140,7 @@ export function leadsOf(manifest) {
   return String(manifest.lead).split("|");
 }
 
-/** Version of the RR features of its graphs, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2} */
+/** Version of the RR features of its graphs, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2 | 3} */
 export function rrVersionOf(manifest) {
   return Object.hasOwn(manifest.inputs, "rr") ? (manifest.rr_features?.version ?? 1) : 0;
 }
@@ -157,8 +157,8 @@ function checkRuntime(manifest, fail) {
   }
   if (manifest.normalisation !== undefined && manifest.normalisation !== NORMALISATION) throw fail("another normalisation", NORMALISATION);
   const rr = manifest.rr_features;
-  const known = rr === undefined || [1, 2].some((version) => same(rr, { version, names: [.../** @type {any} */ (RR_NAMES)[version]] }));
-  if (!known) throw fail("other rr_features", "those of version 1 or 2");
+  const known = rr === undefined || [1, 2, 3].some((version) => same(rr, { version, names: [.../** @type {any} */ (RR_NAMES)[version]] }));
+  if (!known) throw fail("other rr_features", "those of version 1, 2 or 3");
   const version = rrVersionOf(manifest);
   /** @type {Record<string, number[]>} */
   const inputs = { window: [1, WINDOW_SAMPLES] };

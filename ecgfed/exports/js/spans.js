@@ -31,6 +31,15 @@ export class Spans {
     return first < this.start.length && this.start[first] < stop && start < stop;
   }
 
+  /** Number of their samples from `start` to `stop` (not included). @param {number} start @param {number} stop */
+  within(start, stop) {
+    let samples = 0;
+    for (let i = searchSorted(this.stop, start, "right"); i < this.start.length && this.start[i] < stop; i += 1) {
+      samples += Math.min(this.stop[i], stop) - Math.max(this.start[i], start);
+    }
+    return samples;
+  }
+
   /** @param {number} at */
   inside(at) {
     return this.overlap(at, at + 1);

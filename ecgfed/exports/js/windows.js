@@ -1,8 +1,10 @@
 /** Windows around R peaks, with flags and RR features (ecgfed/domain/beats/windows.py, extract.py, rr.py). */
 
-import { FEATURES, contextFeatures } from "./context.js";
+import { FEATURES } from "./context.js";
+import { contextFeatures } from "./context-stream.js";
 import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
+import { FEATURES as NEIGHBOURS } from "./neighbours.js";
 import { clip, rint } from "./numbers.js";
 import { NO_SIGNAL } from "./quality.js";
 import { intervalsS, rrFeatures } from "./rr.js";
@@ -20,6 +22,7 @@ export const FLAG_POOR_QUALITY = 2;
 export const RR_NAMES = Object.freeze({
   1: Object.freeze(["previous_s", "next_s", "median_of_last_10_s", "previous_over_median"]),
   2: FEATURES,
+  3: NEIGHBOURS,
 });
 
 /**
@@ -70,7 +73,7 @@ export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
   const beats = peaks.map((peak, i) => {
     return { beforeS: beforeS[i], windowMv: windowMv[i], usable: !padded[i] && !lost.overlap(...windowSpan(fsHz, peak)) };
   });
-  return contextFeatures(beats);
+  return contextFeatures(beats, /** @type {2 | 3} */ (version));
 }
 
 /**

@@ -76,8 +76,8 @@ def runs_of(given: Namespace, cohort: Cohort) -> Iterator[tuple[str, int, dict[s
                 made = remembered(
                     given.work / "runs.json",
                     f"{name}/{fold}/{seed}",
-                    lambda entry=entry, settings=settings, divided=divided, seed=seed: {
-                        "patients": scored(cohort, entry, settings, divided, seed)
+                    lambda entry=entry, settings=settings, divided=divided, number=FOLDS * seed + fold: {
+                        "patients": scored(cohort, entry, settings, divided, number)
                     },
                     cohort,
                 )
@@ -100,6 +100,6 @@ if __name__ == "__main__":
     benchmark(
         main,
         option("--tune", action="store_true", help="choose settings on validation patients"),
-        option("--seeds", type=int, default=1, help="trainings of each fold"),
+        option("--seeds", type=int, default=1, help="trainings of each fold, each with a seed of its own"),
         source="folder with mitdb, svdb and qtdb",
     )

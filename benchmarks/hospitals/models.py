@@ -57,13 +57,13 @@ class Entry:
 ENTRIES = {
     "each site alone": Entry("local"),
     "FedAvg": Entry("fedavg"),
-    "FedAvg, batch norm": Entry("fedavg", norm="batch"),
     "FedProx": Entry("fedprox", settings={"mu": 0.1}),
     "FedBN": Entry("fedbn", norm="batch", protocol="average"),
-    "FedBN, group norm": Entry("fedbn", protocol="average"),
     "GRP-FED": Entry("grp-fed"),
     "FedGate": Entry("fed-gate"),
     "pooled": Entry("fedavg", pooled=True),
+    "FedAvg, batch norm": Entry("fedavg", norm="batch"),
+    "FedBN, group norm": Entry("fedbn", protocol="average"),
 }
 
 

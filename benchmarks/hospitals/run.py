@@ -10,6 +10,7 @@ writes ``chosen.json``; the second trains and scores. What is finished in DIR is
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,21 +68,19 @@ def tune(given: Namespace, cohort: Cohort) -> None:
 
 def runs_of(given: Namespace, cohort: Cohort) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield entry, seed and counts of every run; those that are there are not made again."""
-    chosen = known_runs(CHOSEN)
-    for seed in range(given.seeds):
-        for fold in range(FOLDS):
-            divided = division(cohort, fold)
-            for name, entry in ENTRIES.items():
-                settings = chosen[name]["chosen"]
-                made = remembered(
-                    given.work / "runs.json",
-                    f"{name}/{fold}/{seed}",
-                    lambda entry=entry, settings=settings, divided=divided, number=FOLDS * seed + fold: {
-                        "patients": scored(cohort, entry, settings, divided, number)
-                    },
-                    cohort,
-                )
-                yield name, seed, made["patients"]
+    chosen, file = known_runs(CHOSEN), given.work / "runs.json"
+    for name, entry in ENTRIES.items():
+        keys = {(seed, fold): f"{name}/{fold}/{seed}" for seed in range(given.seeds) for fold in range(FOLDS)}
+        if given.collect and not known_runs(file).keys() >= set(keys.values()):
+            continue
+        for (seed, fold), key in keys.items():
+            make = partial(run, cohort, entry, chosen[name]["chosen"], fold, seed)
+            yield name, seed, remembered(file, key, make, cohort)["patients"]
+
+
+def run(cohort: Cohort, entry: Entry, settings: dict[str, Any], fold: int, seed: int) -> dict[str, Any]:
+    """Train and score one entry; each fold has seeds of its own."""
+    return {"patients": scored(cohort, entry, settings, division(cohort, fold), FOLDS * seed + fold)}
 
 
 def main(given: Namespace) -> None:
@@ -100,6 +99,7 @@ if __name__ == "__main__":
     benchmark(
         main,
         option("--tune", action="store_true", help="choose settings on validation patients"),
+        option("--collect", action="store_true", help="train nothing: the rows whose trainings are all in DIR"),
         option("--seeds", type=int, default=1, help="trainings of each fold, each with a seed of its own"),
         source="folder with mitdb, svdb and qtdb",
     )

@@ -22,6 +22,9 @@ def join(
         list[str] | None,
         typer.Option("--site", metavar="NAME=COHORT", help="A cohort and the name of its site; repeatable."),
     ] = None,
+    clients: Annotated[
+        str, typer.Option("--clients", metavar="WORD", help="patient (default), or site: a site is one client.")
+    ] = "patient",
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -43,5 +46,5 @@ def join(
     if repeated := next((name for name in names if names.count(name) > 1), ""):
         raise OptionError("--site", f"two are called {repeated}", "a name of its own for each", "pass NAME=COHORT")
     with output.reporter() as progress:
-        cohort = join_cohorts(dict(sites), out, overwrite=overwrite, progress=progress)
+        cohort = join_cohorts(dict(sites), out, clients=clients, overwrite=overwrite, progress=progress)
     report_cohort(cohort, out, output)

@@ -15,6 +15,7 @@ def join_cohorts(
     cohorts: Sequence[Cohort | Path | str] | Mapping[str, Cohort | Path | str],
     out: Path | str,
     *,
+    clients: str = "patient",
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
 ) -> Cohort:
@@ -26,6 +27,8 @@ def join_cohorts(
     Args:
         cohorts: two or more, or a dictionary by name of the site; default the name of the database or folder.
         out: the cohort folder to create.
+        clients: ``patient``, or ``site``: the patients of a site are one client, so that a personal model is the
+            site's; held-out patients stay apart, as new patients of the site. One cohort is enough then.
         overwrite: replace an existing ``out``.
         progress: receives notes.
 
@@ -46,6 +49,6 @@ def join_cohorts(
     ]
     names = [str(name) for name in cohorts] if named else site_names(opened)
     check_labels(names, "site", "cohorts", OptionError)
-    for note in join(list(zip(names, opened, strict=True)), Path(out), overwrite=overwrite):
+    for note in join(list(zip(names, opened, strict=True)), Path(out), clients=clients, overwrite=overwrite):
         progress.note(note)
     return open_cohort(out)

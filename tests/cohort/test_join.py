@@ -98,6 +98,33 @@ def test_a_joined_cohort_joins_again_with_its_sites(joined: Cohort, tmp_path: Pa
     assert cohort.federation[-1].id == "r"
 
 
+def test_a_site_is_one_client_with_its_held_out_patients_beside_it(two: tuple[Cohort, Cohort], tmp_path: Path) -> None:
+    third = prepared(tmp_path, "third", {"a": "NNNV" * 5, "b": "NNVV" * 6, "c": "NNNA" * 5}, seed=2, holdout=("b",))
+    cohort = ecgfed.join_cohorts([*two, third], tmp_path / "c", clients="site")
+    assert [(c.id, c.patient, c.records, c.site, c.holdout) for c in cohort.clients] == [
+        ("north", "north", ("north-p1",), "north", False),
+        ("p2", "p2", ("p2",), "north", True),
+        ("south", "south", ("south-P1", "q"), "south", False),
+        ("third", "third", ("a", "c"), "third", False),
+        ("b", "b", ("b",), "third", True),
+    ]
+    by_name = {c.id: c for c in third.clients}
+    for client, ids in (("third", "ac"), ("b", "b")):
+        rows = np.concatenate([np.flatnonzero(third.client == by_name[name].index) for name in ids])
+        own = cohort.client == cohort.client_by_id(client).index
+        for name in ("beats", "rr", "split", "sample", "flags"):
+            np.testing.assert_array_equal(cohort.arrays[name][own], third.arrays[name][rows])
+        names = [cohort.meta["records"][number]["name"] for number in cohort.record[own]]
+        assert names == [third.meta["records"][number]["name"] for number in third.record[rows]]
+    stated = {client["id"]: client.get("patients") for client in cohort.meta["clients"]}
+    assert stated == {"north": 1, "p2": None, "south": 2, "third": 2, "b": None}
+    assert [site["clients"] for site in cohort.meta["sites"]] == [2, 1, 2]
+    alone = ecgfed.join_cohorts([third], tmp_path / "alone", clients="site")  # a hospital that is one client
+    assert [client.id for client in alone.federation] == ["third"]
+    with pytest.raises(OptionError, match="clients: 'record'; expected one of patient, site"):
+        ecgfed.join_cohorts(two, tmp_path / "d", clients="record")
+
+
 def test_the_command_says_what_it_did(ecgfed: Callable[..., Said], two: tuple[Cohort, Cohort], tmp_path: Path) -> None:
     north, south = (str(cohort.path) for cohort in two)
     said = ecgfed("cohort", "join", north, "--site", f"Lab={south}", "--out", tmp_path / "c")

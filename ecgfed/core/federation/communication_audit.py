@@ -8,7 +8,7 @@ from torch import Tensor
 from ecgfed.core.federation.communication_log import ClientExchange, CommunicationLog
 from ecgfed.core.methods.communication import CommunicationSpec, Sent, Stored
 from ecgfed.core.nets.layers import Params, is_buffer, trainable
-from ecgfed.core.nets.parts import extractor_of, head_of
+from ecgfed.core.nets.parts import extractor_of, head_of, without_norm
 
 Leaves = Mapping[str, Tensor]
 Entries = Sequence[Sent] | Sequence[Stored]
@@ -80,6 +80,7 @@ def _forms(log: CommunicationLog, sent: Iterable[tuple[Sequence[Sent], Leaves]])
         "trainable": trainable(initial),
         "extractor": extractor_of(initial),
         "head": head_of(initial),
+        "without norm": without_norm(initial),
     }
     for entries, leaves in sent:
         for entry in entries:

@@ -25,7 +25,7 @@ from ecgfed.core.privacy.noise import clipped, gaussian
 from ecgfed.core.privacy.robust import BOUND, MEAN, Aggregation, same_for_all
 
 #: Forms of card entries that are weights (``number`` and ``numbers`` are not).
-WEIGHTS = ("model", "trainable", "extractor", "head", "net")
+WEIGHTS = ("model", "trainable", "extractor", "head", "without norm", "net")
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ from typing import Any, Literal, TypeVar
 
 from ecgfed.base.deprecation import renamed_fields
 
-#: Content under a name of a tree. ``model``, ``trainable`` (without running statistics), ``extractor`` and ``head``
-#: have the entries of the net; ``models`` is several complete models under names of their own; ``net`` the parameters
-#: of another net; ``number`` one value and ``numbers`` a vector; ``beats`` are recordings: windows and labels.
-SentForm = Literal["model", "trainable", "extractor", "head", "models", "net", "number", "numbers", "beats"]
+#: Content under a name of a tree. ``model``, ``trainable`` (without running statistics), ``extractor``, ``head`` and
+#: ``without norm`` (without normalisation layers) have the entries of the net; ``models`` is several complete models
+#: under names of their own; ``net`` the parameters of another net; ``number`` one value and ``numbers`` a vector;
+#: ``beats`` are recordings: windows and labels.
+SentForm = Literal[
+    "model", "trainable", "extractor", "head", "without norm", "models", "net", "number", "numbers", "beats"
+]
 #: What the server sends is equal for ``everybody``, computed for the ``addressee``, or ``another`` client's unchanged.
 Scope = Literal["everybody", "addressee", "another"]
 #: Whether the server knows a client's stored value: ``never``, ``as it is``, or ``in effect``, from the messages.

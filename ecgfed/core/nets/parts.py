@@ -1,4 +1,4 @@
-"""Parts of a net's parameters: extractor and classifier head."""
+"""Parts of a net's parameters: extractor, classifier head, normalisation layers."""
 
 import torch
 
@@ -13,6 +13,21 @@ def extractor_of(params: Params) -> Params:
 def head_of(params: Params) -> Params:
     """Return the classifier head's entries of a net's parameters."""
     return part_of(params, "head")
+
+
+def norm_of(params: Params) -> Params:
+    """Return the entries of the normalisation layers, running statistics included."""
+    return {name: value for name, value in params.items() if _is_norm(name)}
+
+
+def without_norm(params: Params) -> Params:
+    """Return all other entries."""
+    return {name: value for name, value in params.items() if not _is_norm(name)}
+
+
+def _is_norm(name: str) -> bool:
+    """Whether an entry belongs to a normalisation layer, whose name nets end with ``norm`` or ``norm`` and a number."""
+    return name.split(".")[-2].rstrip("0123456789").endswith("norm")
 
 
 def count_parameters(params: Params) -> int:

@@ -25,6 +25,8 @@ from ecgfed.domain.cohort.writer import CohortWriter
 _BLOCK = 8192
 #: What all have to agree on: beats of another length, filter or version are another input.
 _SAME = ("modality", "fs_hz", "window_samples", "r_index", "rr_version", "rr_features", "units", "filter", "normalised")
+#: Whose beats one client's are: a patient's, or those of all patients of a site.
+CLIENTS = ("patient", "site")
 #: What a site's entry in ``cohort.json`` takes over from its cohort.
 _OF_SITE = (
     "kind",
@@ -50,11 +52,25 @@ class _Member:
         site: name of its site; "" for a cohort that has sites of its own, which stay.
         cohort: it.
         new_class: (classes,) its class numbers in the joined cohort.
+        by_site: whether the patients of a site are one client.
     """
 
     site: str
     cohort: Cohort
     new_class: NDArray[np.int16]
+    by_site: bool
+
+    def is_merged(self, client: Client) -> bool:
+        """Return whether a client becomes part of its site's: not one that is held out, or has no labelled beats."""
+        return self.by_site and not client.holdout and not client.record_label
+
+    @property
+    def groups(self) -> list[list[Client]]:
+        """Its clients by client of the joined cohort."""
+        groups: dict[tuple[str, int], list[Client]] = {}
+        for client in self.cohort.clients:
+            groups.setdefault((client.site, -1 if self.is_merged(client) else client.index), []).append(client)
+        return list(groups.values())
 
 
 def site_names(cohorts: Sequence[Cohort]) -> list[str]:
@@ -66,12 +82,16 @@ def site_names(cohorts: Sequence[Cohort]) -> list[str]:
     ]
 
 
-def join_cohorts(sites: Sequence[tuple[str, Cohort]], out: Path, *, overwrite: bool = False) -> list[str]:
+def join_cohorts(
+    sites: Sequence[tuple[str, Cohort]], out: Path, *, clients: str = "patient", overwrite: bool = False
+) -> list[str]:
     """Write a cohort with the clients of several; memory holds some thousand beats at a time.
 
     Args:
         sites: name of the site and its cohort, in order. A cohort that was joined itself brings its own sites.
         out: folder to make.
+        clients: a key of ``CLIENTS``. With ``site`` the patients of a site who take part in training are one client,
+            called as the site; held-out and unlabelled ones stay apart, and one cohort is enough.
         overwrite: replace ``out`` where it exists.
 
     Returns:
@@ -85,13 +105,18 @@ def join_cohorts(sites: Sequence[tuple[str, Cohort]], out: Path, *, overwrite: b
         StorageError: the disk refuses.
     """
     cohorts = [cohort for _, cohort in sites]
-    if len(cohorts) < 2:
+    if clients not in CLIENTS:
+        raise OptionError("clients", f"{clients!r:.60}", f"one of {', '.join(CLIENTS)}", code="unknown-choice")
+    if len(cohorts) < (2 if clients == "patient" else 1):
         raise OptionError("cohorts", count_of(len(cohorts), "cohort"), "two or more", code="missing")
     for cohort in cohorts:
         _check_same(cohorts[0], cohort)
     _check_recordings(cohorts)
     labels = _common_labels(cohorts)
-    members = [_Member("" if cohort.sites else name, cohort, _mapping(cohort, labels)) for name, cohort in sites]
+    members = [
+        _Member("" if cohort.sites else name, cohort, _mapping(cohort, labels), clients == "site")
+        for name, cohort in sites
+    ]
     names = [name for member in members for name in (member.cohort.sites or [member.site])]
     if repeated := sorted({name for name in names if [n.casefold() for n in names].count(name.casefold()) > 1}):
         problem = f"two sites are called {repeated[0]}"
@@ -103,7 +128,7 @@ def join_cohorts(sites: Sequence[tuple[str, Cohort]], out: Path, *, overwrite: b
     if len({name.casefold() for name in every}) < len(every):
         problem = "a client's id is the name of a site and another client's id"
         raise OptionError("cohorts", problem, "ids that differ", f"name the sites with {param('site')}")
-    old = [client.id for member in members for client in member.cohort.clients]
+    old = [name for part in next(_names(members)) for _, name in part]
     renamed = sum(new != name for new, name in zip(every, old, strict=True))
     if renamed:
         notes.append(f"{count_of(renamed, 'client')} prefixed with the name of the site, since ids were there twice.")
@@ -193,8 +218,15 @@ def _mapping_note(site: str, cohort: Cohort, labels: LabelMap) -> str:
 
 def _names(members: Sequence[_Member]) -> Iterator[list[list[tuple[str, str]]]]:
     """Yield (site, name) of the clients, of their patients and of the recordings, each by member."""
-    yield [[(_site(member, client), client.id) for client in member.cohort.clients] for member in members]
-    yield [[(_site(member, client), client.patient) for client in member.cohort.clients] for member in members]
+    for name in ("id", "patient"):
+        yield [
+            [
+                (site, site if member.is_merged(group[0]) else getattr(group[0], name))
+                for group in member.groups
+                for site in [_site(member, group[0])]
+            ]
+            for member in members
+        ]
     site_of = [
         {name: _site(member, client) for client in member.cohort.clients for name in client.records}
         for member in members
@@ -217,17 +249,22 @@ def _unique(names: list[list[tuple[str, str]]]) -> list[list[str]]:
 
 def _copy(members: Sequence[_Member], writer: CohortWriter, classes: int) -> NDArray[np.int64]:
     """Copy the beats of all members; return how many each class has, (classes,)."""
-    counts, clients, records = np.zeros(classes, np.int64), 0, 0
+    counts, number, records = np.zeros(classes, np.int64), 0, 0
     for member in members:
         cohort = member.cohort
-        for start in range(0, len(cohort.label), _BLOCK):
-            rows = {name: np.asarray(array[start : start + _BLOCK]) for name, array in cohort.arrays.items()}
-            label = np.where(rows["label"] == UNLABELLED, UNLABELLED, member.new_class[rows["label"]])
-            beats = (label != UNLABELLED) & ~cohort.other_lead[start : start + _BLOCK]
-            counts += np.bincount(label[beats], minlength=classes)
-            moved = {"label": label, "client": rows["client"] + clients, "record": rows["record"] + records}
-            writer.append(**{**rows, **moved})
-        clients, records = clients + len(cohort.clients), records + len(cohort.meta["records"])
+        for group in member.groups:
+            for client in group:
+                first, end = np.searchsorted(cohort.client, [client.index, client.index + 1])
+                for start in range(first, end, _BLOCK):
+                    block = slice(start, min(start + _BLOCK, end))
+                    rows = {name: np.asarray(array[block]) for name, array in cohort.arrays.items()}
+                    label = np.where(rows["label"] == UNLABELLED, UNLABELLED, member.new_class[rows["label"]])
+                    beats = (label != UNLABELLED) & ~cohort.other_lead[block]
+                    counts += np.bincount(label[beats], minlength=classes)
+                    owner = np.full(len(label), number, np.int32)
+                    writer.append(**{**rows, "label": label, "client": owner, "record": rows["record"] + records})
+            number += 1
+        records += len(cohort.meta["records"])
     return counts
 
 
@@ -247,10 +284,13 @@ def _meta(
         old = [record["name"] for record in member.cohort.meta["records"]]
         new = dict(zip(old, recordings, strict=True))
         records += [{**r, "name": new[r["name"]]} for r in member.cohort.meta["records"]]
-        for client, name, patient in zip(member.cohort.clients, ids, patients, strict=True):
-            entry = member.cohort.meta["clients"][client.index]
-            of_client = {"id": name, "patient": patient, "records": [new[record] for record in client.records]}
-            clients.append({**entry, **of_client, "site": _site(member, client)})
+        for group, name, patient in zip(member.groups, ids, patients, strict=True):
+            client, entries = group[0], [member.cohort.meta["clients"][one.index] for one in group]
+            of_client = {"id": name, "patient": patient, "records": [new[r] for one in group for r in one.records]}
+            beats = {"patients": sum(entry.get("patients", 1) for entry in entries)}
+            beats["beats"] = sum(entry["beats"] for entry in entries)
+            merged = beats if member.is_merged(client) else {}
+            clients.append({**entries[0], **of_client, **merged, "site": _site(member, client)})
             if client.record_label:
                 record_labels[name] = client.record_label
                 excluded[name] = _excluded(member, client, labels)
@@ -313,4 +353,4 @@ def _entries(member: _Member) -> list[dict[str, Any]]:
     fs_hz = sorted({float(record["fs_hz"]) for record in meta["records"]})
     about = {name: meta.get(name) for name in _OF_SITE if name in meta}
     database = {"database": meta["database"]} if "database" in meta else {}
-    return [{"name": member.site, "clients": len(member.cohort.clients), "recorded_hz": fs_hz, **about, **database}]
+    return [{"name": member.site, "clients": len(member.groups), "recorded_hz": fs_hz, **about, **database}]

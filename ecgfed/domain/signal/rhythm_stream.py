@@ -1,8 +1,8 @@
 """Atrial fibrillation and flutter in a recording that arrives in parts, as ``rhythm`` detects it in the whole.
 
-What is not assessed is that of the whole recording, judged by the signal of the last minute: poor quality (without
-rails that the stream does not know), possible ventricular flutter, beats that follow a pacing spike, and standstills. So
-a record that is paced now and then, or waves that become flutter later, may differ.
+As there, poor quality, possible ventricular flutter, paced beats and standstills are excluded, judged by the last
+minute of the signal: the height of QRS complexes and the share of paced beats are those of that minute, waves that
+become flutter later are not taken out, and a converter's rails are those that the stream was told.
 """
 
 from pathlib import Path

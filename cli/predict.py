@@ -110,12 +110,14 @@ def predict_command(
 
 def _print_batch(batch: "Batch", output: Output) -> None:
     """Print a line for each recording that was done, and a line on stderr for each that failed."""
-    output.show({**batch.to_dict(), "summary": str(batch.summary)}, lambda: _print_tables(batch))
+    summary = str(batch.summary) if batch.completed else None
+    output.show({**batch.to_dict(), "summary": summary}, lambda: _print_tables(batch))
     for failure in batch.failed:
         warn(f"failed: {failure['problem']}")
     if not (output.quiet or output.json_output):
         finished, failed = len(batch.completed), len(batch.failed)
-        note(f"{count_of(finished, 'recording')} done, {failed} failed, in {output.seconds}: {batch.summary}")
+        where = f": {summary}" if summary else "; nothing was written"
+        note(f"{count_of(finished, 'recording')} done, {failed} failed, in {output.seconds}{where}")
 
 
 def _print_tables(batch: "Batch") -> None:
@@ -163,12 +165,13 @@ def _print_tables(batch: "Batch") -> None:
 
 
 def _print(predictions: "RecordingPredictions", files: list[Path], elapsed: str) -> None:
+    from ecgfed.domain.record.leads import described
     from ecgfed.tasks.predict import describe_model
     from ecgfed.tasks.predict_inputs import card_of
 
     metadata = predictions.metadata
     model = describe_model(metadata["patient"]) + (f" in {metadata['precision']}" if "precision" in metadata else "")
-    note(f"Record {metadata['record']}, lead {metadata['lead']}, {model}:")
+    note(f"Record {metadata['record']}, lead {described(metadata['lead'])}, {model}:")
     doubtful = predictions.low_confidence_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in predictions.counts.items() if count]
     rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in predictions.unclassified_counts.items()]

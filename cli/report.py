@@ -147,10 +147,11 @@ def _score(value: float | None) -> str:
 
 def _print(recording_report: "RecordingReport", elapsed: str) -> None:
     from ecgfed.domain.events.kinds import Kind
+    from ecgfed.domain.record.leads import described
     from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
 
     parts, events = recording_report.parts, recording_report.parts.events
-    note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:")
+    note(f"Record {parts.record}, lead {described(parts.lead)}, labels by {parts.labelled_by}:")
     longest = events.pauses.longest
     rows: list[tuple[str, Cell]] = [
         ("beats", events.counted),

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 WIDENED, BEFORE_S = 1.8, 0.080
 
 
-def _spikes(at_s: Floats, fs_hz: float, samples: int, tail: float) -> Floats:
+def spikes(at_s: Floats, fs_hz: float, samples: int, tail: float) -> Floats:
     """Pulses of 0.5 ms after a recorder's low-pass of 100 Hz, height 1; a unipolar one has a tail of 15 ms."""
     time_s = np.arange(samples) / fs_hz - at_s[:, None]
     pulse = np.exp(-0.5 * (time_s / 0.003) ** 2)
@@ -28,7 +28,7 @@ def paced_recording(
     ecg = synthetic_ecg(WIDENED * fs_hz, 90 / WIDENED, rr_s=0.5)
     r_s = ecg.r_s * WIDENED
     signals_mv = ecg.signals_mv.copy()
-    signals_mv += np.array([[height_mv], [-0.7 * height_mv]]) * _spikes(
+    signals_mv += np.array([[height_mv], [-0.7 * height_mv]]) * spikes(
         r_s[where] - BEFORE_S, fs_hz, signals_mv.shape[1], tail
     )
     recording = Recording("wide", Path("wide"), "MLII", ("MLII", "V5"), fs_hz, signals_mv, ())

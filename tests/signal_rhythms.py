@@ -11,10 +11,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def rhythm(seconds: float, fs_hz: float, *, atrial: bool, seed: int = 0) -> tuple[Floats, Ints]:
-    """A lead in mV and its R peaks: sinus rhythm with P waves, or fibrillation with intervals of 0.4 to 1.1 s."""
+def rhythm(
+    seconds: float, fs_hz: float, *, atrial: bool, seed: int = 0, rr_s: Floats | None = None
+) -> tuple[Floats, Ints]:
+    """A lead in mV and its R peaks: sinus rhythm with P waves, or fibrillation with intervals of 0.4 to 1.1 s.
+
+    Other intervals may be passed.
+    """
     rng = np.random.default_rng(seed)
     rr = rng.uniform(0.4, 1.1, 5000) if atrial else 0.8 + 0.02 * np.sin(np.arange(5000) / 4)
+    rr = rr if rr_s is None else rr_s
     r_s = 0.5 + np.cumsum(rr)
     r_s = r_s[r_s < seconds - 0.6]
     t = np.arange(round(seconds * fs_hz)) / fs_hz

@@ -18,7 +18,7 @@ rhythm annotation and are taken to be free of fibrillation.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -36,20 +36,22 @@ from ecgfed.core.evaluation.ec57 import START_S
 from ecgfed.core.evaluation.ec57_flutter import FibrillationScores, compare_fibrillation
 from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.events.rhythm import RhythmEpisodes
-from ecgfed.domain.record.reader import ecg_alone, open_recording
+from ecgfed.domain.record.reader import open_recording
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.record.wfdb_files import read_annotation
+from ecgfed.domain.signal.heartbeats import NO_BEATS_S
 from ecgfed.domain.signal.rhythm import (
+    CELL_S,
     FILE,
+    LOW,
     NOTE,
     STRIP,
     Weights,
     averaged,
+    cell_episodes,
     cell_windows,
     episodes,
-    excluded_windows,
     log_odds,
-    recording_features,
 )
 from ecgfed.domain.signal.rhythm_features import NAMES
 
@@ -68,6 +70,8 @@ CLEAR = (0.1, 0.9)
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 
 Floats = NDArray[np.float64]
+#: Whose certainty is the probability of the log-odds.
+UNCALIBRATED = Weights(np.zeros(len(NAMES)), 0.0, (1.0, 0.0), (1.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,8 @@ class Sample:
     Attributes:
         database: its folder.
         record: its name.
-        features: (leads, windows, features).
-        excluded: (windows,) bool.
+        features: (leads, windows, features), NaN where the product does not assess the rhythm.
+        without_rhythm: (start, stop) in seconds that the product cuts out of episodes.
         duration_s: its length.
         fs_hz: its sampling frequency.
         reference: the annotated rhythm, None where there is none.
@@ -88,7 +92,7 @@ class Sample:
     database: str
     record: str
     features: Floats
-    excluded: NDArray[np.bool_]
+    without_rhythm: list[tuple[float, float]]
     duration_s: float
     fs_hz: float
     reference: Annotation | None
@@ -100,7 +104,7 @@ class Sample:
         windows = cell_windows(self.duration_s)
         if self.database == "cinc2017":
             return np.full((len(windows), 2), float(self.label == "A"))
-        cells = np.stack([np.arange(len(windows)), np.arange(len(windows)) + 1], axis=1) * 10.0
+        cells = np.stack([np.arange(len(windows)), np.arange(len(windows)) + 1], axis=1) * CELL_S
         return np.stack([self.share(windows), self.share(cells)], axis=1)
 
     def share(self, spans_s: Floats) -> Floats:
@@ -110,9 +114,9 @@ class Sample:
             total += np.clip(np.minimum(spans_s[:, 1], stop) - np.maximum(spans_s[:, 0], start), 0, None)
         return total / (spans_s[:, 1] - spans_s[:, 0])
 
-    def odds(self, weights: Weights) -> Floats:
-        """Return the log-odds of the windows."""
-        return np.where(self.excluded, np.nan, log_odds(self.features, weights))
+    def called(self, odds: Floats, weights: Weights) -> RhythmEpisodes:
+        """Return the episodes by log-odds, as ``RecordingBeats.fibrillation`` does."""
+        return episodes(odds, self.duration_s, weights).without(self.without_rhythm, NO_BEATS_S)
 
 
 def annotated(sample: Sample) -> list[tuple[float, float]]:
@@ -149,13 +153,9 @@ def _sample(data: Path, database: str, record: str, label: str) -> Sample:
     except RecordError:  # a recording without these leads
         recording = open_recording(path, every_lead=True)
     beats = cut_beats(recording, options)
-    windows = cell_windows(recording.duration_s)
-    features = recording_features(ecg_alone(recording), beats.r_samples, windows)
-    excluded = excluded_windows(
-        windows, beats.r_samples / recording.fs_hz, beats.pacing.beats, np.array(beats.flutter) / recording.fs_hz
-    )
-    reference = read_annotation(path, "atr", fs_hz=recording.fs_hz) if database == "mitdb" else None
-    return Sample(database, record, features, excluded, recording.duration_s, recording.fs_hz, reference, label)
+    features, fs_hz = beats.rhythm_features, recording.fs_hz
+    reference = read_annotation(path, "atr", fs_hz=fs_hz) if database == "mitdb" else None
+    return Sample(database, record, features, beats.without_rhythm, recording.duration_s, fs_hz, reference, label)
 
 
 def fit(chosen: Sequence[Sample]) -> Weights:
@@ -167,7 +167,7 @@ def fit(chosen: Sequence[Sample]) -> Weights:
     model = LogisticRegression(C=PENALTY_C, max_iter=1000)
     model.fit((features - mean) / scale, fibrillating, sample_weight=weight)
     weights = model.coef_[0] / scale
-    return Weights(weights, float(model.intercept_[0] - mean @ weights), (1.0, 0.0), (1.0, 0.0))
+    return replace(UNCALIBRATED, weights=weights, intercept=float(model.intercept_[0] - mean @ weights))
 
 
 def _part(sample: Sample) -> tuple[Floats, NDArray[np.bool_], Floats] | None:
@@ -177,7 +177,6 @@ def _part(sample: Sample) -> tuple[Floats, NDArray[np.bool_], Floats] | None:
     share = np.tile(sample.fibrillation[:, 0], len(sample.features))
     features = sample.features.reshape(-1, len(NAMES))
     known = np.isfinite(features).all(axis=1) & ((share < CLEAR[0]) | (share > CLEAR[1]))
-    known &= np.tile(~sample.excluded, len(sample.features))
     weight = np.full(int(known.sum()), WEIGHT[sample.database] / len(features))
     return features[known], share[known] > 0.5, weight
 
@@ -193,24 +192,36 @@ def left_out(training: Sequence[Sample], division: int) -> list[Floats]:
         if sample.database == "mitdb" and sample.record in ("201", "203"):
             fold[number] = int(sample.record) % FOLDS
     models = [fit([sample for sample, at in zip(training, fold, strict=True) if at != k]) for k in range(FOLDS)]
-    return [sample.odds(models[at]) for sample, at in zip(training, fold.tolist(), strict=True)]
+    return [log_odds(sample.features, models[at]) for sample, at in zip(training, fold.tolist(), strict=True)]
 
 
 def calibrated(weights: Weights, training: Sequence[Sample], odds: Sequence[Floats]) -> Weights:
-    """Return the weights with calibrations by left-out log-odds."""
+    """Return the weights with calibrations by left-out log-odds.
+
+    Episodes of any height in long recordings count by their seconds, and so do the strips called A among those that
+    are: the long recordings alone have two patients with fibrillation.
+    """
     strips = [(sample, of) for sample, of in zip(training, odds, strict=True) if sample.label and np.isfinite(of).any()]
     shares = _challenge_weight([sample for sample, _ in strips])
     mean = np.array([np.nanmean(of) for _, of in strips])
     strip = _slope(mean, np.array([sample.label == "A" for sample, _ in strips]), shares)
-    cells, fibrillating = [], []
-    for sample, of in zip(training, odds, strict=True):
-        if not sample.label and not _left_out_of_training(sample):
-            smooth, share = averaged(of), sample.fibrillation[:, 1]
-            known = np.isfinite(smooth) & ((share < CLEAR[0]) | (share > CLEAR[1]))
-            cells.append(smooth[known])
-            fibrillating.append(share[known] > 0.5)
-    at, truth = np.concatenate(cells), np.concatenate(fibrillating)
-    return Weights(weights.weights, weights.intercept, strip, _slope(at, truth, np.ones(len(at))))
+    spans = [
+        (probability, share, stop - start)
+        for sample, of in zip(training, odds, strict=True)
+        if not sample.label and not _left_out_of_training(sample)
+        for found in [cell_episodes(averaged(of), sample.duration_s, UNCALIBRATED, LOW)]
+        for (start, stop), probability, share in zip(
+            found.episodes, found.certainty, sample.share(np.array(found.episodes).reshape(-1, 2)), strict=True
+        )
+    ]
+    probability, share, seconds = np.array(spans).T
+    whole = [(of, sample.duration_s) for (sample, _), of in zip(strips, mean, strict=True) if sample.label == "A"]
+    at, length = np.array([pair for pair in whole if pair[0] > np.log(LOW / (1 - LOW))]).T
+    at = np.concatenate([np.log(probability / (1 - probability)), at])
+    share, seconds = np.append(share, np.ones(len(length))), np.append(seconds, length)
+    truth = np.repeat([True, False], len(at))
+    cell = _slope(np.tile(at, 2), truth, np.concatenate([share * seconds, (1 - share) * seconds]))
+    return Weights(weights.weights, weights.intercept, strip, cell)
 
 
 def _slope(odds: Floats, truth: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
@@ -226,7 +237,7 @@ def _challenge_weight(strips: Sequence[Sample]) -> Floats:
 
 def strip_scores(strips: Sequence[Sample], odds: Sequence[Floats], weights: Weights) -> dict[str, Any]:
     """Return the F1 of class A and the share of each class that is called A."""
-    called = [episodes(of, sample.duration_s, weights) for sample, of in zip(strips, odds, strict=True)]
+    called = [sample.called(of, weights) for sample, of in zip(strips, odds, strict=True)]
     yes, label = np.array([bool(of.episodes) for of in called]), np.array([sample.label for sample in strips])
     is_a, share = label == "A", _challenge_weight(strips)
     certainty = np.array([of.certainty[0] if of.certainty else np.nan for of in called])
@@ -314,7 +325,7 @@ def main(given: argparse.Namespace) -> None:
         pairs = list(zip(training, odds, strict=True))
         strips = [(sample, of) for sample, of in pairs if sample.label]
         results["strips"].append(strip_scores(*zip(*strips, strict=True), final))
-        called = [(sample, episodes(of, sample.duration_s, final)) for sample, of in pairs if not sample.label]
+        called = [(sample, sample.called(of, final)) for sample, of in pairs if not sample.label]
         results["left out"].append(by_database(called))
     if given.test:
         results["test"] = long_scores(_test(every, training, final))
@@ -329,7 +340,7 @@ def _test(every: Sequence[Sample], training: Sequence[Sample], final: Weights) -
     """Return the episodes of DS2, 202's by weights without 201."""
     without_201 = fit([sample for sample in training if sample.record != "201"])
     return [
-        (sample, episodes(sample.odds(without_201 if sample.record == "202" else final), sample.duration_s, final))
+        (sample, sample.called(log_odds(sample.features, without_201 if sample.record == "202" else final), final))
         for sample in every
         if sample.database == "mitdb" and sample.record in DS2
     ]
@@ -342,7 +353,7 @@ def _without_each(every: Sequence[Sample], final: Weights) -> list[tuple[Sample,
         if sample.database == "mitdb" and sample.record not in PACED:
             person = ("201", "202") if sample.record in ("201", "202") else (sample.record,)
             weights = fit([other for other in every if other.database != "mitdb" or other.record not in person])
-            called.append((sample, episodes(sample.odds(weights), sample.duration_s, final)))
+            called.append((sample, sample.called(log_odds(sample.features, weights), final)))
     return called
 
 

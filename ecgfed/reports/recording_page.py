@@ -89,5 +89,5 @@ def _rhythms(parts: RecordingParts) -> Cell:
             text = joined(text, f", certainty {certainty}: to be reviewed")
         found = text if found is None else joined(found, "; ", text)
     if found is None and parts.events.total:
-        return "no atrial fibrillation or flutter, bradycardia, tachycardia or standstill detected"
-    return found
+        found = "no atrial fibrillation or flutter, bradycardia, tachycardia or standstill detected"
+    return None if found is None else joined(found, "; flutter with regular intervals is not assessed")

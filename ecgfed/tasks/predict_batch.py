@@ -47,7 +47,7 @@ class Batch:
             ``uncertain_beats``, ``far_beats``, ``uncertain_counts``, ``far_counts``, ``grave_warnings``, ``files``.
         failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each other recording.
         classes: classes of the bundle.
-        summary: path of the summary file.
+        summary: path of the summary file; it is not written where no recording was completed.
     """
 
     completed: tuple[dict[str, Any], ...]
@@ -253,8 +253,9 @@ def predict_batch(
         drawn["overwrite"] = overwrite or resume
         completed, failed = _predict_all(requests, state, predict_request, drawn, progress)
         batch = Batch(tuple(completed), tuple(failed), opened.classes, out / SUMMARY)
-        text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
-        write_together({batch.summary: f"{text}\n".encode()})
+        if completed:
+            text = json.dumps(batch.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
+            write_together({batch.summary: f"{text}\n".encode()})
         state.end()
     return batch
 

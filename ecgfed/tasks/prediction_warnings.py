@@ -260,7 +260,7 @@ def _reliability_warnings(
     """Warn if more beats are out of distribution or of low confidence than in training.
 
     The accuracy of the remaining beats was measured on patients and leads of the training, so it is given only for a
-    ``familiar`` recording.
+    ``familiar`` recording most of whose beats are neither.
     """
     count = int(predictions.classified.sum())
     out_of_distribution, low_confidence = (
@@ -274,7 +274,9 @@ def _reliability_warnings(
     if low_confidence > RARE * count:
         calibration = calibration_in(bundle.manifest, patient)
         text = f"{low_confidence:,} of {count:,} beats ({low_confidence / count:.0%}) are uncertain"
-        if not familiar or out_of_distribution > count / 2:
+        if low_confidence == count:
+            pass  # no others
+        elif not familiar or max(out_of_distribution, low_confidence) > count / 2:
             text += "; how many of the others are right is not known for such a recording"
         elif _uses_global_calibration(bundle, patient):
             text += f"; how many of the others are right is not known of {patient}'s own model"

@@ -11,6 +11,7 @@ from ecgfed.domain.record.leads import (
     NameMatch,
     are_ecg,
     choose_lead,
+    described,
     distinct,
     find_lead,
     name_match,
@@ -139,6 +140,7 @@ def test_units_and_company_tell_too() -> None:
 def test_usual_names() -> None:
     names = {"ii": "II", "DII": "II", "ml2": "MLII", "avr": "aVR", "ECG V1": "V1", "MCL1": "MCL1", "ECG": "ECG"}
     assert {name: usual_name(name) for name in names} == names
+    assert [described(name) for name in ("D3", "MLII", "ECG1")] == ["D3 (III)", "MLII", "ECG1"]
     assert requested_alias(("II",), "MLII") == requested_alias(("II",), "Lead II") == "II"
     assert requested_alias(("II",), "ii") == requested_alias(("V1",), "MLII") == requested_alias(("#1",), "MLII") == ""
 

@@ -82,6 +82,18 @@ def test_what_a_batch_prints(ecgfed: Callable[..., Said], fedavg_run: Path, fold
     assert [line for line in other.error_lines if "p1: lead V1 is not MLII" in line]
 
 
+def test_a_batch_of_which_nothing_can_be_read_writes_nothing(
+    ecgfed: Callable[..., Said], fedavg_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.edf", "b.npy"):
+        (tmp_path / "in" / name).write_bytes(b"nothing")
+    said = ecgfed("predict", exported(fedavg_run), tmp_path / "in", "--out", tmp_path / "out", "--json")
+    assert said.code == 1
+    assert json.loads(said.out)["summary"] is None
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
 def test_what_no_recording_can_be_read_with_is_an_error_before_any(
     ecgfed: Callable[..., Said], fedavg_run: Path, folder: Path, tmp_path: Path
 ) -> None:

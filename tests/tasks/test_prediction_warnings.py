@@ -1,6 +1,7 @@
 """What predictions say against themselves: each code where it is due, and nowhere else."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from support import Command, Recorder, assert_refused, change_manifest, copied, 
 
 import ecgfed
 from ecgfed.base.errors import BundleError
-from ecgfed.tasks.prediction_warnings import CODES
+from ecgfed.exports.device.bundle import open_bundle
+from ecgfed.exports.device.predictions import Predictions
+from ecgfed.tasks.prediction_warnings import CODES, _reliability_warnings
 
 OLD = Path(__file__).parents[1] / "data" / "version-0.1"
 
@@ -63,6 +66,21 @@ def test_a_new_patient_on_the_models_own_lead(bundle: Path, tmp_path: Path) -> N
     assert set(codes(found)) <= {"never-seen-classes", "far-beats", "uncertain-beats", "fibrillation"}
     (never,) = [one for one in found.warnings if one.code == "never-seen-classes"]
     assert "R, /, F, f, j, a and 2 more" in never.text
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "text"), [(2, "% of beats as sure as the rest were right"), (6, "is not known"), (10, "(100%) are ")]
+)
+def test_what_is_known_of_the_beats_that_are_not_uncertain(bundle: Path, uncertain: int, text: str) -> None:
+    """Nothing where there are none; and no share that was measured on other beats where most are uncertain."""
+    probability = np.full((10, 5), 0.2, np.float32)
+    low = np.arange(10) < uncertain
+    none = np.zeros(10, np.bool_)
+    of = Predictions(np.zeros(10, np.int64), probability, np.zeros(10, np.uint8), tuple("NSVFQ"), np.arange(10), 360.0)
+    of = replace(of, out_of_distribution=none, low_confidence=low)
+    [warning] = _reliability_warnings(open_bundle(bundle), of, None, familiar=True)
+    assert text in warning.text
+    assert ("right" in warning.text) is (uncertain < 10)
 
 
 @pytest.mark.parametrize(

@@ -112,3 +112,13 @@ def test_bradycardia_and_tachycardia_by_their_rules() -> None:
     slow, fast = rate_episodes(beats, EventRules(rate_episode_s=10))
     assert fast.episodes == ((92.5, 112.0),)  # not across the unusable stretch
     assert not rate_episodes(beats, EventRules(bradycardia_per_min=40, tachycardia_per_min=120))
+
+
+def test_no_rate_goes_across_a_standstill() -> None:
+    """60/min before and after 20 s without a beat; of 5.9 s it is a pause, and with the 7 intervals around it slow."""
+    for gap_s, slow in ((20.0, False), (5.9, True)):
+        sample = np.concatenate([[0], np.cumsum([1.0] * 60 + [gap_s] + [1.0] * 60) * 100]).astype(np.int64)
+        number = np.zeros(len(sample), np.int64)
+        beats = Beats(sample, number, ("N",), (Kind.NORMAL,), 100.0, int(sample[-1]) + 100, merged([]))
+        found = rate_episodes(beats, EventRules(rate_episode_s=10))
+        assert [rhythm_of.rhythm for rhythm_of in found] == ["bradycardia"] * slow

@@ -42,7 +42,7 @@ from ecgfed.domain.signal.heartbeats import NO_BEATS_S, end_noise, no_beats
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, detect_pacing
 from ecgfed.domain.signal.peaks import OnSamples, find_peaks
 from ecgfed.domain.signal.quality import NO_SIGNAL, LeadQuality
-from ecgfed.domain.signal.rhythm import fibrillation
+from ecgfed.domain.signal.rhythm import assessed_features, episodes, log_odds
 from ecgfed.domain.signal.size import Size, lead_size, min_qrs_mv
 from ecgfed.domain.signal.spans import Spans
 
@@ -235,16 +235,23 @@ class RecordingBeats:
     def fibrillation(self) -> RhythmEpisodes:
         """Episodes of atrial fibrillation or flutter, in the lead in use and another one that was read.
 
-        Windows that are mostly of poor quality are not assessed, and stretches of ``NO_BEATS_S`` and more without a
-        beat, without signal or in possible ventricular flutter are no part of an episode.
+        Stretches of ``NO_BEATS_S`` and more that are ``without_rhythm`` are no part of an episode.
         """
-        paced, fs_hz = self.pacing.beats if self.pacing else None, self.recording.fs_hz
+        found = episodes(log_odds(self.rhythm_features), self.recording.duration_s)
+        return found.without(self.without_rhythm, NO_BEATS_S) if found.episodes else found
+
+    @cached_property
+    def rhythm_features(self) -> NDArray[np.float64]:
+        """(leads, windows, features) of fibrillation; NaN where mostly paced, of poor quality or possible flutter."""
         unreadable = Spans.merged([*self.quality.spans(), *self.flutter])
-        found = fibrillation(ecg_alone(self.recording), self.r_samples, paced, tuple(unreadable))
-        if not found.episodes:
-            return found
-        lost = Spans.merged([*self.quality.spans(NO_SIGNAL), *self.flutter])
-        return found.without([*((a / fs_hz, b / fs_hz) for a, b in lost), *self.no_beats.episodes], NO_BEATS_S)
+        paced = self.pacing.beats if self.pacing else None
+        return assessed_features(ecg_alone(self.recording), self.r_samples, paced, tuple(unreadable))
+
+    @property
+    def without_rhythm(self) -> list[tuple[float, float]]:
+        """(start, stop) in seconds without a beat, without signal or in possible ventricular flutter."""
+        lost, fs_hz = Spans.merged([*self.quality.spans(NO_SIGNAL), *self.flutter]), self.recording.fs_hz
+        return [*((start / fs_hz, stop / fs_hz) for start, stop in lost), *self.no_beats.episodes]
 
     @cached_property
     def no_beats(self) -> RhythmEpisodes:

@@ -43,8 +43,9 @@ EARLY_S = 4.0
 EARLY_HISTORY = 256
 #: No peak is found later than this after it (``qrs.DELAY_S``, and a step of the stream).
 DETECTED_WITHIN_S = 6.0
-#: How much is kept to tell whether an interval hides a beat, and for how long a gap has to last to be passed over.
-_KEPT_S, _DEAD_S, _LEAP_S = 30.0, 90.0, 600.0
+#: How much is kept to tell whether an interval hides a beat, and of what quality a window of the rhythm is, and for how
+#: long a gap has to last to be passed over.
+_KEPT_S, _DEAD_S, _LEAP_S = 60.0, 90.0, 600.0
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class BeatStream:
         self.step = max(1, round(STEP_S * fs_hz))
         self._detector = QrsDetector(fs_hz, leads, lead=lead)
         self._samples = Samples()
-        self._quality = QualityStream(self._samples, fs_hz, rails_mv)
+        self.quality = QualityStream(self._samples, fs_hz, rails_mv)
         self._filtered = _Filtered(self._samples, fs_hz)
         self._rr: _RrVersion1 | _RrInContext = _RrInContext(rr_version) if rr_version >= 2 else _RrVersion1(fs_hz)
         self._valid_until = 0
@@ -175,7 +176,7 @@ class BeatStream:
         if self.early:
             self._waiting.extend(peaks)
         if (self._quality_is_due or ended) and self._samples.stop:
-            self._quality.look(ended=ended)
+            self.quality.look(ended=ended)
         final, withdrawn = self._final(ended=ended)
         early = self._report_early(ended=ended)
         self._forget()
@@ -185,8 +186,8 @@ class BeatStream:
         """Return the beats that are decided now, and those told early that are none."""
         after = int(window_spans(self.fs_hz, np.zeros(1, np.int64))[1][0])
         withdrawn = []
-        spikes = self._quality.spans([Reason.SPIKE]) if self._peaks else None
-        while self._peaks and (ended or self._quality.decided >= self._peaks[0] + after + 1):
+        spikes = self.quality.spans([Reason.SPIKE]) if self._peaks else None
+        while self._peaks and (ended or self.quality.decided >= self._peaks[0] + after + 1):
             peak = self._peaks.popleft()
             known = peak in self._early
             self._early.discard(peak)
@@ -199,11 +200,11 @@ class BeatStream:
         return _joined(beats, rr), np.array(withdrawn, np.int64)
 
     def _cut(self, peak: int, previous: int | None) -> _Beat:
-        at, lost = np.array([peak]), self._quality.spans(NO_SIGNAL)
+        at, lost = np.array([peak]), self.quality.spans(NO_SIGNAL)
         window_mv, padded = windows_of(self._filtered, self.fs_hz, at)
         usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
-        flags = int(beat_flags(padded, self.fs_hz, at, self._quality.spans(Reason))[0])
-        unrecorded, rail = self._quality.spans(NOT_RECORDED), self._quality.spans([Reason.RAIL])
+        flags = int(beat_flags(padded, self.fs_hz, at, self.quality.spans(Reason))[0])
+        unrecorded, rail = self.quality.spans(NOT_RECORDED), self.quality.spans([Reason.RAIL])
         silent = bool(without_signal(window_mv, self.fs_hz, at, unrecorded, rail=rail)[0])
         return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags, silent)
 
@@ -221,7 +222,7 @@ class BeatStream:
             if now < peak + self._filtered.ahead or not (late or following is not None):
                 break
             self._waiting.popleft()
-            if self._quality.spans([Reason.SPIKE]).inside(np.array([peak]))[0]:
+            if self.quality.spans([Reason.SPIKE]).inside(np.array([peak]))[0]:
                 continue  # final answers say so where it is none after all
             previous = self._recent[-1].sample if self._recent else None
             self._recent.append(self._cut(peak, previous))
@@ -230,7 +231,7 @@ class BeatStream:
         if not reported:
             return _joined([], np.empty((0, self._rr.features), np.float32))
         following = self._waiting[0] if self._waiting else None
-        lost = self._quality.spans(NO_SIGNAL)
+        lost = self.quality.spans(NO_SIGNAL)
         after_s = math.nan if following is None else self._interval(reported[-1].sample, following, lost)
         rr = self._rr.provisional(list(self._recent), following, after_s)[-len(reported) :]
         return _joined(reported, rr)
@@ -238,8 +239,8 @@ class BeatStream:
     def _forget(self) -> None:
         """Drop what nothing that is still to be said depends on."""
         oldest = min(self._peaks, default=self._samples.stop - round(DETECTED_WITHIN_S * self.fs_hz))
-        self._samples.forget(max(min(self._quality.needed, oldest - self._filtered.back), 0))
-        self._quality.forget(min(oldest, self._quality.decided) - round(_KEPT_S * self.fs_hz))
+        self._samples.forget(max(min(self.quality.needed, oldest - self._filtered.back), 0))
+        self.quality.forget(min(oldest, self.quality.decided) - round(_KEPT_S * self.fs_hz))
 
 
 class _RrVersion1:

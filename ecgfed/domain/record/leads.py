@@ -127,6 +127,11 @@ def usual_name(name: str) -> str:
     return f"{known.electrodes}{known.lead}"
 
 
+def described(name: str) -> str:
+    """Return a lead's name, and what it is usually called where that differs: ``D3 (III)``."""
+    return name if (usual := usual_name(name)) == name else f"{name} ({usual})"
+
+
 def find_lead(present: Sequence[str], leads: Sequence[str]) -> LeadMatch | None:
     """Find the leads that answer best for what is asked, or None.
 

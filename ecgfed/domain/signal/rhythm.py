@@ -34,9 +34,9 @@ WINDOW_S, CELL_S = 30.0, 10.0
 #: Weights of neighbouring windows, and the least sum of those that are assessed.
 AVERAGED, LEAST_WEIGHT = np.array([1.0, 2.0, 3.0, 2.0, 1.0]), 3.0
 #: An episode exceeds the first probability, and lasts for so long while the second is exceeded.
-HIGH, LOW, EPISODE_S = 0.9, 0.65, 30.0
+HIGH, LOW, EPISODE_S = 0.87, 0.5, 30.0
 #: A recording of up to so many seconds is judged as a whole, by this probability.
-STRIP_S, STRIP = 61.0, 0.45
+STRIP_S, STRIP = 61.0, 0.5
 #: Leads that are looked at; a window is not assessed with a larger share of missing samples, paced beats, or flutter.
 LEADS, MISSING, PACED, FLUTTER_SHARE = 2, 1 / 3, 0.2, 0.5
 #: Waves lower than this in mV are no QRS complexes, and a lower sampling frequency shows no P waves.
@@ -53,7 +53,7 @@ class Weights:
         weights: (features,) of the logistic regression.
         intercept: its intercept.
         strip: slope and intercept of the log-odds that a whole strip is fibrillation.
-        cell: slope and intercept of the log-odds that a cell of a long recording is.
+        cell: slope and intercept of the log-odds that an episode in a longer recording is, by its mean log-odds.
     """
 
     weights: Floats
@@ -81,12 +81,23 @@ def fibrillation(
         paced: (beats,) bool, beats that follow a pacing spike.
         flutter: (start, stop) in samples of possible ventricular flutter, or in which no beat can be told otherwise.
     """
-    if recording.fs_hz < MIN_FS_HZ or not len(r_samples):
-        return RhythmEpisodes(NAME, ())
+    return episodes(log_odds(assessed_features(recording, r_samples, paced, flutter)), recording.duration_s)
+
+
+def assessed_features(
+    recording: Recording, r_samples: Ints, paced: Mask | None, flutter: Sequence[tuple[int, int]]
+) -> Floats:
+    """Return the features of each cell's window, (leads, cells, features); NaN where not assessed.
+
+    The arguments are those of ``fibrillation``.
+    """
     windows_s = cell_windows(recording.duration_s)
+    if recording.fs_hz < MIN_FS_HZ or not len(r_samples):
+        return np.full((1, len(windows_s), len(NAMES)), np.nan)
     features = recording_features(recording, r_samples, windows_s)
-    excluded = excluded_windows(windows_s, r_samples / recording.fs_hz, paced, np.array(flutter) / recording.fs_hz)
-    return episodes(np.where(excluded, np.nan, log_odds(features)), recording.duration_s)
+    spans_s = np.array(flutter) / recording.fs_hz
+    features[:, excluded_windows(windows_s, r_samples / recording.fs_hz, paced, spans_s)] = np.nan
+    return features
 
 
 def cell_windows(duration_s: float) -> Floats:
@@ -174,17 +185,16 @@ def episodes(odds: Floats, duration_s: float, weights: Weights | None = None) ->
     return cell_episodes(averaged(odds), duration_s, of)
 
 
-def cell_episodes(smooth: Floats, duration_s: float, weights: Weights) -> RhythmEpisodes:
+def cell_episodes(smooth: Floats, duration_s: float, weights: Weights, high: float = HIGH) -> RhythmEpisodes:
     """Return the episodes by the averaged log-odds (cells,), the last cell ending with the recording."""
     probability = _probability(np.where(np.isnan(smooth), -np.inf, smooth))
-    certainty = _probability(weights.cell[0] * smooth + weights.cell[1])
     edges = np.flatnonzero(np.diff(np.concatenate([[False], probability > LOW, [False]])))
     spans, certainties = [], []
     for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         start_s, stop_s = first * CELL_S, duration_s if stop == len(smooth) else stop * CELL_S
-        if probability[first:stop].max() > HIGH and stop_s - start_s >= EPISODE_S:
+        if probability[first:stop].max() > high and stop_s - start_s >= EPISODE_S:
             spans.append((start_s, stop_s))
-            certainties.append(float(certainty[first:stop].mean()))
+            certainties.append(float(_probability(weights.cell[0] * smooth[first:stop].mean() + weights.cell[1])))
     return RhythmEpisodes(NAME, tuple(spans), certainty=tuple(certainties))
 
 

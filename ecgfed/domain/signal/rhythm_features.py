@@ -1,8 +1,9 @@
 """Features of windows of one lead that tell atrial fibrillation and flutter from other rhythms.
 
 They measure how irregular the intervals between beats of the prevailing shape are (and between all beats at up to four
-intervals' distance: a bigeminy is regular at two), and whether a P wave of constant shape precedes the QRS complexes. A
-feature depends on nothing outside its window, and not on the gain. Sources: the coefficient of sample entropy (Lake and
+intervals' distance: a bigeminy is regular at two), how regular they stay without premature beats and the pauses after
+these, and whether a P wave of constant shape precedes the QRS complexes. A feature depends on nothing outside its
+window, and not on the gain. Sources: the coefficient of sample entropy (Lake and
 Moorman, Am J Physiol Heart Circ Physiol 300:H319-H325, 2011) and the distribution of differences (Sarkar et al., IEEE
 Trans Biomed Eng 55:1219-1224, 2008). benchmarks/rhythm measures what they are worth.
 """
@@ -27,43 +28,42 @@ QRS_S, P_S = (-0.10, 0.12), (-0.32, -0.07)
 #: How far from an R peak its waves depend on the signal.
 REACH_S = 0.32 + FILTER_S / 2 + 0.1
 #: QRS complexes that correlate at least so much are alike. A beat that is like fewer than ``PREVAILING`` times as many
-#: others as the beat that is like most of them is left out as ectopic.
-ALIKE, PREVAILING = 0.85, 0.5
+#: others as the beat that is like most of them is left out as ectopic. Where a smaller share of the beats is left, they
+#: are noise, or of many shapes: nothing is told from them.
+ALIKE, PREVAILING, LEAST_PREVAILING = 0.85, 0.5, 0.6
 #: Longer intervals are not used; a window needs so many beats, and so many pairs of adjacent intervals.
 LONGEST_S, MIN_BEATS, MIN_PAIRS = 3.0, 6, 4
 #: Intervals match within so many seconds in the sample entropy, within so much of the mean interval in the modes.
-MATCH_S, NEAR_INTERVAL, NEAR_DIFFERENCE = 0.03, 0.04, 0.03
+MATCH_S, NEAR_INTERVAL, NEAR_DIFFERENCE = 0.03, 0.06, 0.03
+#: A shorter interval, by the median one, ends with a premature beat; a beat after a longer one is free of the T wave
+#: before it. Of fewer than so many such intervals nothing is measured: all of them are in their place.
+PREMATURE, LATE, MIN_INTERVALS = 0.85, 0.97, 4
 #: Width, by the mean interval, and number of the bins of differences.
 BIN, BINS = 0.04, 21
-#: P waves are alike from the first correlation with their mean on, from the second with one another.
-P_ALIKE, P_ALIKE_EACH = 0.7, 0.8
+#: P waves are alike from this correlation with one another on.
+P_ALIKE = 0.8
 #: Added to values whose logarithm is taken.
 _SMALL, _SMALLER = 5e-3, 1e-3
 #: Times that are equal but for rounding count as equal, wherever the signal that was read begins.
 _ROUNDING_S = 1e-6
 
 NAMES = (
-    "difference_15",  # log quantiles of the absolute differences of adjacent intervals, by the mean interval
-    "difference_35",
-    "difference_75",
+    "difference_75",  # log quantiles of the absolute differences of adjacent intervals, by the mean interval
     "difference_90",
     "lags",  # log of the lowest median difference at one to four intervals' distance, all beats
-    "mode",  # largest share of intervals near one of them
     "mode_difference",  # largest share of differences near one of them
     "entropy",  # of the histogram of differences, by its highest possible value
     "sample_entropy",  # coefficient of sample entropy
-    "variation",  # log interquartile range of intervals by their mean
     "rate",  # log mean interval
+    "premature",  # share of intervals that end with a premature beat
+    "steady_mode",  # largest share of intervals near one of them, without premature beats and what follows them
     "prevailing",  # share of beats of the prevailing shape
     "height_spread",  # log interquartile range of QRS heights by their median
     "qrs_unlike",  # log of 1 less the 30% quantile of the QRS complexes' correlation with their mean
-    "p_signal",  # log energy of the mean P wave by that of the deviations from it
     "p_height",  # log height of the mean P wave by the QRS's
-    "p_alike",  # median correlation of the P waves with their mean
-    "p_share",  # share of P waves that correlate with their mean
     "p_mode",  # largest share of P waves that correlate with one of them
-    "rest",  # log root mean square deviation from the mean P wave by the QRS's height
-    "rest_median",  # the same of the median beat
+    "rest",  # log root mean square deviation of the median beat from the mean P wave, by the QRS's height
+    "rest_late",  # the same of beats whose interval is no shorter than most
 )
 
 
@@ -104,7 +104,7 @@ def beat_waves(grid_mv: Floats, r_s: Floats) -> tuple[Floats, Floats]:
 
 
 def window_features(r_s: Floats, qrs_mv: Floats, p_mv: Floats, windows_s: Floats) -> Floats:
-    """Return the features of windows of one lead, (windows, features); NaN where there are too few beats.
+    """Return the features of windows of one lead, (windows, features); NaN where too few beats are alike.
 
     Args:
         r_s: (beats,) increasing R peaks in seconds.
@@ -123,24 +123,26 @@ def window_features(r_s: Floats, qrs_mv: Floats, p_mv: Floats, windows_s: Floats
     unit = _unit(qrs_mv)[number] * inside[:, :, None]
     alike = ((unit @ unit.transpose(0, 2, 1)) > ALIKE).sum(axis=2)
     usual = inside & (alike >= PREVAILING * alike.max(axis=1, keepdims=True))
-    of_rhythm, known = _irregularity(r_s[number], inside, usual)
+    of_rhythm, late, known = _irregularity(r_s[number], inside, usual)
     height = np.ptp(qrs_mv, axis=1)[number]
     median = np.maximum(_quantile(height, usual, 0.5), 1e-9)
     spread = _quantile(height, usual, 0.75) - _quantile(height, usual, 0.25)
     mean = _unit((unit * usual[:, :, None]).sum(axis=1))
     correlation = (unit * mean[:, None]).sum(axis=2)
+    prevailing = usual.sum(axis=1) / inside.sum(axis=1)
     of_qrs = [
-        usual.sum(axis=1) / inside.sum(axis=1),
+        prevailing,
         np.log(spread / median + 2 * _SMALL),
         np.log(1 + 2 * _SMALL - _quantile(correlation, usual, 0.3)),
     ]
-    columns = np.stack([*of_rhythm, *of_qrs, *_p_waves(p_mv[number], usual, median)], axis=1)
-    features[some] = np.where(known[:, None], columns, np.nan)
+    of_p = [*_p_waves(p_mv[number], usual, median), _rest(_deviation(p_mv[number], late)[2], late, median)]
+    columns = np.stack([*of_rhythm, *of_qrs, *of_p], axis=1)
+    features[some] = np.where((known & (prevailing >= LEAST_PREVAILING))[:, None], columns, np.nan)
     return features
 
 
-def _irregularity(time_s: Floats, inside: Mask, usual: Mask) -> tuple[list[Floats], Mask]:
-    """Return the features of intervals, (windows,) each, and which windows have enough of them.
+def _irregularity(time_s: Floats, inside: Mask, usual: Mask) -> tuple[list[Floats], Mask, Mask]:
+    """Return the features of intervals, (windows,) each; the late beats (windows, beats); which windows are assessed.
 
     Where too few adjacent intervals are between beats of the prevailing shape, as in a bigeminy, those across the
     beats left out count as well.
@@ -153,48 +155,55 @@ def _irregularity(time_s: Floats, inside: Mask, usual: Mask) -> tuple[list[Float
     few = (normal[:, 1:] & normal[:, :-1]).sum(axis=1) < MIN_PAIRS
     normal = np.where(few[:, None], across, normal)
     pair = normal[:, 1:] & normal[:, :-1]
-    mean = np.maximum((rr * normal).sum(axis=1) / np.maximum(normal.sum(axis=1), 1), 0.1)[:, None]
+    count = np.maximum(normal.sum(axis=1), 1)
+    mean = np.maximum((rr * normal).sum(axis=1) / count, 0.1)[:, None]
     change = np.diff(rr, axis=1) / mean
     lags = []
     for lag in range(1, 5):
         both = all_known[:, lag:] & all_known[:, :-lag]
         median = _quantile(np.abs(all_rr[:, lag:] - all_rr[:, :-lag]) / mean, both, 0.5)
         lags.append(np.where(both.sum(axis=1) >= MIN_PAIRS, median, 1.0))
-    spread = _quantile(rr, normal, 0.75) - _quantile(rr, normal, 0.25)
+    median = _quantile(rr, normal, 0.5)[:, None]
+    premature = normal & (rr < PREMATURE * median - _ROUNDING_S)
+    steady = normal & ~premature & ~np.pad(premature[:, :-1], ((0, 0), (1, 0)))
+    steady = np.where((steady.sum(axis=1) < MIN_INTERVALS)[:, None], normal, steady)
+    late = np.zeros_like(usual)
+    np.put_along_axis(late, order[:, 1:], normal & (rr >= LATE * median), axis=1)
+    late = np.where((late.sum(axis=1) < MIN_INTERVALS)[:, None], usual, late)
     features = [
-        *(np.log(_quantile(np.abs(change), pair, share) + _SMALL) for share in (0.15, 0.35, 0.75, 0.9)),
+        *(np.log(_quantile(np.abs(change), pair, share) + _SMALL) for share in (0.75, 0.9)),
         np.log(np.min(lags, axis=0) + _SMALL),
-        _mode(rr / mean, across, NEAR_INTERVAL),
         _mode(change, pair, NEAR_DIFFERENCE),
         _entropy(change, pair),
         _sample_entropy(rr, normal, mean[:, 0]),
-        np.log(spread / mean[:, 0] + _SMALL),
         np.log(mean[:, 0]),
+        premature.sum(axis=1) / count,
+        _mode(rr / mean, steady, NEAR_INTERVAL),
     ]
-    return features, pair.sum(axis=1) >= MIN_PAIRS
+    return features, late, pair.sum(axis=1) >= MIN_PAIRS
 
 
 def _p_waves(p_mv: Floats, usual: Mask, height_mv: Floats) -> list[Floats]:
     """Return the features of P waves (windows, beats, samples) before beats of the prevailing shape."""
-    count = np.maximum(usual.sum(axis=1), 1)
-    waves = (p_mv - p_mv.mean(axis=2, keepdims=True)) * usual[:, :, None]
-    mean = waves.sum(axis=1) / count[:, None]
-    rest = (((waves - mean[:, None]) * usual[:, :, None]) ** 2).mean(axis=2)
-    deviation = rest.sum(axis=1) / np.maximum(count - 1, 1)
-    signal = np.maximum((mean**2).mean(axis=1) - deviation / count, 0)  # less the deviations' share of the mean
+    waves, mean, rest = _deviation(p_mv, usual)
     unit = waves / np.maximum(np.linalg.norm(waves, axis=2, keepdims=True), 1e-12)
-    alike = (unit * _unit(mean)[:, None]).sum(axis=2)
-    each = ((unit @ unit.transpose(0, 2, 1)) > P_ALIKE_EACH).sum(axis=2).max(axis=1)
-    small = (_SMALLER * height_mv) ** 2
+    each = ((unit @ unit.transpose(0, 2, 1)) > P_ALIKE).sum(axis=2).max(axis=1)
     return [
-        np.log((signal + small) / (deviation + small)),
         np.log(np.ptp(mean, axis=1) / height_mv + _SMALLER),
-        _quantile(alike, usual, 0.5),
-        ((alike > P_ALIKE) & usual).sum(axis=1) / count,
-        (each - 1) / np.maximum(count - 1, 1),
-        np.log(np.sqrt(deviation) / height_mv + _SMALLER),
-        np.log(np.sqrt(_quantile(rest, usual, 0.5)) / height_mv + _SMALLER),
+        (each - 1) / np.maximum(usual.sum(axis=1) - 1, 1),
+        _rest(rest, usual, height_mv),
     ]
+
+
+def _deviation(p_mv: Floats, some: Mask) -> tuple[Floats, Floats, Floats]:
+    """Return some beats' P waves less their means, their mean wave, and each one's mean square deviation from it."""
+    waves = (p_mv - p_mv.mean(axis=2, keepdims=True)) * some[:, :, None]
+    mean = waves.sum(axis=1) / np.maximum(some.sum(axis=1), 1)[:, None]
+    return waves, mean, (((waves - mean[:, None]) * some[:, :, None]) ** 2).mean(axis=2)
+
+
+def _rest(rest: Floats, some: Mask, height_mv: Floats) -> Floats:
+    return np.asarray(np.log(np.sqrt(_quantile(rest, some, 0.5)) / height_mv + _SMALLER))
 
 
 def _unit(waves: Floats) -> Floats:

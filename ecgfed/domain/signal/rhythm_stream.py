@@ -1,9 +1,21 @@
-"""Atrial fibrillation and flutter in a recording that arrives in parts, as ``rhythm`` detects it in the whole."""
+"""Atrial fibrillation and flutter in a recording that arrives in parts, as ``rhythm`` detects it in the whole.
+
+As there, poor quality, possible ventricular flutter, paced beats and standstills are excluded, judged by the last
+minute of the signal: the height of QRS complexes and the share of paced beats are those of that minute, waves that
+become flutter later are not taken out, and a converter's rails are those that the stream was told.
+"""
+
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.flutter import flutter_spans
+from ecgfed.domain.signal.heartbeats import NO_BEATS_S, no_beats
+from ecgfed.domain.signal.pacing import detect_pacing
+from ecgfed.domain.signal.quality import NO_SIGNAL, Reason
 from ecgfed.domain.signal.rhythm import (
     AVERAGED,
     CELL_S,
@@ -15,21 +27,24 @@ from ecgfed.domain.signal.rhythm import (
     cell_episodes,
     cell_windows,
     episodes,
+    excluded_windows,
     log_odds,
     packaged_weights,
     signal_features,
 )
+from ecgfed.domain.signal.spans import Spans
+from ecgfed.domain.signal.stream_quality import DECIDED_S, QualityStream
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: No R peak is detected later than this after it (``beats.stream.DETECTED_WITHIN_S``).
+#: No R peak is detected later than this after it (``beats.stream.DETECTED_WITHIN_S``); quality takes ``DECIDED_S``.
 _DETECTED_WITHIN_S = 6.0
 #: Cells of signal that are read around a window.
 _MARGIN = 1
 #: Seconds received from the start of a cell until its rhythm is decided, at most: the windows of its neighbours have to
-#: be complete, and their R peaks detected.
-DECIDED_WITHIN_S = (len(AVERAGED) // 2) * CELL_S + (WINDOW_S - CELL_S) / 2 + _DETECTED_WITHIN_S + CELL_S
+#: be complete, and their R peaks and quality decided. In a gap the quality waits for the gap's end, 10 s at most.
+DECIDED_WITHIN_S = (len(AVERAGED) // 2) * CELL_S + (WINDOW_S - CELL_S) / 2 + DECIDED_S + CELL_S
 
 
 class RhythmStream:
@@ -38,15 +53,17 @@ class RhythmStream:
     Args:
         fs_hz: sampling frequency in Hz.
         lead: index of the lead in use; one other is looked at as well.
+        quality: of the lead in use, which has judged the samples before they come here.
     """
 
-    def __init__(self, fs_hz: float, lead: int) -> None:
-        self.fs_hz, self.lead = fs_hz, lead
+    def __init__(self, fs_hz: float, lead: int, quality: QualityStream) -> None:
+        self.fs_hz, self.lead, self._quality = fs_hz, lead, quality
         self._odds: list[float] = []  # of each cell: 8 bytes for 10 s
         self._peaks = np.empty(0, np.int64)
         self._signals = np.empty((0, 0))
         self._first = 0  # number of the first sample in ``_signals``
         self._samples = 0
+        self._without: list[tuple[float, float]] = []  # seconds that are no part of an episode
         self.episodes = RhythmEpisodes(NAME, ())
 
     def look(self, signals_mv: Floats, peaks: Ints, *, ended: bool = False) -> None:
@@ -63,22 +80,42 @@ class RhythmStream:
             return
         if ended:
             self._add(cell_windows(self._samples / self.fs_hz)[len(self._odds) :])
-            self.episodes = episodes(np.array(self._odds), self._samples / self.fs_hz)
+            found = episodes(np.array(self._odds), self._samples / self.fs_hz)
+            self.episodes = found.without(self._without, NO_BEATS_S)
             return
-        known_s = self._samples / self.fs_hz - _DETECTED_WITHIN_S
+        known_s = min(self._samples / self.fs_hz - _DETECTED_WITHIN_S, self._quality.decided / self.fs_hz)
         count = int((known_s - (WINDOW_S - CELL_S) / 2) // CELL_S) if known_s >= WINDOW_S else 0
         if count > len(self._odds):
             self._add(cell_windows((count + 2) * CELL_S)[len(self._odds) : count])
             decided = averaged(np.array(self._odds))[: -(len(AVERAGED) // 2)]
-            self.episodes = cell_episodes(decided, len(decided) * CELL_S, packaged_weights())
+            found = cell_episodes(decided, len(decided) * CELL_S, packaged_weights())
+            self.episodes = found.without(self._without, NO_BEATS_S)
             self._forget()
 
     def _add(self, windows_s: Floats) -> None:
         """Score windows that are complete."""
-        if len(windows_s):
-            start_s = self._first / self.fs_hz
-            features = signal_features(self._signals, self.fs_hz, self._peaks - self._first, windows_s - start_s)
-            self._odds += log_odds(features).tolist()
+        if not len(windows_s):
+            return
+        fs_hz, start_s = self.fs_hz, self._first / self.fs_hz
+        leads = ("I", "II")[: len(self._signals)]
+        held = Recording("", Path(), leads[0], leads, fs_hz, self._signals, ())
+        peaks = (self._peaks - self._first)[~self._quality.spans([Reason.SPIKE]).inside(self._peaks)]
+        bad, lost = (
+            [(max(start - self._first, 0), stop - self._first) for start, stop in self._quality.spans(reasons)]
+            for reasons in (Reason, NO_SIGNAL)
+        )
+        flutter = flutter_spans(held)
+        without = Spans.merged([*lost, *flutter])
+        spans_s = [((start + self._first) / fs_hz, (stop + self._first) / fs_hz) for start, stop in without]
+        standstills = no_beats(held, peaks, without).episodes
+        spans_s += [(start + start_s, stop + start_s) for start, stop in standstills]
+        self._without += [span for span in spans_s if span[1] - span[0] >= NO_BEATS_S]
+        unreadable_s = np.array([*Spans.merged([*bad, *flutter])]).reshape(-1, 2) / fs_hz
+        windows_s = windows_s - start_s
+        odds = log_odds(signal_features(self._signals, fs_hz, peaks, windows_s))
+        pacing = detect_pacing(held, peaks)
+        excluded = excluded_windows(windows_s, peaks / fs_hz, pacing.beats if pacing else None, unreadable_s)
+        self._odds += np.where(excluded, np.nan, odds).tolist()
 
     def _forget(self) -> None:
         """Drop what no window needs any more; at the end of the recording windows are moved inwards."""

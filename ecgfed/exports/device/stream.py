@@ -127,7 +127,7 @@ class StreamClassifier:
     def _begin(self) -> None:
         rr = self.classifier.rr or 1
         self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=self.early)
-        self._rhythm = RhythmStream(self.fs_hz, self.lead)
+        self._rhythm = RhythmStream(self.fs_hz, self.lead, self._beats.quality)
         self._waiting = np.empty((self.leads, 0))
         self.sample_count = 0
 

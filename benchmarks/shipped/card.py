@@ -5,13 +5,9 @@ from typing import Any
 
 from unseen import ATRIAL, PACED_BEATS
 
-from ecgfed.exports.bundles.card import MIT_BIH, NOT_FOR, data_line, listed, table
+from ecgfed.exports.bundles.card import NOT_FOR, listed, plain, table
 from ecgfed.exports.device.manifest import CARD, CARD_FACTS
 
-DATA = {
-    **MIT_BIH,
-    "people": "47 people, 1975 to 1979, Boston; 30 minutes each at 360 Hz; the 45 who have lead MLII are the clients",
-}
 MEANING = {
     "N": "normal, bundle branch block, and escape beats",
     "S": "supraventricular ectopic",
@@ -20,17 +16,30 @@ MEANING = {
     "Q": "paced, fusion of a paced and a normal beat, unclassifiable",
 }
 INTENDED = [
-    "Research, teaching and trying out ecgfed on adult recordings of lead MLII (or II) that hold QRS complexes.",
+    "Research, teaching and trying out ecgfed on adult recordings of one ECG lead that hold QRS complexes.",
     "A first reading that a person checks beat by beat: research use only, not for diagnosis.",
 ]
 _SCORES = (("QRS", "qrs"), ("VEB", "veb"), ("SVEB", "sveb"))
 
 
 def _row(name: str, scores: dict[str, Any]) -> dict[str, str]:
-    """One row of EC57: sensitivity / positive predictivity, percent, gross over the records."""
+    """One row of EC57: sensitivity / positive predictivity and F1, percent, gross over the records."""
     gross = scores["gross"]["scores"]
-    told = {title: f"{_percent(gross[f'{key}_se'])} / {_percent(gross[f'{key}_ppv'])}" for title, key in _SCORES}
-    return {"what": name, **told}
+    cells = {}
+    for title, key in _SCORES:
+        se, ppv = gross[f"{key}_se"], gross[f"{key}_ppv"]
+        cells[title] = f"{_percent(se)} / {_percent(ppv)} ({_f1(se, ppv)})"
+    return {"what": name, **cells}
+
+
+def _f1(se: dict[str, Any], ppv: dict[str, Any]) -> str:
+    return "-" if None in (se["percent"], ppv["percent"]) else f"{f1(se, ppv):.1f}"
+
+
+def f1(se: dict[str, Any], ppv: dict[str, Any]) -> float:
+    """Return the F1 of EC57's two shares, percent."""
+    both = se["percent"] + ppv["percent"]
+    return 2 * se["percent"] * ppv["percent"] / both if both else 0.0
 
 
 def _percent(share: dict[str, Any]) -> str:
@@ -39,81 +48,98 @@ def _percent(share: dict[str, Any]) -> str:
 
 def card_of(results: dict[str, Any]) -> dict[str, Any]:
     """Return the card of a results file: the same results give the same card."""
-    final, twin, folds, elsewhere = (results[name] for name in ("final", "twin", "folds", "elsewhere"))
+    final, twin, folds = (results[name] for name in ("final", "twin", "folds"))
     symbols: dict[str, list[str]] = {}
     for symbol, name in final["symbols"].items():
         symbols.setdefault(name, []).append(symbol)
+    number = results["recipe"]["folds"]
     return {
         "name": "ecgfed's model in the package",
         "version": results["version"],
         "made_by": results["command"],
         "bundle": {"run": final["run"]},
-        "data": {**DATA, "patients": final["patients"], "records": final["records"]},
+        "data": {
+            "patients": final["patients"],
+            "records": final["records"],
+            "strips": final["strips"],
+            "other_leads": final["trained_on"]["other_leads"],
+            "databases": [{**site["database"], "clients": site["clients"]} for site in final["sites"]],
+        },
         "recipe": {**results["recipe"], "rounds": final["rounds"], "net": final["net"], "settings": final["settings"]},
         "classes": [
             {"class": name, "aami": name, "symbols": symbols[name], "meaning": MEANING[name], "beats": beats}
             for name, beats in final["class_counts"].items()
         ],
         "unseen": [
-            _row("DS2, by the twin trained on DS1", twin["MLII"]),
-            _row("the same, from 5:00 on (EC57)", twin["MLII_from_5_minutes"]),
-            _row(f"every patient, {results['recipe']['folds']} folds", folds["whole_records"]),
-            _row("the same, from 5:00 on (EC57)", folds["from_5_minutes"]),
+            _row("DS2 of MIT-BIH, without the DS2 patients", twin["MLII"]),
+            _row("the same without record 232", twin["MLII_without_232"]),
+            _row("DS2 from 5:00 on (EC57)", twin["MLII_from_5_minutes"]),
+            _row("DS2 on each record's second lead", twin["second"]),
+            _row("SVDB, trained without SVDB", results["without_svdb"]),
+            _row("MIT-BIH, trained without MIT-BIH", results["without_mitbih"]),
+            _row(f"every patient of MIT-BIH, {number} folds", folds["mitdb"]["whole_records"]),
+            _row(f"every patient of SVDB, {number} folds", folds["svdb"]["whole_records"]),
         ],
+        "false_ectopy": results["elsewhere"]["qtdb"],
         "calibration": {
-            "of": "annotated beats of every patient, by folds",
-            **folds["calibration"],
-            "risk": folds["risk"],
+            name: {**folds[name]["calibration"], "risk": folds[name]["risk"]} for name in ("mitdb", "svdb")
         },
-        "failures": failures(twin, folds, elsewhere),
+        "failures": failures(results),
         "intended_use": INTENDED,
         "not_for": NOT_FOR,
     }
 
 
-def failures(twin: dict[str, Any], folds: dict[str, Any], elsewhere: dict[str, Any]) -> list[dict[str, str]]:
+def failures(results: dict[str, Any]) -> list[dict[str, str]]:
     """Return what the model is known to get wrong, each with its figure, of patients it has not seen."""
-    atrial = [f"{name} {_kind(folds, name)}" for name in ATRIAL if name in folds["symbols"]]
-    paced = [f"{name} {_kind(folds, name)}" for name in PACED_BEATS if name in folds["symbols"]]
-    fusion = _kind(folds, "F") if "F" in folds["symbols"] else "none"
-    pauses = folds["pauses"]
-    worst = sorted(
-        (share["percent"], name)
-        for name, one in folds["records"].items()
-        if (share := one["scores"]["veb_se"])["whole"] >= 30
-    )[:3]
-    found = [
-        ("atrial ectopy", f"Found as S, by symbol: {'; '.join(atrial) or 'none'}."),
+    mitbih, svdb, elsewhere = results["folds"]["mitdb"], results["folds"]["svdb"], results["elsewhere"]
+    atrial = [f"{name} {_kind(mitbih, name)}" for name in ATRIAL if name in mitbih["symbols"]]
+    atrial += [f"{name} {_kind(svdb, name)} of SVDB" for name in ATRIAL if name in svdb["symbols"]]
+    paced = [f"{name} {_kind(mitbih, name)}" for name in PACED_BEATS if name in mitbih["symbols"]]
+    pauses, quiet, paced_v5 = mitbih["pauses"], elsewhere["qtdb"], elsewhere["paced"]
+    items = [
+        ("atrial ectopy", f"Called S, by symbol: {'; '.join(atrial) or 'none'}."),
+        ("some patients, S", _worst(results, "sveb")),
+        ("some patients, V", _worst(results, "veb")),
+        (
+            "false ectopy",
+            f"Of {quiet['normal_beats']:,} normal beats of QTDB, a site it never saw, {quiet['called']['S']:,} are "
+            f"called S and {quiet['called']['V']:,} V ({quiet['share']:.2%}).",
+        ),
         (
             "pauses",
-            f"Of {pauses['normal_beats']:,} normal beats beside an interval of {pauses['longer_than_s']:g} s or more "
-            f"{pauses['called_otherwise']:,} are called otherwise.",
+            f"Of {pauses['normal_beats']:,} normal beats of MIT-BIH beside an interval of {pauses['longer_than_s']:g} "
+            f"s or more {pauses['called_otherwise']:,} are called otherwise.",
         ),
         (
             "paced rhythm",
-            f"Found as Q, by symbol: {'; '.join(paced) or 'none'}. Four of the 47 people are paced, two of them are "
-            "trained on.",
-        ),
-        (
-            "other leads",
-            "DS2 read on each record's second lead (V1, V2, V4 or V5) by the twin: "
-            + ", ".join(f"{title} {value}" for title, value in list(_row("", twin["second"]).items())[1:])
-            + ".",
+            f"Called Q, by symbol: {'; '.join(paced) or 'none'}. Four of MIT-BIH's 47 people are paced, two of them "
+            "are trained on.",
         ),
         (
             "paced and on another lead",
-            f"Of {elsewhere['beats']:,} beats of {' and '.join(elsewhere['records'])} on {elsewhere['lead']} "
-            f"{elsewhere['accuracy']:.1%} are called right.",
+            f"Of {paced_v5['beats']:,} beats of {' and '.join(paced_v5['records'])} on {paced_v5['lead']} "
+            f"{paced_v5['accuracy']:.1%} are called right.",
         ),
-        ("fusion beats", f"Found as F: {fusion}."),
-        (
-            "some patients",
-            "The least VEB sensitivity among records of 30 such beats and more: "
-            + ", ".join(f"{name} {percent:.1f}%" for percent, name in worst)
-            + ".",
-        ),
+        ("fusion beats", f"Called F: {_kind(mitbih, 'F') if 'F' in mitbih['symbols'] else 'none'}."),
     ]
-    return [{"what": what, "said": said} for what, said in found]
+    return [{"what": what, "said": said} for what, said in items]
+
+
+def _worst(results: dict[str, Any], kind: str) -> str:
+    """The records of folds with 30 beats of a kind or more whose F1 is the least."""
+    ranked = sorted(
+        (f1(se, ppv) if ppv["whole"] else 0.0, name)
+        for folder in ("mitdb", "svdb")
+        for name, one in results["folds"][folder]["records"].items()
+        for se, ppv in [(one["scores"][f"{kind}_se"], one["scores"][f"{kind}_ppv"])]
+        if se["whole"] >= 30
+    )[:5]
+    return (
+        "The least F1 among records of 30 such beats and more: "
+        + ", ".join(f"{name} {value:.1f}%" for value, name in ranked)
+        + "."
+    )
 
 
 def _kind(folds: dict[str, Any], symbol: str) -> str:
@@ -125,7 +151,8 @@ def markdown(card: dict[str, Any]) -> str:
     """Return the card for a person; made from ``card.json`` alone."""
     recipe, data, calibration = card["recipe"], card["data"], card["calibration"]
     plan = ", ".join(
-        f"{name} {recipe[name]}" for name in ("passes", "rounds", "local_steps", "batch_size", "window_share")
+        f"{name} {recipe[name]}"
+        for name in ("rounds", "clients_per_round", "local_steps", "batch_size", "window_share")
     )
     parts = [
         f"# {card['name']}",
@@ -136,11 +163,15 @@ def markdown(card: dict[str, Any]) -> str:
         "Not for:",
         listed(card["not_for"]),
         "## Data and licence",
-        f"{data['people'][0].upper()}{data['people'][1:]}; {data['patients']} patients, {data['records']} records were "
-        f"trained on. {data_line(data)}",
+        f"{data['patients']} patients, {data['records']} records, every ECG lead of them ("
+        + ", ".join(f"{plain(lead)} {count:,}" for lead, count in data["other_leads"].items())
+        + f" training examples of other leads, which are in no score), and {data['strips']:,} strips of which only the "
+        "rhythm is labelled.",
+        listed(_database(one) for one in data["databases"]),
         "## Recipe",
-        f"{recipe['method']}, {plan}, RR features of version {recipe['net']['rr_version']}, seed {recipe['seed']}. "
-        "Each patient is a client; the global model is what is here, no patient's own.",
+        f"{recipe['method']}, {plan}, at most {recipe['most_per_class']} examples of a class and epoch, augmented, RR "
+        f"features of version {recipe['net']['rr_version']}, net {recipe['net']['architecture']}, seed "
+        f"{recipe['seed']}. Each patient is a client; the global model is what is here, no patient's own.",
         "## Classes",
         table(
             ("class (AAMI)", "symbols", "meaning", "beats trained on, validated and tested"),
@@ -155,16 +186,23 @@ def markdown(card: dict[str, Any]) -> str:
             ),
         ),
         "## On patients it has not seen",
-        "Sensitivity / positive predictivity in percent, beat by beat as ANSI/AAMI EC57 asks, R peaks detected, all "
-        "records pooled. The model here has seen every one of these patients: the figures are of models made the same "
-        "way without them. DS1 and DS2 share one person (201, 202); in the folds nobody is on both sides.",
+        "Sensitivity / positive predictivity (F1) in percent, beat by beat as ANSI/AAMI EC57 asks, R peaks detected, "
+        "all records pooled. The model here has seen every one of these patients: the figures are of models made the "
+        "same way without them. DS1 and DS2 share one person (201, 202); in the folds nobody is on both sides.",
         table(("", *(title for title, _ in _SCORES)), (tuple(row.values()) for row in card["unseen"])),
         "## Calibration",
-        f"Expected calibration error ({calibration['bins']} bins of equal width) {calibration['ece']:.3f}, of "
-        f"{calibration['of']}.",
+        "Of annotated beats of every patient, by the folds. Expected calibration error "
+        f"({calibration['mitdb']['bins']} bins of equal width): MIT-BIH {calibration['mitdb']['ece']:.3f}, SVDB "
+        f"{calibration['svdb']['ece']:.3f}.",
         table(
-            ("beats kept, the most certain", "least probability", "wrong among them"),
-            ((f"{row['coverage']:.0%}", f"{row['p']:.3f}", f"{row['wrong']:.2%}") for row in calibration["risk"]),
+            ("beats, the most certain", "MIT-BIH: least probability", "wrong", "SVDB: least probability", "wrong"),
+            (
+                (
+                    f"{one['coverage']:.0%}",
+                    *(cell for row in (one, other) for cell in (f"{row['p']:.3f}", f"{row['wrong']:.2%}")),
+                )
+                for one, other in zip(calibration["mitdb"]["risk"], calibration["svdb"]["risk"], strict=True)
+            ),
         ),
         "## Known failures",
         listed(f"**{one['what'].capitalize()}.** {one['said']}" for one in card["failures"]),
@@ -172,6 +210,10 @@ def markdown(card: dict[str, Any]) -> str:
         f"The one whose manifest and graphs say run `{card['bundle']['run']}`.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _database(one: dict[str, Any]) -> str:
+    return f"{one['title']} {one['version']} (doi:{one['doi']}), {one['licence']}. {one['citation']}."
 
 
 def card_texts(card: dict[str, Any]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import ecgfed as package
 from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.core.methods.base import Batch
 from ecgfed.core.methods.models import Pipeline, Stage
-from ecgfed.core.nets.net import Inputs
+from ecgfed.core.nets.net import RR_COUNT, Inputs
 from ecgfed.core.personal.base import PatientBeats
 from ecgfed.core.personal.kernel import Kernel
 from ecgfed.core.runs.run import open_run
@@ -44,7 +44,7 @@ def global_only(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 def some_inputs(bundle: package.Bundle, count: int = 20) -> Inputs:
     rng, rr = np.random.default_rng(1), None
     if bundle.rr_version:
-        rr = torch.from_numpy(rng.normal(0.7, 0.2, (count, {1: 4, 2: 16}[bundle.rr_version])).astype(np.float32))
+        rr = torch.from_numpy(rng.normal(0.7, 0.2, (count, RR_COUNT[bundle.rr_version])).astype(np.float32))
     return Inputs(torch.from_numpy(rng.normal(0, 0.5, (count, 1, 256)).astype(np.float32)), rr)
 
 
@@ -91,6 +91,8 @@ def change_weight(path: Path, change: Any) -> None:
 
 
 BIAS = "head.out.bias"
+#: The net of the model in the package.
+CONTEXT = {"classes": 5, "architecture": "context", "rr": True, "rr_version": 3}
 
 
 @pytest.mark.parametrize(
@@ -137,13 +139,14 @@ def test_other_weights_than_the_graphs_are_noticed(fedavg_run: Path, tmp_path: P
         ([], "says no net"),
         ({"classes": 5, "code": "x"}, "says no net"),
         ({"classes": "5"}, "says no net"),
-        ({"classes": 5, "rr": True, "rr_version": 2, "width": 1e300}, "says no net"),
+        ({**CONTEXT, "width": 1e300}, "says no net"),
         ({"classes": 10**9}, "says no net"),
-        ({"classes": 4, "rr": True, "rr_version": 2}, "says a net for ecg with 4 classes"),
+        ({**CONTEXT, "classes": 4}, "says a net for ecg with 4 classes"),
         ({"classes": 5, "rr": True}, "RR features 1"),
+        ({"classes": 5, "rr": True, "rr_version": 2}, "RR features 2"),
         ({"classes": 5, "architecture": "resnet30"}, "says a net for image"),
-        ({"classes": 5, "rr": True, "rr_version": 2, "width": 2.0}, "as its net has it"),
-        ({"classes": 5, "rr": True, "rr_version": 2, "norm": "batch"}, "lacks extractor"),
+        ({**CONTEXT, "width": 2.0}, "as its net has it"),
+        ({**CONTEXT, "norm": "batch"}, "lacks extractor"),
     ],
 )
 def test_a_net_that_is_not_the_graphs_is_refused(tmp_path: Path, net: Any, said: str) -> None:

@@ -32,9 +32,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def runtime() -> Runtime:
-    """Of the model in the package, whose graphs take RR features of version 2."""
-    return Runtime(MODEL)
+def runtime(fedavg_run: Path) -> Runtime:
+    """Of a bundle whose graphs take RR features of version 2."""
+    return Runtime(exported(fedavg_run))
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
 
 
 @pytest.fixture(scope="module")
-def third(context_run: Path) -> Runtime:
-    """Of a bundle whose graphs take RR features of version 3."""
-    return Runtime(exported(context_run))
+def third() -> Runtime:
+    """Of the model in the package, whose graphs take RR features of version 3."""
+    return Runtime(MODEL)
 
 
 def test_it_imports_nothing_of_ecgfed() -> None:

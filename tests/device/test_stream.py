@@ -15,7 +15,7 @@ from spoiled_signals import rails_by_median
 
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
-from ecgfed.domain.beats.context import LOOK_AHEAD
+from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.extract import Windows
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats
 from ecgfed.domain.beats.patient_beat import BLOCK
@@ -36,7 +36,7 @@ WITHIN = 1e-5
 
 @pytest.fixture(scope="module")
 def classifier() -> Classifier:
-    """The model in the package: it takes RR features of version 2."""
+    """The model in the package: it takes RR features that look ahead."""
     return open_bundle(shipped_model()).classifier()
 
 
@@ -123,7 +123,7 @@ def test_any_chunking_gives_the_whole_recordings_answers(
 ) -> None:
     signals = signals_of(fs_hz, beats, seed)[:leads]
     try:
-        whole = whole_of(signals, fs_hz, 2)
+        whole = whole_of(signals, fs_hz, classifier.rr)
     except RecordError:  # no beat: then a stream has none either
         whole = None
     if sum(sizes) < 40 * len(sizes):  # a million calls test no more than some thousands
@@ -141,13 +141,13 @@ def test_any_chunking_gives_the_whole_recordings_answers(
     fs_hz=st.sampled_from([100.0, 200.0, 257.3, 360.0, 1000 / 3]),
     seed=st.integers(0, 2**16),
     beats=st.sampled_from([8, 80, 240]),
-    version=st.sampled_from([1, 2]),
+    version=st.sampled_from([1, 2, 3]),
     early=st.booleans(),
 )
 def test_windows_and_features_are_the_whole_recordings(
     fs_hz: float, seed: int, beats: int, version: int, early: bool
 ) -> None:
-    """What a net sees, of both versions of the RR features; the model in the package takes the second one only."""
+    """What a net sees, of every version of the RR features; the model in the package takes one of them."""
     signals = signals_of(fs_hz, beats, seed)
     try:
         whole = whole_of(signals, fs_hz, version)
@@ -164,17 +164,18 @@ def test_windows_and_features_are_the_whole_recordings(
 
 
 def test_final_answers_come_with_their_features_and_early_ones_within_seconds(classifier: Classifier) -> None:
-    """RR features of the second version wait for 104 beats; early answers for the window and the next beat."""
+    """RR features wait for as many beats as their version needs; early answers for the window and the next beat."""
+    ahead = LOOK_AHEAD[classifier.rr]
     signal, _ = synthetic_signal("N" * 240, seed=3)
     found = streamed(StreamClassifier(classifier, FS_HZ, early=True), signal[None], [7])
     early, final = ([one for one in found if one.stage == stage] for stage in ("early", "final"))
     assert len(final) > 235
     told = {one.sample for one in early}
-    assert {one.sample for one in final[: -LOOK_AHEAD // 4]} <= told  # those at the end are told finally at once
+    assert {one.sample for one in final[: -ahead // 4]} <= told  # those at the end are told finally at once
     late_s = [one.late_s for one in early]
     assert min(late_s) >= (WINDOW_SAMPLES - R_INDEX) / FS_HZ + LENGTH_S / 2
     assert max(late_s) <= LATENCY["early_at_most_s"]
-    following = {one.sample: other for one, other in zip(final, final[LOOK_AHEAD:], strict=False)}
+    following = {one.sample: other for one, other in zip(final, final[ahead:], strict=False)}
     waited = [
         one.late_s - (following[one.sample].sample - one.sample) / FS_HZ for one in final if one.sample in following
     ]
@@ -190,7 +191,7 @@ def test_what_is_told_early_and_is_a_spike_is_withdrawn(classifier: Classifier) 
     signal[at : at + 12] += 8.0
     found = streamed(StreamClassifier(classifier, FS_HZ, early=True), signal[None], [500])
     final = [one for one in found if one.stage == "final"]
-    check_same(found, whole_of(signal[None], FS_HZ, 2), classifier)
+    check_same(found, whole_of(signal[None], FS_HZ, classifier.rr), classifier)
     told = {one.sample for one in found if one.stage == "early"}
     gone = {one.sample for one in found if one.stage == "withdrawn"}
     assert gone == told - {one.sample for one in final}
@@ -212,7 +213,7 @@ def test_a_clock_that_jumps_ahead_is_a_gap_and_back_is_refused(classifier: Class
         stream.gap(-1)
     found += stream.finish()
     gap = np.full(lost, np.nan)
-    check_same(found, whole_of(np.concatenate([signal[:half], gap, signal[half:]])[None], FS_HZ, 2), classifier)
+    check_same(found, whole_of(np.concatenate([signal[:half], gap, signal[half:]])[None], FS_HZ, classifier.rr), classifier)
 
 
 def test_a_day_without_electrodes_passes_in_seconds_and_changes_nothing(classifier: Classifier) -> None:
@@ -308,7 +309,7 @@ def test_what_no_stream_can_be_made_of_is_refused(
 
 
 def test_memory_does_not_grow_with_the_recording() -> None:
-    """What is kept is of the last minute, but for the 1,200 beats that RR features of version 2 stand on.
+    """What is kept is of the last minute, but for the 1,200 beats that RR features of versions 2 and 3 stand on.
 
     A day with the model in the package is in benchmarks/stream.
     """
@@ -337,4 +338,4 @@ def test_real_records(mitdb: Path, classifier: Classifier, name: str) -> None:
     rails_mv = limits(recording.signals_mv[lead])
     stream = StreamClassifier(classifier, recording.fs_hz, leads=2, lead=lead, rails_mv=rails_mv)
     found = streamed(stream, recording.signals_mv, [3601, 17])
-    check_same(found, cut_beats(recording, BeatOptions(("MLII",))), classifier)
+    check_same(found, cut_beats(recording, BeatOptions(("MLII",), rr_version=classifier.rr)), classifier)

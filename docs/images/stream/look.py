@@ -1,7 +1,7 @@
 """When a stream answers: ``python docs/images/stream/look.py`` writes ``numbers.json``.
 
 A synthetic patient of the demo cohort, three minutes of two leads, a quarter of a second at a time through the model in
-the package (RR features of version 2), and through a model of one round without RR features.
+the package, and through a model of one round without RR features.
 """
 
 import json
@@ -77,7 +77,7 @@ def numbers(folder: Path) -> Numbers:
     said = {name: [one for sample, one in some if sample == shown] for name, some in of_all.items()}
     start = int(shown - BEFORE_S * recording.fs_hz)
     signal = recording.signal_mv[start : start + int(DRAWN_S * recording.fs_hz)]
-    ahead = LATENCY["final_beats_ahead"]["2"]
+    ahead = LATENCY["final_beats_ahead"][str(open_bundle(MODEL).rr_version)]
     r_s = shown / recording.fs_hz
     return {
         "fs_hz": recording.fs_hz,

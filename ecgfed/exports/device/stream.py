@@ -81,9 +81,10 @@ def _is_count(value: object) -> bool:
 class StreamClassifier:
     """Classifies the beats of a recording that arrives in parts.
 
-    Its final predictions equal those of ``ecgfed predict`` for the whole recording: the same beats, the same classes,
-    and probabilities up to float32 rounding (docs/stream.md). They do not depend on how the samples are split, and
-    memory is bounded.
+    Its final predictions equal those of ``Classifier.classify`` for the whole recording: the same beats, the same
+    classes, and probabilities up to float32 rounding (docs/stream.md). ``ecgfed predict`` averages those of a global
+    model with RR features of version 3 over alike beats, which a stream cannot. They do not depend on how the samples
+    are split, and memory is bounded.
 
     ``rhythms`` holds the episodes of atrial fibrillation or flutter that are decided, after ``finish`` those of the
     whole recording: decided within ``RHYTHM_LATENCY_S`` of signal. A beat's class does not depend on them.

@@ -32,7 +32,7 @@ def test_a_bundle_of_form_1_answers_the_same_in_form_2(tmp_path: Path) -> None:
     """The same weights: the form of the bundle changes, and no answer."""
     old = open_bundle(OLD)
     new = renewed_bundle(old, tmp_path / "new")
-    assert (old.manifest["schema_version"], new.manifest["schema_version"]) == (1, "2")
+    assert (old.manifest["schema_version"], new.manifest["schema_version"]) == (1, 2)
     windows = read_beats(RECORD, BeatOptions(("MLII",))).windows
     before, after = (one.classifier().logits(windows.window_mv, windows.rr_s) for one in (old, new))
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-5)

@@ -239,11 +239,10 @@ def _model_warnings(grouped: GroupedBeats, user_labels: MatchedLabels, learner: 
         warnings.append(f"labels without a beat of their own are ignored: {user_labels.unmatched:,}")
     if user_labels.past_minutes:
         warnings.append(f"labels after the first minutes are ignored: {user_labels.past_minutes:,}")
-    name, likeness = best_match(grouped.bundle.leads, grouped.beats.recording.lead)
-    if likeness == NameMatch.OTHER:
-        warnings.append(f"lead {grouped.beats.recording.lead} is not {name}, which the global model was trained on")
+    lead, trained = grouped.beats.recording.lead, grouped.bundle.leads
+    if best_match([*trained, *grouped.bundle.trained_on.other_leads], lead)[1] == NameMatch.OTHER:
+        warnings.append(f"lead {lead} is not {' or '.join(trained)}, which the global model was trained on")
     if silent := len(user_labels.without_signal):
-        lead = grouped.beats.recording.lead
         warnings.append(f"labels at beats without a signal in {lead} are not propagated: {silent:,}")
     known = {*learner.labels.symbols, NO_BEAT, CANNOT_TELL}
     counts = ", ".join(f"{count:,} {symbol}" for symbol, count in user_labels.counts.items() if symbol not in known)

@@ -2,9 +2,9 @@
 
     python benchmarks/stream/run.py --source MITDB --work DIR [--records 106 208 ...] [--hours 24]
 
-Each record goes through two streams: with the model in the package (RR features of version 2), every beat told early
-and finally; and as far as the windows with RR features of version 1. The final answers are compared with
-``ecgfed.predict``'s; where the lead is at a rail, those of a stream that was not told its rails too. The hours are of a
+Each record goes through two streams: with the model in the package, every beat told early and finally; and as far as
+the windows with RR features of version 1. The final answers are compared with the model's for the beats of the whole
+recording, which ``ecgfed.predict`` averages over alike ones with RR features of version 3; where the lead is at a rail, those of a stream that was not told its rails too. The hours are of a
 made-up rhythm at 128 samples a second, with gaps.
 """
 
@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common import benchmark, option, remembered, save, table
 
-import ecgfed
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
+from ecgfed.domain.beats.path import BeatOptions, cut_beats
 from ecgfed.domain.beats.stream import BeatStream
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.signal.chunked_quality import lead_quality
@@ -67,7 +67,8 @@ def of_record(classifier: Classifier, source: Path, name: str) -> dict[str, Any]
     """Compare a record's stream with its whole, and early answers with final ones."""
     recording = read_recording(source / name, (LEAD,), every_lead=True)
     signals = np.roll(recording.signals_mv, -recording.leads.index(recording.lead), axis=0)
-    whole, fs_hz = ecgfed.predict(source / name), recording.fs_hz
+    beats, fs_hz = cut_beats(recording, BeatOptions((LEAD,), rr_version=classifier.rr or 1)), recording.fs_hz
+    whole = classifier.classify(beats.windows)
     ends = (float(np.nanmin(signals[0])), float(np.nanmax(signals[0])))  # where its converter ends
     rails_mv = tuple(end for end in ends if abs(end - np.nanmedian(signals[0])) >= RAIL_FROM_REST_MV)
     before = process_time()
@@ -79,7 +80,7 @@ def of_record(classifier: Classifier, source: Path, name: str) -> dict[str, Any]
     apart = [np.abs(a.probabilities - b).max() for a, b in zip(final.values(), whole.probability, strict=True)]
     row: dict[str, Any] = {
         "beats": len(final),
-        "same_peaks": list(final) == whole.sample.tolist(),
+        "same_peaks": list(final) == beats.r_samples.tolist(),
         "other_labels": sum(a.label != b for a, b in zip(final.values(), whole.label.tolist(), strict=True)),
         "probability_apart": float(max(apart)),
         "final": lateness([one.late_s for one in final.values() if one.time_s < recording.duration_s - 150]),

@@ -215,7 +215,7 @@ def elsewhere(given: argparse.Namespace) -> dict[str, Any]:
     qtdb = sorted(file.stem for file in (given.data / "qtdb").glob("*.hea"))
     out = given.work / "elsewhere"
     for name in qtdb:
-        annotate(bundle, given.data / "qtdb", name, out / "qtdb")
+        annotate(bundle, given.data / "qtdb", name, out / "qtdb", leads="#1")
     mitdb = given.data / "mitdb"
     files = [record_beats(bundle, mitdb / name, out, leads="V5") for name in WITHOUT_MLII]
     return {

@@ -23,11 +23,16 @@ from loaded_scripts import BENCHMARKS, ROOT, load_script
 WHOLE = (
     ("docs/results.md", "results_page.py", "page", None),
     ("benchmarks/clinical/README.md", "clinical/page.py", "page", "clinical/results.json"),
+    ("benchmarks/hospitals/README.md", "hospitals/page.py", "page", "hospitals/results.json"),
     ("benchmarks/pacing/README.md", "pacing/page.py", "page", "pacing/results.json"),
     ("benchmarks/rhythm/README.md", "rhythm/page.py", "page", "rhythm/results.json"),
 )
 #: Parts between marks: page, name of the mark, script, function, results file, the key that the function takes.
 PARTS = (
+    (
+        "docs/hospitals.md", "benchmarks/hospitals/page.py",
+        "hospitals/page.py", "main_table", "hospitals/results.json", None,
+    ),
     ("benchmarks/newcomers/README.md", "page.py", "newcomers/page.py", "page", "newcomers/results.json", None),
     ("benchmarks/device/README.md", "costs_table", "device/run.py", "costs_table", "device/results.json", "forms"),
     ("benchmarks/device/README.md", "all_table", "device/run.py", "all_table", "device/results.json", None),

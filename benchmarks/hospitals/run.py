@@ -55,13 +55,13 @@ def tune(given: Namespace, cohort: Cohort) -> None:
     for name, entry in ENTRIES.items():
         tried = []
         for settings in entry.grid:
-            made = remembered(
+            result = remembered(
                 file,
                 f"{name}/{settings}",
                 lambda entry=entry, settings=settings: {"own_f1": own_f1(scored(cohort, entry, settings, divided, 0))},
                 cohort,
             )
-            tried.append({"settings": settings, "own_f1": round(made["own_f1"], 2)})
+            tried.append({"settings": settings, "own_f1": round(result["own_f1"], 2)})
         chosen[name] = {"chosen": max(tried, key=lambda one: one["own_f1"])["settings"], "tried": tried}
     write_json(CHOSEN, chosen)
 

@@ -25,11 +25,11 @@ def counts_of(matrix: NDArray[np.int64]) -> list[int]:
     """
     counts = np.zeros((len(CLASSES),) * 2, np.int64)
     counts[:5, :5] = matrix
-    scores, found = BeatComparison("", counts).scores, []
+    scores, scored = BeatComparison("", counts).scores, []
     for name in ("veb", "sveb"):
         se, ppv = scores[f"{name}_se"], scores[f"{name}_ppv"]
-        found += [se.part, ppv.total - ppv.part, se.total - se.part]
-    return [*found, int(matrix[0].sum()), int(matrix[0, 1:3].sum())]
+        scored += [se.part, ppv.total - ppv.part, se.total - se.part]
+    return [*scored, int(matrix[0].sum()), int(matrix[0, 1:3].sum())]
 
 
 def f1(counts: NDArray[np.integer], name: str) -> NDArray[np.float64]:

@@ -12,6 +12,8 @@ from sites import SITES, UNSEEN
 
 #: Whose model reads a site's new patients.
 OWN, GLOBAL, OTHER = READERS = ("own", "global", "other")
+#: What every row is compared with; and rows that are compared with others too: the same net, shared throughout.
+BASES, BASES_OF = ("FedAvg", "each site alone"), {"FedBN": ("FedAvg, batch norm",)}
 Counts = NDArray[np.int64]
 #: (site, model) -> (seeds, patients, 8) counts; of the unseen site summed over the folds' models.
 Cells = dict[tuple[str, str], Counts]
@@ -63,7 +65,7 @@ def with_interval(
 
 
 def summary(runs: Iterable[tuple[str, int, dict[str, Any]]]) -> dict[str, Any]:
-    """Return scores by entry, and their differences to those of FedAvg and of each site alone."""
+    """Return scores by entry, and what those of a site's own model are above ``BASES``."""
     runs = list(runs)
     cells = cells_of(runs)
     scores = {"veb": lambda counts: f1(counts, "v"), "sveb": lambda counts: f1(counts, "s")}
@@ -74,9 +76,10 @@ def summary(runs: Iterable[tuple[str, int, dict[str, Any]]]) -> dict[str, Any]:
             for reader in READERS:
                 counts = read_by(own, site, reader)
                 row[f"{site}/{reader}"] = {what: with_interval(counts, score) for what, score in scores.items()}
-                for base in ("FedAvg", "each site alone"):
-                    less = read_by(cells[base], site, OWN)
-                    row[f"{site}/{reader}"][f"above {base}"] = {
+            for base in (*BASES, *BASES_OF.get(name, ())):
+                if base in cells:
+                    counts, less = read_by(own, site, OWN), read_by(cells[base], site, OWN)
+                    row[f"{site}/{OWN}"][f"above {base}"] = {
                         what: with_interval(counts, score, less) for what, score in scores.items()
                     }
         for model in (GLOBAL, *SITES):

@@ -170,7 +170,8 @@ def markdown(card: dict[str, Any]) -> str:
         listed(_database(one) for one in data["databases"]),
         "## Recipe",
         f"{recipe['method']}, {plan}, at most {recipe['most_per_class']} examples of a class and epoch, augmented, RR "
-        f"features of version {recipe['net']['rr_version']}, net {recipe['net']['architecture']}, seed "
+        f"features of version {recipe['net']['rr_version']}, offset of logits "
+        f"{recipe['class_offsets']}, net {recipe['net']['architecture']}, seed "
         f"{recipe['seed']}. Each patient is a client; the global model is what is here, no patient's own.",
         "## Classes",
         table(

@@ -53,6 +53,8 @@ PLAN = {
     "seed": 0,
 }
 SETTINGS = {"server_lr": 0.002, "server_beta2": 0.999, "weak_weight": 1.0}
+#: S is called from 0.47 of the most probable class's probability on, exp(-0.75): what suits patients left out best.
+OFFSETS = "S=0.75"
 #: Folder below DATA -> what its cohort is made with.
 SITES: dict[str, dict[str, Any]] = {
     "mitdb": {"database": "mitbih", "train_leads": "all"},
@@ -68,7 +70,7 @@ PACED_DS = tuple(name for name in PACED if name not in WITHOUT_MLII)
 def part(given: argparse.Namespace, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return a part, made now unless it is kept; one that is kept of other options is refused."""
     file = given.work / "parts" / f"{name}.json"
-    asked = {"rounds": given.rounds, "folds": given.folds, "tool_version": ecgfed.__version__}
+    asked = {"rounds": given.rounds, "folds": given.folds, "class_offsets": OFFSETS, "tool_version": ecgfed.__version__}
     if not file.is_file():
         found = make()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +111,7 @@ def model(
     cohort = open_cohort(joined) if joined.is_dir() else join_cohorts(sites, joined)
     plan = {**PLAN, "rounds": given.rounds, "workers": given.workers}
     run = trained(cohort, work / "run", method=METHOD, settings=SETTINGS, **plan)
-    return run, ecgfed.export(run, work / "bundle", global_only=True, overwrite=True)
+    return run, ecgfed.export(run, work / "bundle", global_only=True, class_offsets=OFFSETS, overwrite=True)
 
 
 def annotate(bundle: ecgfed.Bundle, source: Path, name: str, out: Path, **how: Any) -> None:
@@ -171,7 +173,8 @@ def without(given: argparse.Namespace, folder: str) -> dict[str, Any]:
     name = f"without-{SITES[folder]['database']}"
     _, bundle = model(given, name, {}, without=(folder,))
     cohort = open_cohort(given.work / "final" / folder)
-    return read_by(given, bundle, folder, records_of(cohort), given.work / name / "annotated")
+    lead = {"mitdb": "MLII", "svdb": "#1"}[folder]  # no lead of the other database has this name
+    return read_by(given, bundle, folder, records_of(cohort), given.work / name / "annotated", leads=lead)
 
 
 def records_of(cohort: ecgfed.Cohort, patients: tuple[str, ...] | None = None) -> tuple[str, ...]:
@@ -215,7 +218,7 @@ def elsewhere(given: argparse.Namespace) -> dict[str, Any]:
     qtdb = sorted(file.stem for file in (given.data / "qtdb").glob("*.hea"))
     out = given.work / "elsewhere"
     for name in qtdb:
-        annotate(bundle, given.data / "qtdb", name, out / "qtdb")
+        annotate(bundle, given.data / "qtdb", name, out / "qtdb", leads="#1")
     mitdb = given.data / "mitdb"
     files = [record_beats(bundle, mitdb / name, out, leads="V5") for name in WITHOUT_MLII]
     return {
@@ -249,7 +252,7 @@ def main(given: argparse.Namespace) -> None:
     if given.part:
         makers[given.part]()
         return
-    recipe = {"method": METHOD, "rounds": given.rounds, **PLAN, "folds": given.folds}
+    recipe = {"method": METHOD, "rounds": given.rounds, **PLAN, "class_offsets": OFFSETS, "folds": given.folds}
     results = {"recipe": recipe, "version": ecgfed.__version__, **{name: make() for name, make in makers.items()}}
     save(given, results)
     card = card_of(json.loads(given.results.read_text()))

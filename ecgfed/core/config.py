@@ -177,12 +177,20 @@ class BundleOptions(Options):
         "Answers below the probability from which on so many are right are 'uncertain'; default 0.99.",
         Range(0, 1, above=True),
     )
+    class_offsets: str | None = option(
+        None,
+        "CLASS=X,...: add X to a class's logit in the global model, to call it more (or less) often; default none.",
+    )
     batch: int | None = option(
         None, "Beats that every graph takes at once, no more and no fewer; default: any number.", Range(1, 256)
     )
 
     def check_together(self) -> None:
-        """Refuse personal models that would not be written."""
+        """Refuse personal models that would not be written, and offsets that personal models would not have."""
+        if self.class_offsets is not None and not self.global_only:
+            problem = f"{self.class_offsets:.60} without {param('global_only')}"
+            need = f"both: patients' models keep their own decisions; add {param('global_only')}"
+            raise OptionError("class_offsets", problem, need, code="missing")
         if self.personal is not None and self.global_only:
             problem = f"{self.personal} beside {param('global_only')}"
             raise OptionError("personal", problem, "one of them", code="conflict")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from support import SavedRun, change_json, copied, exported, manifest_of, snapshot, softmax, traced_once  # noqa: F401
 
+import ecgfed
 import ecgfed.exports.bundles.export as export_module
 import ecgfed.exports.bundles.parity as parity_module
 from ecgfed.base.errors import BundleError, OptionError
@@ -97,6 +98,26 @@ def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
     trained = SavedRun(fedavg_run, cohort_path).params("server")
     assert set(weights) == set(trained)
     assert all(torch.equal(weights[name], trained[name]) for name in trained)
+
+
+def test_offsets_are_added_to_the_logits_of_their_classes(fedavg_run: Path, cohort_path: Path, tmp_path: Path) -> None:
+    offsets = {"V": 0.75, "N": -1.0}
+    text = ",".join(f"{name}={value}" for name, value in offsets.items())
+    bundle = ecgfed.export(fedavg_run, tmp_path / "b", cohort=cohort_path, global_only=True, class_offsets=text)
+    feeds = _beats(SavedRun(fedavg_run, cohort_path), 5)
+    plain, moved = (
+        _session(folder / "global.onnx").run(None, feeds)[0] for folder in (exported(fedavg_run), bundle.path)
+    )
+    expected = [offsets.get(name, 0.0) for name in bundle.classes]
+    np.testing.assert_allclose(moved - plain, np.broadcast_to(expected, plain.shape), atol=1e-5)
+    assert bundle.manifest["global"]["class_offsets"] == offsets
+
+
+@pytest.mark.parametrize("offsets", ["V", "V=much", "no such class=1", "V=nan", "V=11", ""])
+def test_offsets_that_are_none_are_refused(offsets: str, fedavg_run: Path, cohort_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError):
+        ecgfed.export(fedavg_run, tmp_path / "b", cohort=cohort_path, global_only=True, class_offsets=offsets)
+    assert not (tmp_path / "b").exists()
 
 
 def test_local_ships_a_model_for_each_patient(local_run: Path) -> None:

@@ -145,9 +145,12 @@ def test_what_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_rr_features_that_look_ahead_are_refused(fedavg_run: Path, ecgfed: Run, tmp_path: Path) -> None:
-    said = ecgfed("export", fedavg_run, "--target", "mcu", "--out", tmp_path / "out")
-    assert_refused(said, "RR features of version 2", "--rr-version 1", "--no-rr")
+@pytest.mark.parametrize(("which", "version"), [("fedavg_run", 2), ("context_run", 3)])
+def test_rr_features_that_look_ahead_are_refused(
+    which: str, version: int, request: pytest.FixtureRequest, ecgfed: Run, tmp_path: Path
+) -> None:
+    said = ecgfed("export", request.getfixturevalue(which), "--target", "mcu", "--out", tmp_path / "out")
+    assert_refused(said, f"RR features of version {version}", "--rr-version 1", "--no-rr")
     assert not (tmp_path / "out").exists()
 
 

@@ -30,9 +30,11 @@ def both_forms(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_every_stage_of_every_model_agrees(where: str, fedavg_run: Path, local_run: Path, both_forms: Path) -> None:
-    """The model in the package, patients with and without RR features, int8 forms."""
-    bundles = [shipped_model(), exported(fedavg_run), exported(local_run), both_forms]
+def test_every_stage_of_every_model_agrees(
+    where: str, fedavg_run: Path, local_run: Path, context_run: Path, both_forms: Path
+) -> None:
+    """The model in the package, patients with RR features of versions 2 and 3 and without, int8 forms."""
+    bundles = [shipped_model(), *map(exported, (fedavg_run, local_run, context_run)), both_forms]
     names = []
     for bundle, found in zip(bundles, in_models(where, *map(golden, bundles)), strict=True):
         python = check_golden(open_bundle(bundle))

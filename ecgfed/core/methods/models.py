@@ -1,7 +1,7 @@
 """Trained models as data: a pipeline of stages, or an ensemble of pipelines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -45,6 +45,14 @@ class Ensemble:
 
 
 Model = Pipeline | Ensemble
+
+
+def with_offsets(model: Pipeline, offsets: Sequence[float]) -> Pipeline:
+    """Return a model whose logits are higher by ``offsets``, (classes,): the bias of its output layer is."""
+    *others, last = model.stages
+    bias = last.params["head.out.bias"]
+    moved = {**last.params, "head.out.bias": bias + torch.tensor(offsets, dtype=bias.dtype)}
+    return Pipeline((*others, replace(last, params=moved)))
 
 
 def combine_models(personal: Sequence[Pipeline], protocol: str) -> Model:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ecgfed import __version__
-from ecgfed.base.errors import BundleError
+from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.files import read_json
 from ecgfed.base.options import flat_options, merged
 from ecgfed.core.config import BundleOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
-from ecgfed.core.methods.models import Ensemble, Model, Pipeline
+from ecgfed.core.methods.models import Ensemble, Model, Pipeline, with_offsets
 from ecgfed.core.nets.net import Inputs
 from ecgfed.core.personal.apply import PersonalModels, personal_name
 from ecgfed.core.personal.registry import personal_by_name
@@ -42,6 +42,8 @@ from ecgfed.exports.device.signatures import Signer
 
 #: Fields of the scores per class.
 _OF_CLASS = ("class", "beats", "predicted", "sensitivity", "positive_predictivity", "f1")
+#: Largest offset of a class's logit: odds of 1 to 22,000.
+MAX_OFFSET = 10.0
 INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
 
 
@@ -166,6 +168,12 @@ def write_bundle(
     global_model = method.global_model(
         state.server, (run.client_state(state, client.index) for client in cohort.federation), options.protocol
     )
+    offsets = class_offsets(options.class_offsets, cohort.classes)
+    if offsets and not isinstance(global_model, Pipeline):
+        problem = f"{options.class_offsets:.60} for {method.name}, whose global answer is an ensemble"
+        raise OptionError("class_offsets", problem, "a method with a global model", code="conflict")
+    if offsets and isinstance(global_model, Pipeline):
+        global_model = with_offsets(global_model, [offsets.get(name, 0.0) for name in cohort.classes])
     with replacing_bundle(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, global_model)
         writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=options.batch)
@@ -209,6 +217,7 @@ def write_bundle(
                 "chain": global_chain,
                 "protocol": "one model" if method.has_global_model else options.protocol,
                 "certainty": global_calibration,
+                **({"class_offsets": offsets} if offsets else {}),
                 **variant_entries,
             },
             "personal": personal,
@@ -221,6 +230,25 @@ def write_bundle(
             "patients": chains,
         }
         return finish_bundle(folder, manifest, signer)
+
+
+def class_offsets(text: str | None, classes: Sequence[str]) -> dict[str, float]:
+    """Return the logit offset of each class that ``CLASS=X,...`` names.
+
+    Raises:
+        OptionError: a class that the cohort does not have, or no number from -10 to 10.
+    """
+    offsets = dict[str, float]()
+    for item in (text or "").split(",") if text is not None else ():
+        name, _, number = item.partition("=")
+        try:
+            offsets[name] = float(number)
+        except ValueError:
+            offsets[name] = np.nan
+        if name not in classes or not abs(offsets[name]) <= MAX_OFFSET:
+            need = f"CLASS=X, a class of {', '.join(classes)} and X from -{MAX_OFFSET:g} to {MAX_OFFSET:g}, say S=0.5"
+            raise OptionError("class_offsets", f"{item!r:.60}", need)
+    return offsets
 
 
 def _quantized_variants(

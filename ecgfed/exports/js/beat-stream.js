@@ -54,7 +54,7 @@ export class BeatStream {
     this.classifier = classifier;
     this.fsHz = fsHz;
     this.lead = lead;
-    this.tellsEarly = early;
+    this.reportsEarly = early;
     this.drift = drift;
     this.step = Math.max(1, rint(STEP_S * fsHz));
     this.detector = new QrsDetector(fsHz, leads, lead);
@@ -154,12 +154,12 @@ export class BeatStream {
     if (ended || this.qualityIsDue) this.quality.look(ended);
     this.samples.forget(this.quality.needed);
     this.lastPeak = peaks.at(-1) ?? this.lastPeak;
-    const found = peaks.map((peak) => ({ peak, cut: null, reported: null }));
-    this.pending.push(...found);
-    if (this.tellsEarly) this.early.push(...found);
+    const detected = peaks.map((peak) => ({ peak, cut: null, reported: null }));
+    this.pending.push(...detected);
+    if (this.reportsEarly) this.early.push(...detected);
     for (const peak of this.pending) peak.cut ??= this.band.window(peak.peak);
     const beats = await this.decided(ended);
-    if (this.tellsEarly && !ended) beats.push(...(await this.soon()));
+    if (this.reportsEarly && !ended) beats.push(...(await this.soon()));
     this.quality.forget(Math.min(this.before, this.quality.decided) - MEMORY_S * this.fsHz);
     const silent = Math.max(this.samples.stop - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
     if (this.samples.stop) this.drift.quiet(this.samples.stop / this.fsHz, silent / this.fsHz);
@@ -255,7 +255,7 @@ export class BeatStream {
       const [first, following] = this.early;
       const since = this.samples.stop - first.peak;
       if (first.cut === null || since < this.ahead || (!following && since < EARLY_S * this.fsHz)) break;
-      if (spikes.inside(first.peak)) continue; // the final predictions tell whether it is a beat after all
+      if (spikes.inside(first.peak)) continue; // the final predictions decide whether it is a beat
       due.push(first);
       this.recent.push(this.judged(first.peak, first.cut, this.recent.at(-1)?.sample ?? -1));
     }

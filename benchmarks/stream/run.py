@@ -4,8 +4,8 @@
 
 Each record goes through two streams: with the model in the package, every beat told early and finally; and as far as
 the windows with RR features of version 1. The final answers are compared with the model's for the beats of the whole
-recording, which ``ecgfed.predict`` averages over alike ones with RR features of version 3; where the lead is at a rail, those of a stream that was not told its rails too. The hours are of a
-made-up rhythm at 128 samples a second, with gaps.
+recording, which ``ecgfed.predict`` averages over alike ones with RR features of version 3; where the lead is at a rail,
+those of a stream that was not told its rails too. The hours are of a made-up rhythm at 128 samples a second, with gaps.
 """
 
 import argparse

@@ -212,8 +212,8 @@ def test_a_clock_that_jumps_ahead_is_a_gap_and_back_is_refused(classifier: Class
     with pytest.raises(RecordError, match="gap: of -1 samples"):
         stream.gap(-1)
     found += stream.finish()
-    gap = np.full(lost, np.nan)
-    check_same(found, whole_of(np.concatenate([signal[:half], gap, signal[half:]])[None], FS_HZ, classifier.rr), classifier)
+    whole = np.concatenate([signal[:half], np.full(lost, np.nan), signal[half:]])
+    check_same(found, whole_of(whole[None], FS_HZ, classifier.rr), classifier)
 
 
 def test_a_day_without_electrodes_passes_in_seconds_and_changes_nothing(classifier: Classifier) -> None:

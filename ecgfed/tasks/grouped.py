@@ -125,7 +125,7 @@ def grouped_beats(
     beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, options)
     _first(beats, minutes)
-    all_beats, all_predictions = beats, opened.classifier(None).classify_blocks(beats.blocks())
+    all_beats, all_predictions = beats, opened.classifier(None).classify_recording(beats.blocks())
     keep = np.flatnonzero(all_predictions.classified)
     beats, predictions = all_beats.chosen(keep), all_predictions.chosen(keep)
     first = _first(beats, minutes, without=len(all_predictions) - len(keep))

@@ -370,7 +370,7 @@ def _propagate(
 ) -> PropagatedLabels:
     """Return a label for each beat: that of the labelled beat (in its group with ``groups``), else the model's."""
     beats, count = grouped.all_beats, len(grouped.all_beats.r_samples)
-    predictions = bundle.classifier(patient).classify_blocks(beats.blocks())
+    predictions = bundle.classifier(patient).classify_recording(beats.blocks())
     classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
     model = np.where(predictions.classified, classes[predictions.label], predictions.override)
     symbol, origin = model.copy(), np.full(count, -1, np.int64)

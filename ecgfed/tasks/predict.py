@@ -277,8 +277,7 @@ def predict(
     require_marks(beats, beat_options)
     with ReadingPool(1) as pool:  # while the beats are cut and classified
         pending = pool.submit(lambda: (beats.pacing, every_rhythm(beats)))
-        grouped = patient is None and opened.rr_version == 3  # a personal model knows the patient's own beats
-        predictions = classifier.classify_blocks(_reported_blocks(beats, progress), grouped=grouped)
+        predictions = classifier.classify_recording(_reported_blocks(beats, progress))
         pacing, rhythms = pending.result()
     predictions = _with_paced(
         replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, pacing
@@ -310,7 +309,7 @@ def predict(
         cut=beats,
         metadata={
             **_metadata(opened, beats, beat_options, patient, int8=int8),
-            **({"averaged_over_alike_beats": True} if grouped else {}),
+            **({"averaged_over_alike_beats": True} if classifier.averaged_over_alike_beats else {}),
             "excluded": excluded_as_json(excluded),
             "rhythms": [rhythm.to_dict() for rhythm in rhythms],
             "warnings": [warning.as_json() for warning in warnings],

@@ -239,7 +239,7 @@ def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, .
 
 def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> Second:
     """Return a bundle's model as second reader of extracted beats."""
-    predictions = bundle.classifier(patient).classify_blocks(cut.blocks())
+    predictions = bundle.classifier(patient).classify_recording(cut.blocks())
     inside = sure_episodes(cut.fibrillation).inside(cut.r_samples / cut.recording.fs_hz)
     predictions, _ = without_supraventricular(predictions, bundle.labels, inside)
     codes = np.array([bundle.labels.symbol_of(name) for name in predictions.classes], dtype=np.str_)

@@ -121,7 +121,11 @@ class Bundle:
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {expected}")
         certainty, rule = calibration_in(self.manifest, patient, int8=int8), ood_rule_in(self.manifest)
         detector = None if rule is None else OodDetector(self._graph(rule.graph), rule.threshold)
-        return Classifier(graphs, self.classes, self.rr_version, certainty, detector)
+        is_global = patient is None or self.manifest["patients"][patient].get("personal") == "global"  # it stands in
+        averaged = self.rr_version == 3 and is_global
+        return Classifier(
+            graphs, self.classes, self.rr_version, certainty, detector, averaged_over_alike_beats=averaged
+        )
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one of the bundle's files, verified by SHA-256; raises BundleError."""

@@ -116,6 +116,9 @@ class Classifier:
         rr: version of the RR features that the first graph takes, 0 for none (True is 1).
         calibration: temperature and threshold of its probabilities.
         ood_detector: detects out-of-distribution beats, or None.
+        averaged_over_alike_beats: whether ``classify_recording`` averages over groups of alike beats
+            (``ecgfed.domain.beats.alike``): a global model with RR features of version 3 does; a personal model knows
+            the patient's own beats.
 
     Raises:
         BundleError: a graph not written by export, or graphs that do not fit each other or the classes.
@@ -128,12 +131,15 @@ class Classifier:
         rr: int,
         calibration: Calibration = UNCALIBRATED,
         ood_detector: OodDetector | None = None,
+        *,
+        averaged_over_alike_beats: bool = False,
     ) -> None:
         checked = [
             graph if isinstance(graph, Graph) else check_graph(graph, read_graph_file(graph)) for graph in graphs
         ]
         check_chain(checked, len(classes), rr)
         self.classes, self.rr, self.calibration, self.ood_detector = classes, int(rr), calibration, ood_detector
+        self.averaged_over_alike_beats = averaged_over_alike_beats
         self.sessions = [Session(graph) for graph in checked]
 
     def logits(self, window_mv: NDArray[np.float32], rr_s: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -256,6 +262,10 @@ class Classifier:
         if points:
             probability = alike.averaged(probability, np.concatenate(points), ~no_signal)
         return self._predictions(probability, unlike, flags, no_signal)
+
+    def classify_recording(self, blocks: Iterable[Windows]) -> Predictions:
+        """Classify all beats of a recording, block by block; raises RecordError as ``logits``."""
+        return self.classify_blocks(blocks, grouped=self.averaged_over_alike_beats)
 
     def _outputs(self, windows: Windows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return calibrated probabilities (beats, classes), out-of-distribution flags (beats,); raises BundleError."""

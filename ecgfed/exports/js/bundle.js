@@ -174,13 +174,14 @@ export class Bundle {
     const entry = patient === null ? manifest.global : manifest.patients[patient];
     const form = options.int8 ? int8FormOf(this.files.name, manifest, patient) : entry;
     const ood = oodRuleOf(manifest);
+    const personal = patient !== null && manifest.patients[patient].personal !== "global"; // where that stands in
     const chain = [];
     for (const name of form.chain) chain.push(await this.session(name));
     const [takes, expected] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
     if (takes !== expected) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, expected, "export it again");
     return new Classifier({
       ort: this.ort, chain, oodGraph: ood && (await this.session(ood.graph)), oodThreshold: ood?.threshold ?? Infinity,
-      classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form), personal: patient !== null,
+      classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form), personal,
     });
   }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ecgfed.base.text import count_of
-from ecgfed.core.config import PROTOCOLS, ExportOptions
+from ecgfed.core.config import HELD_OUT, PROTOCOLS, ExportOptions
 
 from .complete import choices
 from .expand import takes_options
@@ -51,6 +51,7 @@ def export_command(
     if target != "bundle" or patient is not None or fs_hz is not None:
         bundle_only = {"--global-only": options.global_only, "--sign": sign is not None, "--tflite": options.tflite}
         bundle_only |= {"--global": "protocol" in options.given, "--batch": options.batch is not None}
+        bundle_only["--certainty"] = "certainty" in options.given
         check_target(target, patient, fs_hz, bundle_only)
         from ecgfed.tasks.export_mcu import export_mcu
 
@@ -100,6 +101,12 @@ def _print(bundle: "Bundle", out: Path, elapsed: str, *, int8: bool, tflite: boo
         note(
             "Calibration error on validation beats, mean over patients (worst patient): "
             f"{before['mean']:.3f} ({before['worst']:.3f}) before, {after['mean']:.3f} ({after['worst']:.3f}) after."
+        )
+    if (entry := manifest["global"]["certainty"]).get("fitted_on") == HELD_OUT:
+        note(
+            f"The global model, on {count_of(entry['patients'], 'held-out patient')}, each measured without itself: "
+            f"calibration error {entry['ece_before']:.3f} before, {entry['ece_after']:.3f} after; "
+            f"{1 - entry['kept']:.0%} of the beats are uncertain."
         )
     if int8:
         note(int8_line(bundle))

@@ -12,6 +12,8 @@ import ecgfed
 from ecgfed.core.evaluation.ec57 import CLASSES
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.record.wfdb_files import read_annotation_file
+from ecgfed.exports.bundles.calibration import ValidationLogits, left_out_calibration
+from ecgfed.exports.device.calibration import calibration_in
 
 #: Below a benchmark's folder: one file a record, a line a beat.
 BEATS = "beats"
@@ -64,6 +66,36 @@ def record_beats(bundle: ecgfed.Bundle, record: Path, folder: Path, **how: Any) 
         classes=np.array(bundle.classes),
     )
     return file
+
+
+def unseen_logits(bundle: ecgfed.Bundle, records: Sequence[Path], **options: Any) -> ValidationLogits:
+    """Return a bundle's global model's logits on the annotated beats of a patient's recordings, from ``predict``.
+
+    They are the logarithms of its probabilities times the bundle's temperature, and so averaged over alike beats where
+    ``predict`` does that. Without beats whose class is not the model's: unlabelled, without signal, paced, or in
+    fibrillation, where a supraventricular class has probability 0.
+
+    Args:
+        bundle: it has not seen the patient.
+        records: the patient's recordings, WFDB records with an annotation.
+        options: of ``predict``, such as ``leads``.
+    """
+    temperature = calibration_in(bundle.manifest, None).temperature
+    logits, label = [], []
+    for record in records:
+        predictions = ecgfed.predict(bundle, record, peaks="annotated", **options)
+        truth = bundle.labels.encode(ecgfed.read_annotation(record).beats().symbol)
+        known = (truth >= 0) & predictions.classified & (predictions.probability > 0).all(axis=1)
+        if predictions.pacing:
+            known &= ~predictions.pacing.beats
+        logits.append(temperature * np.log(predictions.probability[known]))
+        label.append(truth[known].astype(np.int64))
+    return ValidationLogits(np.concatenate(logits).astype(np.float32), np.concatenate(label))
+
+
+def certainty_of(patients: Sequence[ValidationLogits], accuracy: float = 0.99) -> dict[str, Any]:
+    """Return the manifest's calibration entry for ``renewed_bundle``, from patients read by models without them."""
+    return left_out_calibration(list(patients), accuracy, "patients left out")
 
 
 def measured(files: Sequence[Path]) -> dict[str, Any]:

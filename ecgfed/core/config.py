@@ -31,6 +31,9 @@ _COUNT = Range(1, MOST_COUNT)
 PROTOCOLS = ("ensemble", "average")
 #: Default of the accuracy that predictions without low confidence should have.
 ACCURACY = 0.99
+#: What the global model's temperature and threshold are fitted on: validation beats of the patients trained on, or all
+#: labelled beats of held-out patients.
+CERTAINTIES = VALID_BEATS, HELD_OUT = ("valid", "held-out")
 PERSONAL_HELP = (
     "Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, kernel, "
     "finetune, probe, partway, gated; default what the method is made for."
@@ -180,6 +183,11 @@ class BundleOptions(Options):
     class_offsets: str | None = option(
         None,
         "CLASS=X,...: add X to a class's logit in the global model, to call it more (or less) often; default none.",
+    )
+    certainty: str = option(
+        VALID_BEATS,
+        "What the global model's certainty is fitted on: validation beats (default), or held-out patients.",
+        CERTAINTIES,
     )
     batch: int | None = option(
         None, "Beats that every graph takes at once, no more and no fewer; default: any number.", Range(1, 256)

@@ -282,7 +282,8 @@ def _reliability_warnings(
             text += f"; how many of the others are right is not known of {patient}'s own model"
         elif calibration.accuracy is not None:
             right = f"{100 * calibration.accuracy:g}% of beats as sure as the rest were right"
-            text += f"; on patients that it learned from, {right}"
+            left_out = patient is None and bundle.manifest["global"]["certainty"].get("fitted_on") is not None
+            text += f"; on patients that it {'did not learn' if left_out else 'learned'} from, {right}"
         yield ModelWarning("uncertain-beats", f"{text}.")
 
 

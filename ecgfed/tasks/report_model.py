@@ -82,8 +82,11 @@ def _certainty(manifest: Mapping[str, object], patient: str | None) -> list[tupl
         return [("Calibration", "not assessed: the probabilities are uncalibrated, and no beat is marked uncertain")]
     text = f"uncertain below p {calibration['threshold']:.3f}, at a temperature of {calibration['temperature']:.2f}"
     if isinstance(overview.get("accuracy"), float):
-        text += f"; of the others {overview['accuracy']:.0%} were correct on validation beats of its training patients"
-    before, after = overview.get("ece_before"), overview.get("ece_after")
+        left_out = calibration.get("fitted_on") is not None
+        beats = "beats of patients it was not trained on" if left_out else "validation beats of its training patients"
+        text += f"; of the others {overview['accuracy']:.0%} were correct on {beats}"
+    source = overview if calibration.get("fitted_on") is None else calibration
+    before, after = source.get("ece_before"), source.get("ece_after")
     if isinstance(before, float) and isinstance(after, float):
         text += f"; expected calibration error {before:.3f} before, {after:.3f} after"
     return [("Calibration", text)]

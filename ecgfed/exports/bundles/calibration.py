@@ -2,7 +2,8 @@
 
 A patient's temperature is regularised towards that of all patients pooled. Its threshold is the lowest probability at
 which its validation beats reach the required accuracy, capped by a quantile over patients. The global model serves new
-patients, whose threshold is unknown: its threshold is the 90th percentile over trained patients.
+patients, whose threshold is unknown: its threshold is the 90th percentile over trained patients; or, fitted on patients
+who were not trained on (``left_out_calibration``), the 75th percentile over these.
 """
 
 from dataclasses import dataclass, field
@@ -12,19 +13,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ecgfed.base.errors import OptionError
+from ecgfed.core.config import HELD_OUT
 from ecgfed.core.evaluation.calibration import (
     ECE_BINS,
     calibration_error,
     confidence_and_correctness,
     fit_temperature,
     fit_temperatures,
+    log_probabilities,
     threshold_for,
 )
 from ecgfed.core.federation.single_thread import single_torch_thread
 from ecgfed.core.methods.models import Ensemble, Model
 from ecgfed.core.nets.net import Inputs, Net
+from ecgfed.domain.beats import alike
 from ecgfed.domain.cohort.cohort import Client, Cohort
-from ecgfed.domain.cohort.split import VALID
+from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.exports.bundles.parity import model_logits
 
 #: A patient with fewer validation beats gets the global threshold.
@@ -34,6 +39,11 @@ MAX_BEATS, BATCH = 2000, 512
 #: The global threshold is this quantile of the patients' thresholds; with fewer patients, it is fitted on all beats
 #: pooled.
 PATIENTS_SERVED, MIN_PATIENTS = 0.9, 5
+#: The global threshold fitted on patients left out is this quantile of theirs: of 0.5, 0.75, 0.9 and all beats pooled
+#: the one that reached the accuracy on other patients left out, with most beats above it (docs/decisions/0086).
+LEFT_OUT_SERVED = 0.75
+#: Parts of the patients left out: what an entry states of a part is measured with the fit on the others.
+PARTS = 5
 #: Patients' thresholds are capped at this quantile over patients: on halves of MIT-BIH's validation beats, one
 #: confident error could leave a patient a fifth of its beats, without higher accuracy (docs/decisions/0039).
 CAP = 0.75
@@ -54,21 +64,117 @@ class ValidationLogits:
 
 def validation_rows(cohort: Cohort, client: Client, model: Model) -> NDArray[np.int64]:
     """Return a patient's validation beats for a model: all, or an evenly spaced subset within ``MAX_BEATS``."""
-    rows = cohort.usable(cohort.rows(client, VALID))
+    return _spaced(cohort.usable(cohort.rows(client, VALID)), model)
+
+
+def _spaced(rows: NDArray[np.int64], model: Model) -> NDArray[np.int64]:
     limit = max(MIN_BEATS, MAX_BEATS // (len(model.members) if isinstance(model, Ensemble) else 1))
     return rows[np.linspace(0, len(rows) - 1, limit).astype(np.int64)] if len(rows) > limit else rows
 
 
-@single_torch_thread()  # independent of the number of cores, bit by bit
 def validation_logits(net: Net, cohort: Cohort, client: Client, model: Model) -> ValidationLogits:
     """Return a model's logits on a patient's validation beats (``validation_rows``)."""
     rows = validation_rows(cohort, client, model)
+    return ValidationLogits(_logits(net, cohort, rows, model), cohort.label[rows].astype(np.int64))
+
+
+def held_out_logits(net: Net, cohort: Cohort, model: Model) -> list[ValidationLogits]:
+    """Return the global model's logits on each held-out patient's labelled beats, within ``MAX_BEATS`` each.
+
+    With RR features of version 3 they are averaged over the alike beats of a recording, as ``predict`` does.
+
+    Raises:
+        OptionError: fewer than ``MIN_PATIENTS`` held-out patients have ``MIN_BEATS`` labelled beats.
+    """
+    patients = []
+    for client in cohort.clients:
+        rows = cohort.usable(np.sort(np.concatenate([cohort.rows(client, part) for part in (TRAIN, VALID, TEST)])))
+        if client.holdout and len(rows) >= MIN_BEATS:
+            patients.append(rows)
+    if len(patients) < MIN_PATIENTS:
+        problem = f"{HELD_OUT}, and {len(patients)} held-out patients have {MIN_BEATS} labelled beats"
+        remedy = "hold out more patients where the cohort is prepared, or leave the option out"
+        raise OptionError("certainty", problem, f"at least {MIN_PATIENTS}", remedy)
+    entries = []
+    for rows in patients:
+        chosen = _spaced(rows, model)
+        if net.spec.rr and net.spec.rr_version == 3:
+            logits = _averaged(cohort, rows, _logits(net, cohort, rows, model))[np.searchsorted(rows, chosen)]
+        else:
+            logits = _logits(net, cohort, chosen, model)
+        entries.append(ValidationLogits(logits, cohort.label[chosen].astype(np.int64)))
+    return entries
+
+
+def _averaged(cohort: Cohort, rows: NDArray[np.int64], logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return logits (beats, classes) averaged over the alike beats of each recording."""
+    averaged = np.exp(log_probabilities(logits)).astype(np.float32)
+    for record in np.unique(cohort.record[rows]):
+        of_record = cohort.record[rows] == record
+        points = alike.points(np.take(cohort.beats, rows[of_record], axis=0), cohort.rr[rows[of_record]])
+        averaged[of_record] = alike.averaged(averaged[of_record], points, np.ones(len(points), np.bool_))
+    return np.log(np.maximum(averaged, np.finfo(np.float32).tiny))
+
+
+@single_torch_thread()  # independent of the number of cores, bit by bit
+def _logits(net: Net, cohort: Cohort, rows: NDArray[np.int64], model: Model) -> NDArray[np.float32]:
     parts = [np.empty((0, net.spec.classes), np.float32)]
     for start in range(0, len(rows), BATCH):
         some = rows[start : start + BATCH]
         rr = torch.from_numpy(cohort.rr[some]) if net.spec.rr else None
         parts.append(model_logits(net, model, Inputs(torch.from_numpy(np.take(cohort.examples, some, axis=0)), rr)))
-    return ValidationLogits(np.concatenate(parts), cohort.label[rows].astype(np.int64))
+    return np.concatenate(parts)
+
+
+def left_out_calibration(
+    logits_by_patient: list[ValidationLogits], accuracy: float, fitted_on: str = HELD_OUT
+) -> dict[str, Any]:
+    """Return the calibration entry of a global model, fitted on patients whom it, or a model like it, has not seen.
+
+    ``ece_after``, ``kept`` and ``kept_accuracy`` are cross-fitted: each of ``PARTS`` parts of the patients is measured
+    with temperature and threshold of the others. With too few patients who have a threshold (``MIN_PATIENTS``), the
+    threshold is that of all beats pooled.
+
+    Args:
+        logits_by_patient: at least two patients, of one model, or of models trained in the same way without them.
+        accuracy: required accuracy of beats that are not of low confidence.
+        fitted_on: what the manifest says they are.
+    """
+    temperature, threshold = _fit_over_patients(logits_by_patient, accuracy, LEFT_OUT_SERVED)
+    entry = {**_calibration_entry(logits_by_patient, temperature, threshold), "fitted_on": fitted_on}
+    measured = []
+    for part in range(min(PARTS, len(logits_by_patient))):
+        others = [patient for i, patient in enumerate(logits_by_patient) if i % PARTS != part]
+        temperature, threshold = _fit_over_patients(others, accuracy, LEFT_OUT_SERVED)
+        for patient in logits_by_patient[part::PARTS]:
+            probability, right = confidence_and_correctness(patient.logits, patient.label, temperature)
+            measured.append((probability, right, _accepted(probability, threshold)))
+    probability, right, accepted = (np.concatenate(values) for values in zip(*measured, strict=True))
+    kept_accuracy = float(right[accepted].mean()) if accepted.any() else None
+    after = {"ece_after": calibration_error(probability, right), "kept": float(accepted.mean())}
+    return {**entry, **after, "kept_accuracy": kept_accuracy, "patients": len(logits_by_patient)}
+
+
+def _fit_over_patients(
+    logits_by_patient: list[ValidationLogits], accuracy: float, served: float
+) -> tuple[float, float]:
+    """Return the temperature of all beats pooled, and the threshold that serves a share of the patients."""
+    logits, label = _concatenated(logits_by_patient)
+    temperature = fit_temperature(logits, label)
+    thresholds = [
+        threshold_for(*confidence_and_correctness(entry.logits, entry.label, temperature), accuracy)
+        for entry in logits_by_patient
+        if len(entry.label) >= MIN_BEATS
+    ]
+    if (reached := _quantile(thresholds, served)) is not None:
+        return temperature, reached
+    pooled = confidence_and_correctness(logits, label, temperature) if len(label) else None
+    return temperature, 0.0 if pooled is None else threshold_for(*pooled, accuracy)
+
+
+def _accepted(probability: NDArray[np.floating], threshold: float) -> NDArray[np.bool_]:
+    """Return which beats are not of low confidence, of which every beat is at a threshold of 1 (``Calibration``)."""
+    return np.asarray((probability >= threshold) & (threshold < 1.0))
 
 
 @dataclass
@@ -79,33 +185,23 @@ class CalibrationFitter:
         accuracy: required accuracy of beats that are not of low confidence.
         global_logits: of the global model, one entry per patient.
         personal_logits: of each patient's model, by id in the manifest.
+        held_out_logits: of the global model on held-out patients, on which it is fitted in place of ``global_logits``.
         spread: regularisation of patients' temperatures, after fitting.
     """
 
     accuracy: float
     global_logits: list[ValidationLogits] = field(default_factory=list)
     personal_logits: dict[str, ValidationLogits] = field(default_factory=dict)
+    held_out_logits: list[ValidationLogits] = field(default_factory=list)
     spread: float | None = None
 
     def fit_global(self) -> dict[str, Any]:
         """Return the calibration entry of the global model for a manifest."""
-        temperature = fit_temperature(*_concatenated(self.global_logits))
-        confidences = [
-            confidence_and_correctness(entry.logits, entry.label, temperature)
-            for entry in self.global_logits
-            if len(entry.label) >= MIN_BEATS
-        ]
-        thresholds = [threshold_for(probability, right, self.accuracy) for probability, right in confidences]
-        if (reached := _quantile(thresholds, PATIENTS_SERVED)) is not None:
-            threshold = reached
-        else:
-            logits, label = _concatenated(self.global_logits)
-            threshold = (
-                threshold_for(*confidence_and_correctness(logits, label, temperature), self.accuracy)
-                if len(label)
-                else 0.0
-            )
-        return _calibration_entry(self.global_logits, temperature, threshold)
+        if self.held_out_logits:
+            return left_out_calibration(self.held_out_logits, self.accuracy)
+        return _calibration_entry(
+            self.global_logits, *_fit_over_patients(self.global_logits, self.accuracy, PATIENTS_SERVED)
+        )
 
     def fit_patients(self, global_entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the calibration entry of each patient's model for a manifest.
@@ -136,7 +232,7 @@ class CalibrationFitter:
         """Return the entries of the global model and of patients; those without validation get the global one."""
         global_entry = self.fit_global()
         fitted_entries = self.fit_patients(global_entry)
-        default = {**_calibration_entry([], global_entry["temperature"], global_entry["threshold"])}
+        default = stand_in(global_entry)
         return global_entry, {name: fitted_entries.get(name, default) for name in patients}
 
     def overview(self, patients: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -152,6 +248,12 @@ class CalibrationFitter:
             some = [entry[of_patients] for entry in errors]
             summary[f"ece_{name}"] = {"mean": float(np.mean(some)), "worst": float(np.max(some))} if some else None
         return summary
+
+
+def stand_in(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a model without beats of its own to fit on, from that of another."""
+    fitted_on = {name: entry[name] for name in ("fitted_on",) if name in entry}
+    return {**_calibration_entry([], entry["temperature"], entry["threshold"]), **fitted_on}
 
 
 def _quantile(thresholds: list[float], share: float) -> float | None:

@@ -39,6 +39,9 @@ LIMITS = [
     "Scores are of beats of the patients it was trained on; a class of few beats has a score of little meaning.",
     "A threshold of certainty was chosen on validation beats of the same patients.",
 ]
+LEFT_OUT = (
+    "The global model's threshold of certainty was chosen on beats of {patients} patients who were not trained on."
+)
 _SCENARIOS = {
     "T_g": "one model for everybody, on everybody's beats",
     "T_p": "each patient's model, on that patient's beats (mean)",
@@ -76,9 +79,18 @@ def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "scores": {name: scores[name] for name in _SCENARIOS if name in scores} if scores else None,
         "patients": {name: entry.get("scores") for name, entry in manifest["patients"].items()},
         "certainty": {name: manifest["certainty"].get(name) for name in ("accuracy", "ece_before", "ece_after")},
-        "limits": LIMITS if of_beats else LIMITS[1:2],
+        "limits": _limits(manifest) if of_beats else LIMITS[1:2],
         "licence_of_the_software": "MIT",
     }
+
+
+def _limits(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the limits of a model of beats; of a global model calibrated on patients left out, with their number."""
+    certainty = manifest["global"].get("certainty") or {}
+    if "fitted_on" not in certainty:
+        return LIMITS
+    left_out = LEFT_OUT.format(patients=certainty["patients"])
+    return [*LIMITS[:-1], left_out, *(LIMITS[-1:] if manifest["patients"] else [])]
 
 
 def plain(text: object) -> str:

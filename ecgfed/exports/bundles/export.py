@@ -13,7 +13,7 @@ from ecgfed import __version__
 from ecgfed.base.errors import BundleError, OptionError
 from ecgfed.base.files import read_json
 from ecgfed.base.options import flat_options, merged
-from ecgfed.core.config import BundleOptions
+from ecgfed.core.config import HELD_OUT, BundleOptions
 from ecgfed.core.federation.data import training_data
 from ecgfed.core.federation.state import State
 from ecgfed.core.methods.models import Ensemble, Model, Pipeline, with_offsets
@@ -26,7 +26,7 @@ from ecgfed.core.runs.tree_files import save_tree
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.cohort.split import VALID
-from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, validation_logits
+from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, held_out_logits, validation_logits
 from ecgfed.exports.bundles.describe import finish_bundle
 from ecgfed.exports.bundles.graph_writer import GraphWriter, merged_model
 from ecgfed.exports.bundles.graphs import input_shapes
@@ -80,6 +80,7 @@ def export_bundle(
 
     Raises:
         BundleError: a graph differs from the trained model by more than the tolerance; nothing is written.
+        OptionError: a certainty of held-out patients, of whom there are too few.
     """
     chosen = merged(BundleOptions, None, options, "export_bundle")
     clients, how = () if chosen.global_only else cohort.federation, personal_name(run, chosen.personal)
@@ -183,6 +184,8 @@ def write_bundle(
             "global", global_chain, global_model, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net)
         )
         calibration = CalibrationFitter(options.accuracy)
+        if options.certainty == HELD_OUT:
+            calibration.held_out_logits = held_out_logits(net, cohort, global_model)
         calibration.global_logits += [
             validation_logits(net, cohort, client, global_model) for client in cohort.federation
         ]

@@ -12,7 +12,7 @@ from ecgfed.core.evaluation.scores import confusion, macro_f1
 from ecgfed.core.methods.models import Model
 from ecgfed.core.nets.net import Net
 from ecgfed.domain.cohort.cohort import Client, Cohort
-from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, validation_rows
+from ecgfed.exports.bundles.calibration import CalibrationFitter, ValidationLogits, stand_in, validation_rows
 from ecgfed.exports.bundles.graph_writer import GraphWriter
 from ecgfed.exports.bundles.graphs import finish
 from ecgfed.exports.bundles.quantise import quantise, read_by_layers
@@ -93,8 +93,13 @@ class Variants:
         return {**feeds, "rr": self.cohort.rr[rows]} if self.net.spec.rr else feeds
 
     def calibrate(self, fitter: CalibrationFitter, global_calibration: dict[str, Any]) -> None:
-        """Fit temperatures and thresholds on the logits of the accepted variants, as for float models."""
-        if fitter.global_logits:
+        """Fit temperatures and thresholds on the logits of the accepted variants, as for float models.
+
+        A global calibration fitted on held-out patients stands for its variant too.
+        """
+        if fitter.global_logits and "fitted_on" in global_calibration:
+            self.entries[None]["certainty"] = stand_in(global_calibration)
+        elif fitter.global_logits:
             self.entries[None]["certainty"] = global_calibration = fitter.fit_global()
         for name, certainty in fitter.fit_patients(global_calibration).items():
             self.entries[name]["certainty"] = certainty

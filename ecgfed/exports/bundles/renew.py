@@ -32,6 +32,7 @@ def renewed_bundle(
     *,
     card: Mapping[str, str] | None = None,
     trace: bool = False,
+    certainty: Mapping[str, object] | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> Bundle:
@@ -43,6 +44,7 @@ def renewed_bundle(
         card: card and card data as texts, by manifest field; default generated from the manifest.
         trace: trace the graphs of the global model and of prototypes again from their weights, as current export does;
             otherwise only their version is changed.
+        certainty: calibration entry of the global model (``left_out_calibration``) in place of its own.
         signer: signs the manifest; the signature of the original bundle does not apply.
         overwrite: replace an existing ``out``.
 
@@ -62,7 +64,8 @@ def renewed_bundle(
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_bytes(folder / name, data)
             files[name] = {**entry, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-        finish_bundle(folder, {**bundle.manifest, "files": files}, signer, card)
+        entry = bundle.manifest["global"] | ({} if certainty is None else {"certainty": dict(certainty)})
+        finish_bundle(folder, {**bundle.manifest, "files": files, "global": entry}, signer, card)
     return open_bundle(out)
 
 

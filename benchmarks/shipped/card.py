@@ -84,6 +84,7 @@ def card_of(results: dict[str, Any]) -> dict[str, Any]:
         "calibration": {
             name: {**folds[name]["calibration"], "risk": folds[name]["risk"]} for name in ("mitdb", "svdb")
         },
+        "certainty": results["certainty"],
         "failures": failures(results),
         "intended_use": INTENDED,
         "not_for": NOT_FOR,
@@ -149,7 +150,7 @@ def _kind(folds: dict[str, Any], symbol: str) -> str:
 
 def markdown(card: dict[str, Any]) -> str:
     """Return the card for a person; made from ``card.json`` alone."""
-    recipe, data, calibration = card["recipe"], card["data"], card["calibration"]
+    recipe, data, calibration, certainty = (card[name] for name in ("recipe", "data", "calibration", "certainty"))
     plan = ", ".join(
         f"{name} {recipe[name]}"
         for name in ("rounds", "clients_per_round", "local_steps", "batch_size", "window_share")
@@ -192,7 +193,11 @@ def markdown(card: dict[str, Any]) -> str:
         "same way without them. DS1 and DS2 share one person (201, 202); in the folds nobody is on both sides.",
         table(("", *(title for title, _ in _SCORES)), (tuple(row.values()) for row in card["unseen"])),
         "## Calibration",
-        "Of annotated beats of every patient, by the folds. Expected calibration error "
+        f"An answer is of low confidence below {certainty['threshold']:.3f}. Temperature and threshold are fitted on "
+        f"{certainty['beats']:,} annotated beats of every patient as the folds read them; measured on patients that "
+        f"the fit has not seen, {certainty['kept']:.1%} of the beats are above it, and {certainty['kept_accuracy']:.2%} of "
+        "these are right.",
+        "Before that, of annotated beats of every patient, by the folds. Expected calibration error "
         f"({calibration['mitdb']['bins']} bins of equal width): MIT-BIH {calibration['mitdb']['ece']:.3f}, SVDB "
         f"{calibration['svdb']['ece']:.3f}.",
         table(

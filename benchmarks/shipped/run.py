@@ -11,6 +11,7 @@ is done, and gone on with where it was stopped:
 - ``without-svdb`` and ``without-mitbih``: without a whole database, read on it;
 - ``fold-1`` to ``fold-5``: without a fifth of both databases' patients, read on them; together every patient is read by
   a model that has not seen it (EC57, each kind of beat, pauses, pacing, calibration);
+- ``certainty``: temperature and threshold of the packaged model, fitted on the patients as the folds read them;
 - ``elsewhere``: the bundle on QTDB, a site that it never saw, and on 102 and 104, paced patients without MLII, on V5.
 
 Nine trainings of some five minutes on one core. Then ``--model`` (the package's ``ecgfed/exports/model``; below DIR
@@ -28,7 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from card import card_of, card_texts
 from common import DS2, PACED, ROOT, benchmark, compared, ec57_scores, option, print_table, save, trained
-from unseen import BEATS, false_ectopy, folds_of, measured, record_beats
+from unseen import BEATS, certainty_of, false_ectopy, folds_of, measured, record_beats, unseen_logits
 
 import ecgfed
 from ecgfed.base.errors import OptionError, RunError
@@ -213,6 +214,20 @@ def folds(given: argparse.Namespace) -> dict[str, Any]:
     return {"patients": [one["patients"] for one in parts], **scores}
 
 
+def certainty(given: argparse.Namespace) -> dict[str, Any]:
+    """Fit the certainty of the packaged model on every patient as read by the fold that has not seen it."""
+    patients = []
+    for number in range(given.folds):
+        bundle = ecgfed.open_bundle(given.work / f"fold-{number + 1}" / "bundle")
+        left_out = part(given, f"fold-{number + 1}", lambda number=number: fold(given, number))["patients"]
+        for folder, names in left_out.items():
+            cohort = open_cohort(given.work / "final" / folder)
+            for name in names:
+                records = [given.data / folder / record for record in records_of(cohort, (name,))]
+                patients.append(unseen_logits(bundle, records))
+    return certainty_of(patients)
+
+
 def elsewhere(given: argparse.Namespace) -> dict[str, Any]:
     bundle = ecgfed.open_bundle(given.work / "final" / "bundle")
     qtdb = sorted(file.stem for file in (given.data / "qtdb").glob("*.hea"))
@@ -227,11 +242,10 @@ def elsewhere(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def ship(given: argparse.Namespace, card: dict[str, Any]) -> None:
-    """Put the bundle with its card into the folder of the model."""
-    renewed_bundle(
-        ecgfed.open_bundle(given.work / "final" / "bundle"), given.model, card=card_texts(card), overwrite=True
-    )
+def ship(given: argparse.Namespace, card: dict[str, Any], certainty: dict[str, Any]) -> None:
+    """Put the bundle with its card, and the certainty of patients left out, into the folder of the model."""
+    bundle = ecgfed.open_bundle(given.work / "final" / "bundle")
+    renewed_bundle(bundle, given.model, card=card_texts(card), certainty=certainty, overwrite=True)
     print(f"wrote {given.model}", flush=True)
 
 
@@ -246,6 +260,7 @@ def main(given: argparse.Namespace) -> None:
         "elsewhere": lambda: part(given, "elsewhere", lambda: elsewhere(given)),
         "without_svdb": lambda: part(given, "without-svdb", lambda: without(given, "svdb")),
         "folds": lambda: folds(given),
+        "certainty": lambda: part(given, "certainty", lambda: certainty(given)),
         "without_mitbih": lambda: part(given, "without-mitbih", lambda: without(given, "mitdb")),
         "twin": lambda: part(given, "twin", lambda: twin(given)),
     }
@@ -256,7 +271,7 @@ def main(given: argparse.Namespace) -> None:
     results = {"recipe": recipe, "version": ecgfed.__version__, **{name: make() for name, make in makers.items()}}
     save(given, results)
     card = card_of(json.loads(given.results.read_text()))
-    ship(given, card)
+    ship(given, card, results["certainty"])
     print_table(("patients not seen", "QRS", "VEB", "SVEB"), [row.values() for row in card["unseen"]])
 
 

@@ -195,8 +195,8 @@ def markdown(card: dict[str, Any]) -> str:
         "## Calibration",
         f"An answer is of low confidence below {certainty['threshold']:.3f}. Temperature and threshold are fitted on "
         f"{certainty['beats']:,} annotated beats of every patient as the folds read them; measured on patients that "
-        f"the fit has not seen, {certainty['kept']:.1%} of the beats are above it, and {certainty['kept_accuracy']:.2%} of "
-        "these are right.",
+        f"the fit has not seen, {certainty['kept']:.1%} of the beats are above it, and "
+        f"{certainty['kept_accuracy']:.2%} of these are right.",
         "Before that, of annotated beats of every patient, by the folds. Expected calibration error "
         f"({calibration['mitdb']['bins']} bins of equal width): MIT-BIH {calibration['mitdb']['ece']:.3f}, SVDB "
         f"{calibration['svdb']['ece']:.3f}.",

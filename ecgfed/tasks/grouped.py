@@ -17,6 +17,7 @@ from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.events.kinds import Kind, kind_of
 from ecgfed.domain.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.domain.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
@@ -29,7 +30,7 @@ from ecgfed.tasks.predict import beats_excluded, opened_bundle
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter
 from ecgfed.tasks.records import recording_digests
 
-#: Version of the RR features used as context features, independent of the model.
+#: Version of the RR features used as context features, independent of the model; those of version 3 begin with them.
 _CONTEXT_VERSION = 2
 #: Samples read at a time.
 _BLOCK_SAMPLES = 1 << 20
@@ -181,5 +182,6 @@ def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Ite
 
 def _context(beats: RecordingBeats) -> Floats:
     """Return the context features of all beats, (beats, features)."""
-    with_context = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
-    return np.concatenate([block.rr_s.astype(np.float64) for block in with_context.blocks()])
+    with_context = beats if beats.rr_version >= _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
+    count = len(RR_NAMES[_CONTEXT_VERSION])
+    return np.concatenate([block.rr_s[:, :count].astype(np.float64) for block in with_context.blocks()])

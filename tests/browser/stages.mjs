@@ -132,6 +132,7 @@ const FUNCTIONS = {
       const plain = classifier.beat.bind(classifier);
       classifier.beat = (sample, fsHz, flags, poor, prediction) => ({ ...plain(sample, fsHz, flags, poor, prediction), windowMv: prediction.parts[0], rr: prediction.parts[1] });
     }
+    classifier.averagedOverAlikeBeats = false; // as in a stream, which has no whole recording
     const recordingBeats = await classifier.classify(recording, { lead: options.lead, railsMv: options.railsMv ?? [] });
     const stream = new StreamClassifier(classifier, { fsHz: recording.fsHz, leads: recording.signalsMv.length, ...options });
     const beats = [];

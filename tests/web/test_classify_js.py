@@ -118,9 +118,9 @@ def test_a_stream_says_early_what_it_says_again_in_the_end(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("rr_version", [2, 3])
-def test_early_beats_are_those_of_pythons_stream(rr_version: int, context_run: Path, tmp_path: Path) -> None:
+def test_early_beats_are_those_of_pythons_stream(rr_version: int, fedavg_run: Path, tmp_path: Path) -> None:
     """At the same time, and as if the next R peak were all that follows."""
-    bundle = exported(context_run) if rr_version == 3 else MODEL
+    bundle = MODEL if rr_version == 3 else exported(fedavg_run)
     record = write_record(tmp_path, "early", "NNNNVNANN" * 20, fs_hz=250.0, seed=3)
     told, size = told_of(record), 125
     (found,) = in_node(

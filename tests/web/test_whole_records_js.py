@@ -78,10 +78,8 @@ def test_a_whole_record_has_pythons_labels(mitdb: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_a_whole_record_has_pythons_labels_with_features_of_version_3(
-    mitdb: Path, context_run: Path, name: str
-) -> None:
-    check(agreement(mitdb / name, exported(context_run)))
+def test_a_whole_record_has_pythons_labels_with_features_of_version_2(mitdb: Path, fedavg_run: Path, name: str) -> None:
+    check(agreement(mitdb / name, exported(fedavg_run)))
 
 
 @pytest.mark.slow

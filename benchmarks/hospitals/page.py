@@ -23,7 +23,8 @@ wrote this page from [`results.json`](results.json); change neither by hand.
     python benchmarks/hospitals/run.py --source DATA --work DIR --tune
     python benchmarks/hospitals/run.py --source DATA --work DIR --seeds {seeds}
 
-DATA holds `mitdb`, `svdb` and `qtdb`. What DIR holds is not trained again.
+DATA holds `mitdb`, `svdb` and `qtdb`. [`runs.json`](runs.json) keeps the counts of each
+training by patient; what it holds is not trained again.
 
 - **Patients.** {patients}. Of MIT-BIH DS1 alone: DS2 and paced records take part in
   nothing, not even in scoring. A site's patients are divided into {folds} folds, those with many S or V beats evenly,

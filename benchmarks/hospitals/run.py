@@ -4,7 +4,7 @@
     python benchmarks/hospitals/run.py --source DATA --work DIR
 
 DATA holds ``mitdb``, ``svdb`` and ``qtdb``. The first command chooses each method's settings on validation patients and
-writes ``chosen.json``; the second trains and scores. What is finished in DIR is not done again.
+writes ``chosen.json``; the second trains and scores. What ``runs.json`` holds is not trained again.
 """
 
 import sys
@@ -27,7 +27,7 @@ from summary import summary
 from ecgfed.base.files import write_json
 from ecgfed.domain.cohort.cohort import Cohort
 
-CHOSEN = Path(__file__).with_name("chosen.json")
+CHOSEN, RUNS = (Path(__file__).with_name(f"{name}.json") for name in ("chosen", "runs"))
 
 
 def scored(cohort: Cohort, entry: Entry, settings: dict[str, Any], divided: Division, seed: int) -> dict[str, Any]:
@@ -68,14 +68,14 @@ def tune(given: Namespace, cohort: Cohort) -> None:
 
 def runs_of(given: Namespace, cohort: Cohort) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield entry, seed and counts of every run; those that are there are not made again."""
-    chosen, file = known_runs(CHOSEN), given.work / "runs.json"
+    chosen = known_runs(CHOSEN)
     for name, entry in ENTRIES.items():
         keys = {(seed, fold): f"{name}/{fold}/{seed}" for seed in range(given.seeds) for fold in range(FOLDS)}
-        if given.collect and not known_runs(file).keys() >= set(keys.values()):
+        if given.collect and not known_runs(RUNS).keys() >= set(keys.values()):
             continue
         for (seed, fold), key in keys.items():
             make = partial(run, cohort, entry, chosen[name]["chosen"], fold, seed)
-            yield name, seed, remembered(file, key, make, cohort)["patients"]
+            yield name, seed, remembered(RUNS, key, make, cohort)["patients"]
 
 
 def run(cohort: Cohort, entry: Entry, settings: dict[str, Any], fold: int, seed: int) -> dict[str, Any]:
@@ -99,7 +99,7 @@ if __name__ == "__main__":
     benchmark(
         main,
         option("--tune", action="store_true", help="choose settings on validation patients"),
-        option("--collect", action="store_true", help="train nothing: the rows whose trainings are all in DIR"),
+        option("--collect", action="store_true", help="train nothing: the rows whose trainings are all in runs.json"),
         option("--seeds", type=int, default=1, help="trainings of each fold, each with a seed of its own"),
         source="folder with mitdb, svdb and qtdb",
     )

@@ -1,4 +1,4 @@
-"""A global model's temperature and threshold on patients it was not trained on, against scikit-learn and ``predict``."""
+"""A global model's temperature and threshold on patients left out, against scikit-learn and ``predict``."""
 
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,7 @@ def test_export_fits_the_global_model_on_held_out_patients_alone(folder: Path, r
 
 def test_too_few_held_out_patients_are_refused(fedavg_run: Path, ecgfed: Command, tmp_path: Path) -> None:
     out = tmp_path / "bundle"
-    with pytest.raises(OptionError, match="0 held-out patients.*at least 5"):
+    with pytest.raises(OptionError, match=r"0 held-out patients.*at least 5"):
         front.export(fedavg_run, out, certainty="held-out")
     said = ecgfed("export", fedavg_run, "--out", out, "--certainty", "held-out")
     assert (said.code, out.exists()) == (2, False)

@@ -211,7 +211,7 @@ def markdown(card: dict[str, Any]) -> str:
             ),
         ),
         "## Known failures",
-        listed(f"**{one['what'].capitalize()}.** {one['said']}" for one in card["failures"]),
+        listed(f"**{one['what'][0].upper()}{one['what'][1:]}.** {one['said']}" for one in card["failures"]),
         "## Which bundle this is of",
         f"The one whose manifest and graphs say run `{card['bundle']['run']}`.",
     ]

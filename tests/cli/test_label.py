@@ -57,7 +57,7 @@ def test_what_speaks_against_the_model_is_a_line_each(
     ecgfed: Command, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    one = ("label", record, "--lead", "V1")  # the model in the package has learned from MLII
+    one = ("label", record, "--lead", "V1")  # the model in the package has no scores of it
     notices = json.loads(ecgfed(*one, "--out", tmp_path / "script", "--json").out)["notices"]
     assert any(len(notice) > 30 for notice in notices)
     lines = ecgfed(*one, "--out", tmp_path / "person").out.splitlines()

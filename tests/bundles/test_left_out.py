@@ -1,4 +1,4 @@
-"""A global model's temperature and threshold on patients left out, against scikit-learn and ``predict``."""
+"""A global model's certainty on patients left out, against scikit-learn and ``predict``."""
 
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,9 @@ def test_export_fits_the_global_model_on_held_out_patients_alone(folder: Path, r
     predictions = front.predict(bundle, folder / HELD_OUT[0], peaks="annotated")
     np.testing.assert_allclose(predictions.probability, first / first.sum(1, keepdims=True), rtol=0, atol=2e-4)
     plain = export_bundle(opened, cohort, opened.state(), run.with_name("plain"))
-    assert plain["patients"]["known"]["certainty"] == bundle.manifest["patients"]["known"]["certainty"]
+    own, own_plain = (one["patients"]["known"]["certainty"] for one in (bundle.manifest, plain))
+    assert (own["temperature"], own["beats"]) == (own_plain["temperature"], own_plain["beats"])
+    assert own["threshold"] == entry["threshold"], "a patient of few validation beats has the global model's"
     assert "fitted_on" not in plain["global"]["certainty"]
     assert plain["global"]["certainty"]["beats"] == len(cohort.pool(VALID))
 

@@ -149,6 +149,7 @@ def _print(recording_report: "RecordingReport", elapsed: str) -> None:
     from ecgfed.domain.events.kinds import Kind
     from ecgfed.domain.record.leads import described
     from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
+    from ecgfed.reports.markup import per_cent
 
     parts, events = recording_report.parts, recording_report.parts.events
     note(f"Record {parts.record}, lead {described(parts.lead)}, labels by {parts.labelled_by}:")
@@ -164,6 +165,7 @@ def _print(recording_report: "RecordingReport", elapsed: str) -> None:
             + "".join(f"; {interval.value:.2f} s not confirmed" for interval in events.pauses.not_confirmed)
             + "".join(f"; no beat for {interval.value:.1f} s at an end" for interval in events.pauses.ends),
         ),
+        *[("rhythm", f"{one.rhythm} {per_cent(100 * one.seconds / parts.duration_s)}") for one in parts.rhythms],
         ("ventricular", ectopy_headline(events, Kind.VENTRICULAR) or NOT_ASSESSED),
         ("supraventricular", ectopy_headline(events, Kind.SUPRA) or NOT_ASSESSED),
     ]

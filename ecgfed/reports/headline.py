@@ -10,6 +10,9 @@ from ecgfed.domain.events.rhythm import Pauses, Rates
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.markup import clock, per_cent
 
+#: So much of a lead that cannot be used is named beside what was not found.
+LEFT_OUT_PERCENT = 10.0
+
 
 def ectopy_headline(events: Events, kind: Kind) -> str | None:
     """Return the counts of one kind of ectopic beats in a line; None where they were not assessed."""
@@ -81,6 +84,28 @@ def possible_rates(rates: Rates) -> str:
     lowest, highest = rates.lowest_possible, rates.highest_possible
     parts = [] if lowest is None else [f"down to {lowest.value:.0f}/min"]
     return " and ".join(parts if highest is None else [*parts, f"up to {highest.value:.0f}/min"])
+
+
+def none_detected(events: Events, duration_s: float, usable_percent: float) -> str | None:
+    """Return which rhythms were looked for where none was found; None where no beat counts.
+
+    Args:
+        events: of the recording.
+        duration_s: of the recording.
+        usable_percent: of the lead in use.
+    """
+    if not events.counted:
+        return None
+    assessed = ["atrial fibrillation or flutter"]
+    if of_rate := events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
+        assessed += ["bradycardia", "tachycardia"]
+    if duration_s >= 2 * events.rules.pause_s:
+        assessed.append("standstill")
+    *first, last = assessed
+    text = f"no {', '.join(first)} or {last} detected" if first else f"no {last} detected"
+    if usable_percent < 100 - LEFT_OUT_PERCENT:
+        text += f" in the {usable_percent:.0f}% that can be used"
+    return text if of_rate else f"{text}; bradycardia and tachycardia not assessed"
 
 
 def longest_text(pauses: Pauses) -> str:

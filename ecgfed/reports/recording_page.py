@@ -3,7 +3,7 @@
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.reports.headline import ectopy_headline, longest_text, pauses_text, rates_text
+from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
 from ecgfed.reports.markup import Cell, clock, joined, moment, per_cent
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
 from ecgfed.reports.recording_tables import (
@@ -72,14 +72,14 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
         ("Beats", counted if events.counted == events.total else f"{counted} counted of {events.total:,} found"),
         ("Heart rate", rates_text(events.rates)),
         ("Pauses", pauses),
-        ("Rhythm", _rhythms(parts)),
+        ("Rhythm", _rhythms(parts, lead)),
         ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
         ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),
         ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
     ]
 
 
-def _rhythms(parts: RecordingParts) -> Cell:
+def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
     """Return the share of each rhythm but sinus rhythm, its longest episode and its certainty."""
     found: Cell = None
     for rhythm in parts.rhythms:
@@ -88,6 +88,6 @@ def _rhythms(parts: RecordingParts) -> Cell:
         if certainty := certainty_text(rhythm):
             text = joined(text, f", certainty {certainty}: to be reviewed")
         found = text if found is None else joined(found, "; ", text)
-    if found is None and parts.events.total:
-        found = "no atrial fibrillation or flutter, bradycardia, tachycardia or standstill detected"
+    if found is None:
+        found = none_detected(parts.events, parts.duration_s, lead.percent)
     return None if found is None else joined(found, "; flutter with regular intervals is not assessed")

@@ -113,7 +113,7 @@ def test_offsets_are_added_to_the_logits_of_their_classes(fedavg_run: Path, coho
     assert bundle.manifest["global"]["class_offsets"] == offsets
 
 
-@pytest.mark.parametrize("offsets", ["V", "V=much", "no such class=1", "V=nan", "V=11", ""])
+@pytest.mark.parametrize("offsets", ["V", "V=much", "no such class=1", "V=nan", "V=11", "", "V=1,V=2"])
 def test_offsets_that_are_none_are_refused(offsets: str, fedavg_run: Path, cohort_path: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError):
         ecgfed.export(fedavg_run, tmp_path / "b", cohort=cohort_path, global_only=True, class_offsets=offsets)

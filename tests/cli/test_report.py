@@ -14,6 +14,7 @@ from record_files import write_212, write_signals
 from support import Command, assert_full_disk, assert_refused, exported, run_limited, snapshot
 
 from ecgfed.tasks import pdf
+from ecgfed.testing.ecg import synthetic_ecg
 
 FS = 360
 
@@ -467,3 +468,28 @@ def test_reference_labels_of_a_real_record(ecgfed: Command, mitdb: Path, tmp_pat
 def beat_symbols(record: Path) -> list[str]:
     marks = wfdb.rdann(str(record), "atr")
     return [one for one in marks.symbol if one in "NLRBAaJSVrFejnE/fQ?"]
+
+
+@pytest.mark.parametrize("kind", ["short", "noise", "long"])
+def test_no_rhythm_is_said_to_be_absent_that_was_not_looked_for(kind: str, ecgfed: Command, tmp_path: Path) -> None:
+    signal = synthetic_ecg(FS, 4.2 if kind == "short" else 60.0).signals_mv[0]
+    if kind == "noise":
+        signal = 0.3 * np.random.default_rng(0).standard_normal(60 * FS)
+    write_signals(tmp_path, "rec", signal[None], fs_hz=FS)
+    out = tmp_path / "page.html"
+    reported(ecgfed, tmp_path / "rec", "--out", out)
+    text = out.read_text()
+    absent = re.findall(r"no atrial fibrillation or flutter[^<;]* detected[^<;]*", text)
+    if kind == "noise":
+        assert absent == []
+    else:
+        assert ["bradycardia" in one for one in absent] == [kind == "long"]
+        assert ("bradycardia and tachycardia not assessed" in text) == (kind == "short")
+
+
+def test_the_terminal_says_which_rhythms_were_found(ecgfed: Command, tmp_path: Path) -> None:
+    signal, _ = synthetic_signal("N" * 60, seed=3)
+    stop = 0.005 * np.random.default_rng(0).standard_normal(12 * FS)
+    write_signals(tmp_path, "rec", np.concatenate([signal, stop, signal])[None], fs_hz=FS)
+    said = ecgfed("report", tmp_path / "rec", "--out", tmp_path / "page.html")
+    assert re.search(r"rhythm +no beats \d+", said.out + said.err)

@@ -239,11 +239,13 @@ def class_offsets(text: str | None, classes: Sequence[str]) -> dict[str, float]:
     """Return the logit offset of each class that ``CLASS=X,...`` names.
 
     Raises:
-        OptionError: a class that the cohort does not have, or no number from -10 to 10.
+        OptionError: a class that the cohort does not have or that was named before, or no number from -10 to 10.
     """
     offsets = dict[str, float]()
     for item in (text or "").split(",") if text is not None else ():
         name, _, number = item.partition("=")
+        if name in offsets:
+            raise OptionError("class_offsets", f"{text!r:.60} names {name} twice", "each class once")
         try:
             offsets[name] = float(number)
         except ValueError:

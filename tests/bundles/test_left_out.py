@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from conftest import train_run, write_record
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 from support import Command
 
 import ecgfed as front
@@ -70,7 +69,7 @@ def sure(patient: ValidationLogits, temperature: float) -> np.ndarray[Any, Any]:
 
 
 def threshold_of(patients: list[ValidationLogits], temperature: float, aim: float) -> float:
-    """The lowest probability from which on so many are right: of patients the one three quarters up, or of all beats."""
+    """The lowest probability from which on so many are right: the patient's three quarters up, or of all beats."""
 
     def lowest(one: ValidationLogits) -> float:
         probability, called = sure(one, temperature), one.logits.argmax(1)

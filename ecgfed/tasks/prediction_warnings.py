@@ -281,8 +281,11 @@ def _reliability_warnings(
         elif _uses_global_calibration(bundle, patient):
             text += f"; how many of the others are right is not known of {patient}'s own model"
         elif calibration.accuracy is not None:
-            right = f"{100 * calibration.accuracy:g}% of beats as sure as the rest were right"
-            left_out = patient is None and bundle.manifest["global"]["certainty"].get("fitted_on") is not None
+            entry = bundle.manifest["global"]["certainty"]
+            left_out = patient is None and entry.get("fitted_on") is not None
+            # of patients left out, what was measured on those that the threshold was not fitted on
+            percent = round(100 * (entry.get("kept_accuracy") or 0.0), 1) if left_out else 100 * calibration.accuracy
+            right = f"{percent:g}% of beats as sure as the rest were right"
             text += f"; on patients that it {'did not learn' if left_out else 'learned'} from, {right}"
         yield ModelWarning("uncertain-beats", f"{text}.")
 

@@ -84,7 +84,9 @@ def _certainty(manifest: Mapping[str, object], patient: str | None) -> list[tupl
     if isinstance(overview.get("accuracy"), float):
         left_out = calibration.get("fitted_on") is not None
         beats = "beats of patients it was not trained on" if left_out else "validation beats of its training patients"
-        text += f"; of the others {overview['accuracy']:.0%} were correct on {beats}"
+        kept = calibration.get("kept_accuracy")
+        share = f"{kept:.1%}" if left_out and isinstance(kept, float) else f"{overview['accuracy']:.0%}"
+        text += f"; of the others {share} were correct on {beats}"
     source = overview if calibration.get("fitted_on") is None else calibration
     before, after = source.get("ece_before"), source.get("ece_after")
     if isinstance(before, float) and isinstance(after, float):

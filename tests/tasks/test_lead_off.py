@@ -194,18 +194,18 @@ def test_detect_writes_the_good_ones_and_names_the_bad(ecgfed: Callable[..., Sai
 def test_a_single_ecg_needs_no_lead(ecgfed: Callable[..., Said], tmp_path: Path) -> None:
     signal, _ = synthetic_signal(SYMBOLS[:30], seed=10)
     breath = np.sin(np.arange(len(signal)) / 200)
-    one = write_leads(tmp_path, "one", {"V5": signal, "RESP": breath})
+    one = write_leads(tmp_path, "one", {"V6": signal, "RESP": breath})
     found = package.predict(one)
-    assert found.recording.lead == "V5"
+    assert found.recording.lead == "V6"
     assert "other-lead" in {warning["code"] for warning in found.metadata["warnings"]}
     assert found.metadata["excluded"]["channels"] == {"read": 2, "used": 1, "excluded": {"no_ecg": 1}}
-    assert package.report(one).to_dict()["lead"] == "V5"
-    assert package.label(one).to_dict()["lead"] == "V5"
+    assert package.report(one).to_dict()["lead"] == "V6"
+    assert package.label(one).to_dict()["lead"] == "V6"
     two = write_leads(tmp_path, "two", {"signal 0": signal, "signal 1": 0.5 * signal})
     for command in (("predict",), ("label",)):
         said = ecgfed(*command, two, "--out", tmp_path / "out")
         assert said.code == 2
         assert "--lead 'signal 0'" in said.err
     assert ecgfed("predict", two, "--lead", "signal 0", "--out", tmp_path / "out").code == 0
-    breathing = ecgfed("predict", one, "--leads", "V5,RESP", "--out", tmp_path / "out")
+    breathing = ecgfed("predict", one, "--leads", "V6,RESP", "--out", tmp_path / "out")
     assert "RESP is not an ECG channel" in breathing.err

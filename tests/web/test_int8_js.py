@@ -9,9 +9,9 @@ from node_runtime import Refused, in_node, own
 from support import change_manifest, copied, exported, manifest_of
 
 from ecgfed.base.errors import BundleError
-from ecgfed.core.runs.run import open_run
+from ecgfed.core.runs.run import Run, open_run
 from ecgfed.device import open_bundle
-from ecgfed.domain.cohort.cohort import open_cohort
+from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.exports.bundles.export import export_bundle
 from ecgfed.exports.bundles.int8_variants import Int8Rule
 
@@ -19,18 +19,28 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module", params=["fedavg_run", "local_run", "context_run"])
-def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundles with an int8 form of every model: with RR features of versions 2 and 3, and without."""
-    run = open_run(request.getfixturevalue(request.param))
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs with RR features of versions 2 and 3, and without."""
+    return open_run(request.getfixturevalue(request.param))
+
+
+@pytest.fixture(scope="module")
+def cohort(run: Run) -> Cohort:
+    return run.cohort()
+
+
+@pytest.fixture(scope="module")
+def bundle(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bundles with an int8 form of every model."""
     out = tmp_path_factory.mktemp("int8") / "bundle"
     export_bundle(run, run.cohort(), run.state(), out, int8=Int8Rule(loss=1.0, agreement=0.0))
     return out
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, cohort_path: Path) -> None:
+def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, cohort: Cohort) -> None:
     """A value between two steps of int8 may go to either (docs/int8.md): most logits are the same, some are not."""
-    opened, cohort = open_bundle(bundle), open_cohort(cohort_path)
+    opened = open_bundle(bundle)
     jobs, expected = [], []
     for patient in (None, *opened.patients):
         window_mv = np.array(cohort.beats)

@@ -170,9 +170,10 @@ def test_every_field_that_is_spoiled_is_refused_where_python_refuses_it(
 
 
 @pytest.mark.parametrize("rr_version", [2, 3])
-def test_preprocessing_that_is_not_what_is_run_is_refused(rr_version: int, context_run: Path) -> None:
+def test_preprocessing_that_is_not_what_is_run_is_refused(rr_version: int, personal: Path) -> None:
     """Every number of it that is compared, and the first of each list of texts: none may be another one."""
-    manifest = manifest_of(MODEL if rr_version == 2 else exported(context_run))
+    manifest = manifest_of(MODEL if rr_version == 3 else personal)
+    assert manifest["rr_features"]["version"] == rr_version
     edits = [
         {"place": list(place), "value": value + 1 if isinstance(value, int | float) else f"{value}x"}
         for place, value in parts_of(manifest)

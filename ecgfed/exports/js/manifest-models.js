@@ -120,10 +120,15 @@ export function checkTrainedOn(manifest) {
     if (manifest.trained_on != null && named.some((name) => !classes.has(name))) throw new TypeError("classes of a patient that are the bundle's");
   }
   if (manifest.trained_on == null) return;
-  const { synthetic, class_counts: counts, recordings } = objectOf(manifest.trained_on, "trained_on");
-  if (typeof synthetic !== "boolean" || !isObject(counts)) throw new TypeError("trained_on in its form");
-  const named = Object.keys(counts);
-  const valid = named.every((name) => classes.has(name) && Number.isSafeInteger(counts[name]) && counts[name] >= 0);
-  if (!valid || named.length !== classes.size) throw new TypeError("class_counts of trained_on in their form");
+  const { synthetic, class_counts: counts, epoch_counts: drawn, other_leads: others = {}, recordings } = objectOf(manifest.trained_on, "trained_on");
+  if (typeof synthetic !== "boolean") throw new TypeError("trained_on in its form");
+  for (const [name, table] of Object.entries({ class_counts: counts, ...(drawn !== undefined && { epoch_counts: drawn }) })) {
+    const ofClasses = areCounts(table) && Object.keys(table).length === classes.size && Object.keys(table).every((key) => classes.has(key));
+    if (!ofClasses) throw new TypeError(`${name} of trained_on in their form`);
+  }
+  if (!areCounts(others)) throw new TypeError("other_leads of trained_on in their form");
   if (recordings !== null) textsOf(recordings, "recordings of trained_on");
 }
+
+/** @param {unknown} table @returns {table is Record<string, number>} */
+const areCounts = (table) => isObject(table) && Object.values(table).every((count) => Number.isSafeInteger(count) && count >= 0);

@@ -114,13 +114,14 @@ def failures(results: dict[str, Any]) -> list[dict[str, str]]:
         ),
         (
             "paced rhythm",
-            f"Called Q, by symbol: {'; '.join(paced) or 'none'}. Four of MIT-BIH's 47 people are paced, two of them "
+            f"Called Q by `predict`, which looks for pacing spikes too: {'; '.join(paced) or 'none'}. Four of "
+            "MIT-BIH's 47 people are paced, two of them "
             "are trained on.",
         ),
         (
             "paced and on another lead",
             f"Of {paced_v5['beats']:,} beats of {' and '.join(paced_v5['records'])} on {paced_v5['lead']} "
-            f"{paced_v5['accuracy']:.1%} are called right.",
+            f"{paced_v5['accuracy']:.1%} are called right, pacing spikes looked for too.",
         ),
         ("fusion beats", f"Called F: {_kind(mitbih, 'F') if 'F' in mitbih['symbols'] else 'none'}."),
     ]
@@ -128,7 +129,7 @@ def failures(results: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _worst(results: dict[str, Any], kind: str) -> str:
-    """The records of folds with 30 beats of a kind or more whose F1 is the least."""
+    """Name the five records, of those with 30 beats of a kind and more, whose F1 by the folds is the least."""
     ranked = sorted(
         (f1(se, ppv) if ppv["whole"] else 0.0, name)
         for folder in ("mitdb", "svdb")
@@ -197,7 +198,7 @@ def markdown(card: dict[str, Any]) -> str:
         f"{certainty['beats']:,} annotated beats of every patient as the folds read them; measured on patients that "
         f"the fit has not seen, {certainty['kept']:.1%} of the beats are above it, and "
         f"{certainty['kept_accuracy']:.2%} of these are right.",
-        "Before that, of annotated beats of every patient, by the folds. Expected calibration error "
+        "The folds' own probabilities, of annotated beats of every patient: expected calibration error "
         f"({calibration['mitdb']['bins']} bins of equal width): MIT-BIH {calibration['mitdb']['ece']:.3f}, SVDB "
         f"{calibration['svdb']['ece']:.3f}.",
         table(

@@ -54,7 +54,8 @@ PLAN = {
     "seed": 0,
 }
 SETTINGS = {"server_lr": 0.002, "server_beta2": 0.999, "weak_weight": 1.0}
-#: S is called from 0.47 of the most probable class's probability on, exp(-0.75): what suits patients left out best.
+#: S is called from 0.47 of the most probable class's probability on, exp(-0.75). It gains between databases, and loses
+#: within them (docs/decisions/0085).
 OFFSETS = "S=0.75"
 #: Folder below DATA -> what its cohort is made with.
 SITES: dict[str, dict[str, Any]] = {

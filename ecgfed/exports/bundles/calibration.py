@@ -3,7 +3,8 @@
 A patient's temperature is regularised towards that of all patients pooled. Its threshold is the lowest probability at
 which its validation beats reach the required accuracy, capped by a quantile over patients. The global model serves new
 patients, whose threshold is unknown: its threshold is the 90th percentile over trained patients; or, fitted on patients
-who were not trained on (``left_out_calibration``), the 75th percentile over these.
+who were not trained on (``left_out_calibration``), the 75th percentile over these, or that of all their beats if it is
+higher.
 """
 
 from dataclasses import dataclass, field

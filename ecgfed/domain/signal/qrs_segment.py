@@ -8,15 +8,23 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.signal import qrs_features, qrs_net, qrs_resample, qrs_signal
 from ecgfed.domain.signal.qrs_rhythm import BLOCKS_AHEAD, Likely
-from ecgfed.domain.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
+from ecgfed.domain.signal.qrs_signal import (
+    BLOCK,
+    FIRST_BLOCKS,
+    LOOK_AHEAD,
+    LOOK_BACK,
+    NEEDED_AHEAD,
+    RATE_HZ,
+    Floats,
+    Ints,
+    Traces,
+)
 from ecgfed.domain.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeats, distance, views_of
 
 #: Two beats are at least the first of these apart (428/min), and the second unless the log odds of both reach
 #: ``WEAK_SCORE``: the waves of a fast ventricular run do, most P and T waves do not. Beats that were moved to the same
 #: extremum are ``SAME_PEAK_S`` apart or less.
 REFRACTORY_S, RELATIVE_REFRACTORY_S, WEAK_SCORE, SAME_PEAK_S = 0.14, 0.185, 0.5, 0.065
-#: A beat so long before the end of a decided block is reported with it: waiting longer would exceed ``qrs.DELAY_S``.
-FINAL_S = 0.17
 _LIMIT_MV = 1000.0
 #: How many blocks levels look back.
 _LEVELS_OF = 30
@@ -65,7 +73,7 @@ class Segment:
             end = total if ended else None
             more = qrs_resample.resample(self.raw, self.raw_start, have, count, self.fs_hz, end)
             self.signal = np.concatenate([self.signal, more], axis=1)
-        stop = -(-count // BLOCK) if ended else (count - LOOK_AHEAD) // BLOCK
+        stop = -(-count // BLOCK) if ended else (count - NEEDED_AHEAD) // BLOCK
         peaks: list[int] = []
         if stop > self.blocks and (ended or stop >= FIRST_BLOCKS - 1):
             peaks = self._look(stop, count, ended)
@@ -192,7 +200,7 @@ class Segment:
             else:
                 self._report(accepted)
                 self.open = beat
-        if self.open and stop - self.open[1] >= round(FINAL_S * RATE_HZ):
+        if self.open and stop - self.open[1] >= relative:  # nothing that is decided later is so near
             self._report(accepted)
         return accepted
 

@@ -22,6 +22,9 @@ BLOCK = 200
 WINDOW_BACK, WINDOW_AHEAD = 330, 200
 _BASE = 151  # samples of the mean that is taken for the baseline (0.755 s)
 LOOK_BACK, LOOK_AHEAD = WINDOW_BACK + _BASE // 2, WINDOW_AHEAD + _BASE // 2
+#: Samples after a block with which its features are known: the envelope reaches 13 samples further. What is missing up
+#: to ``LOOK_AHEAD`` changes shapes alone that no feature reads.
+NEEDED_AHEAD = WINDOW_AHEAD + 13
 #: Half the shortest distance of two candidates (90 ms).
 APART = 18
 #: The lowest joint envelope of a candidate, beside 1 for a usual beat.

@@ -9,7 +9,7 @@ import { peakScore } from "./qrs-net.js";
 import { Averager } from "./qrs-resample.js";
 import { BLOCKS_AHEAD } from "./qrs-rhythm.js";
 import {
-  BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, blockStatistics, leadWeight, levels, traces,
+  BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, NEEDED_AHEAD, RATE_HZ, blockStatistics, leadWeight, levels, traces,
 } from "./qrs-signal.js";
 import { SAME_BEAT, LeadVote, viewsOf } from "./qrs-views.js";
 
@@ -21,8 +21,6 @@ import { SAME_BEAT, LeadVote, viewsOf } from "./qrs-views.js";
 export const REFRACTORY_S = 0.14;
 export const RELATIVE_REFRACTORY_S = 0.185;
 const WEAK_SCORE = 0.5;
-/** Beats this long before the end of a decided block are reported with it, to stay within DELAY_S. */
-const FINAL_S = 0.17;
 /** Maximum distance of peaks that were refined to the same extremum. */
 const SAME_PEAK_S = 0.065;
 const LIMIT_MV = 1000;
@@ -114,7 +112,7 @@ export class Segment {
       const more = this.raw.map((row) => this.averager.average(row, this.rawStart, have, count, ended ? total : null));
       this.signal = this.signal.map((row, lead) => appended(row, more[lead]));
     }
-    const stop = ended ? Math.ceil(count / BLOCK) : Math.floor((count - LOOK_AHEAD) / BLOCK);
+    const stop = ended ? Math.ceil(count / BLOCK) : Math.floor((count - NEEDED_AHEAD) / BLOCK);
     /** @type {number[]} */
     let peaks = [];
     if (stop > this.blocks && (ended || stop >= FIRST_BLOCKS - 1)) peaks = this.look(stop, count, ended);
@@ -270,7 +268,7 @@ export class Segment {
         this.open = beat;
       }
     }
-    if (this.open !== null && stop - this.open.at >= rint(FINAL_S * RATE_HZ)) this.report(peaks);
+    if (this.open !== null && stop - this.open.at >= relative) this.report(peaks);
     return peaks;
   }
 

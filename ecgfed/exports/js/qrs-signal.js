@@ -14,6 +14,8 @@ const BASE = 151;
 const HALF = BASE >> 1;
 export const LOOK_BACK = WINDOW_BACK + HALF;
 export const LOOK_AHEAD = WINDOW_AHEAD + HALF;
+/** Samples after a block with which its features are known: the envelope reaches 13 samples further. */
+export const NEEDED_AHEAD = WINDOW_AHEAD + 13;
 const SPACING = 18;
 const LOWEST = f(0.04);
 export const FLOOR_UV = 4;

@@ -12,7 +12,6 @@
 #define BLOCKS_AHEAD 2
 #define REFRACTORY 28     /* 0.14 s at 200 Hz */
 #define RELATIVE_REFRACTORY 37 /* 0.185 s, if one of the two beats is weak */
-#define FINAL 34          /* 0.17 s: time before the end of a decided block at which a beat is reported */
 #define WEAK_SCORE 16384  /* half of 2^15, which is log odds of 1 */
 #define SAME_PEAK_X10 234 /* ten times 0.065 s at 360 Hz */
 #define KEEP (-5 * 32768)
@@ -410,7 +409,7 @@ static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
         }
     }
     qrs->decided++;
-    if (qrs->open && stop - qrs->open_at >= FINAL) {
+    if (qrs->open && stop - qrs->open_at >= RELATIVE_REFRACTORY) {
         report(qrs, caller);
     }
 }

@@ -15,8 +15,8 @@ extern "C" {
 #define ECGFED_FS_HZ 360
 #define ECGFED_RATE_HZ 200
 #define ECGFED_BLOCK 200         /* samples at 200 Hz per level: one second */
-#define ECGFED_LOOK_AHEAD 275    /* samples at 200 Hz needed after a block before it is searched */
-#define ECGFED_SIGNAL 1056       /* stored samples at 200 Hz: 763 before and 275 after the next block's end */
+#define ECGFED_LOOK_AHEAD 213    /* samples at 200 Hz needed after a block before it is searched */
+#define ECGFED_SIGNAL 1056       /* stored samples at 200 Hz: 763 before and 213 after the next block's end fit */
 #define ECGFED_STATISTICS 36     /* stored seconds of highest and median envelope */
 #define ECGFED_CANDIDATES 48     /* at most 11 in each of three undecided seconds, and 7 neighbours before them */
 #define ECGFED_FORM 21

@@ -40,7 +40,7 @@ def rate_table(parts: RecordingParts) -> list[Sequence[Cell]]:
     """Return the rows of heart rates and pauses: figure, value, place, rule."""
     events, rules = parts.events, parts.events.rules
     rates, pauses = events.rates, events.pauses
-    row = f"mean over {count_of(rules.rate_intervals, 'gap')} in a row"
+    row = f"mean over {count_of(rules.rate_intervals, 'gap')} in a row, each shorter than {2 * rules.pause_s:g} s"
     minute = f"whole minutes from the start with {rules.minute_usable_s:g} s of usable intervals or more"
     mean = None if rates.mean is None else f"{rates.mean:.0f}/min"
     longest = pauses.longest

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import synthetic_signal
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from spoiled_signals import rails_by_median
@@ -16,14 +16,16 @@ from spoiled_signals import rails_by_median
 from ecgfed.base.errors import BundleError, RecordError
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
-from ecgfed.domain.beats.extract import Windows
+from ecgfed.domain.beats.extract import Windows, without_qrs
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats
 from ecgfed.domain.beats.patient_beat import BLOCK
 from ecgfed.domain.beats.stream import BeatStream
 from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.filters import LENGTH_S
+from ecgfed.domain.signal.peaks import find_peaks
 from ecgfed.exports.device.predictions import Predictions
 from ecgfed.exports.device.shipped import shipped_model
 from ecgfed.exports.device.stream import LATENCY
@@ -65,9 +67,18 @@ def signals_of(fs_hz: float, beats: int, seed: int) -> Signals:
     return signals
 
 
+def recorded(signals: Signals, fs_hz: float) -> Recording:
+    return Recording("x", Path("x"), "a", ("a", "b")[: len(signals)], fs_hz, signals, ())
+
+
 def whole_of(signals: Signals, fs_hz: float, rr_version: int) -> RecordingBeats:
-    recording = Recording("x", Path("x"), "a", ("a", "b")[: len(signals)], fs_hz, signals, ())
-    return cut_beats(recording, BeatOptions(("a",), rr_version=rr_version))
+    """The whole recording without the three rules that compare a beat with all others, which no stream has."""
+    recording = recorded(signals, fs_hz)
+    quality = quality_of(recording, "a")
+    peaks = find_peaks(recording, quality)  # noise at the ends among them
+    beats = RecordingBeats(recording, quality, None, peaks, detected=True, rr_version=rr_version)
+    beats.__dict__.update(min_qrs_mv=0.0, pulses=np.zeros(len(peaks), np.bool_))
+    return beats
 
 
 def limits(lead: NDArray[np.float64]) -> tuple[float, ...]:
@@ -118,6 +129,7 @@ def same(one: list[StreamBeat], other: list[StreamBeat]) -> bool:
     leads=st.integers(1, 2),
     sizes=st.lists(st.integers(1, 40_000), min_size=1, max_size=4),
 )
+@example(fs_hz=250.0, seed=240, beats=160, leads=2, sizes=[40_000])  # a beat that the first lead does not show
 def test_any_chunking_gives_the_whole_recordings_answers(
     classifier: Classifier, fs_hz: float, seed: int, beats: int, leads: int, sizes: list[int]
 ) -> None:
@@ -134,6 +146,16 @@ def test_any_chunking_gives_the_whole_recordings_answers(
         check_same(found, whole, classifier)
     again = streamed(StreamClassifier(classifier, fs_hz, leads=leads, rails_mv=limits(signals[0])), signals, [10**9])
     assert same(found, again)
+
+
+def test_a_stream_differs_in_beats_that_the_lead_does_not_show(classifier: Classifier) -> None:
+    """``Q`` in the whole recording, by the height of all its QRS complexes; docs/stream.md states this limit."""
+    signals = signals_of(250.0, 160, 240)
+    beats = cut_beats(recorded(signals, 250.0), BeatOptions(("a",), rr_version=classifier.rr))
+    found = streamed(StreamClassifier(classifier, 250.0, leads=2, rails_mv=limits(signals[0])), signals, [10**9])
+    other = np.array([one.override for one in found]) != classifier.classify(beats.windows).override
+    assert other.tolist() == without_qrs(beats.windows.window_mv, beats.min_qrs_mv).tolist()
+    assert other.sum() == 1
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

@@ -67,6 +67,19 @@ def test_rates() -> None:
     assert heart_rates(beats_of("N" * 9), RULES).lowest is not None
 
 
+def test_no_lowest_or_highest_rate_goes_across_a_standstill() -> None:
+    """Twelve intervals of 1 s and ten of 1.25 s, between them 6 s; with 5.9 s the lowest rate is across them."""
+    rates = {at: heart_rates(beats_of("N" * 24, [1.0] * 12 + [at] + [1.25] * 10), RULES) for at in (6.0, 5.9)}
+    assert rates[6.0].lowest.value == pytest.approx(48.0)
+    assert rates[6.0].mean == pytest.approx(60 * 23 / 30.5)  # all intervals, over the time they last
+    assert rates[5.9].lowest.value == pytest.approx(60 * 8 / (7 * 1.25 + 5.9))
+    unconfirmed = dataclasses.replace(
+        beats_of("N" * 24, [1.0] * 12 + [6.0] + [1.25] * 10), confirmed=np.arange(23) != 12
+    )
+    assert heart_rates(unconfirmed, RULES).lowest == rates[6.0].lowest
+    assert heart_rates(beats_of("N" * 9, [1.0] * 4 + [6.0] + [1.0] * 3), RULES).lowest is None
+
+
 def test_the_slowest_and_the_fastest_minute() -> None:
     """From 1 s on 59 intervals of 1 s, to 60 s; then 120 of 0.5 s, to 120 s; then 20 of 1 s, to 140 s."""
     found = heart_rates(beats_of("N" * 200, [1.0] * 59 + [0.5] * 120 + [1.0] * 20), RULES)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ecgfed.domain.events.beats import Beats, merged
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm import RhythmEpisodes, rated
 from ecgfed.domain.events.rules import EventRules
 
 #: What such episodes are called.
@@ -14,14 +14,10 @@ def rate_episodes(beats: Beats, rules: EventRules) -> tuple[RhythmEpisodes, ...]
     """Return the episodes of a slow and of a fast rate, whatever the rhythm; a rhythm without an episode is left out.
 
     The rate is the mean over ``rate_intervals`` consecutive measured intervals, ectopic or not; an episode lasts from
-    the first to the last beat of intervals whose mean is too slow (too fast), without a break. A heart that stands
-    still for twice a pause and more has no rate.
+    the first to the last beat of intervals whose mean is too slow (too fast), without a break.
     """
     intervals, sample = rules.rate_intervals, beats.sample
-    if len(sample) <= intervals:
-        return ()
-    unknown = np.concatenate([[0], np.cumsum(~beats.measured | (beats.rr_s >= 2 * rules.pause_s))])
-    first = np.flatnonzero(unknown[intervals:] == unknown[:-intervals])
+    first = rated(beats, beats.measured, rules)
     per_min = 60 * intervals * beats.fs_hz / (sample[first + intervals] - sample[first])
     found = []
     for name, out in (

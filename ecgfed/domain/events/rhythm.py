@@ -117,8 +117,9 @@ class Rates:
 
     Attributes:
         mean: 60 times the usable intervals over the seconds they last; None without usable intervals.
-        lowest: the lowest mean over ``rate_intervals`` consecutive confirmed intervals, and where; None with fewer. It
-            is not confirmed where unconfirmed intervals would make it much lower.
+        lowest: the lowest mean over ``rate_intervals`` consecutive confirmed intervals, none of them a standstill of
+            twice a pause or more, and where; None with fewer. It is not confirmed where unconfirmed intervals would
+            make it much lower.
         highest: the highest; likewise, and never confirmed above ``FAST_PER_MIN``.
         lowest_possible: where ``lowest`` is not confirmed: the lowest rate with the unconfirmed intervals; else None.
         highest_possible: where ``highest`` is not confirmed: the highest rate with the unconfirmed intervals; else
@@ -142,8 +143,8 @@ def heart_rates(beats: Beats, rules: EventRules) -> Rates:
     """Return the heart rates of a recording; every measured interval counts, ectopic or not."""
     known = beats.rr_s[beats.measured]
     mean = 60 * len(known) / float(known.sum()) if len(known) else None
-    lowest, highest = _extremes(beats, beats.measured, rules.rate_intervals)
-    slowest_possible, fastest_possible = _possible_extremes(beats, rules.rate_intervals)
+    lowest, highest = _extremes(beats, beats.measured, rules)
+    slowest_possible, fastest_possible = _possible_extremes(beats, rules)
     if slowest_possible is not None and lowest is not None and slowest_possible.value < (1 - RATE_APART) * lowest.value:
         lowest = replace(lowest, confirmed=False)
     if fastest_possible is not None and highest is not None:
@@ -169,11 +170,11 @@ def heart_rates(beats: Beats, rules: EventRules) -> Rates:
     return replace(rates, **{name: replace(value, confirmed=False) for name, value in values.items()})
 
 
-def _possible_extremes(beats: Beats, intervals: int) -> tuple[At | None, At | None]:
+def _possible_extremes(beats: Beats, rules: EventRules) -> tuple[At | None, At | None]:
     """Return the lowest and the highest rate if unconfirmed intervals counted, with or without the doubted beats."""
     if beats.confirmed is None:
         return None, None
-    lowest, highest = zip(*(_extremes(of, of.known, intervals) for of in (beats, without_doubted(beats))), strict=True)
+    lowest, highest = zip(*(_extremes(of, of.known, rules) for of in (beats, without_doubted(beats))), strict=True)
     slowest = min((rate for rate in lowest if rate is not None), key=lambda rate: rate.value, default=None)
     fastest = max((rate for rate in highest if rate is not None), key=lambda rate: rate.value, default=None)
     return (
@@ -200,13 +201,19 @@ def without_doubted(beats: Beats) -> Beats:
     )
 
 
-def _extremes(beats: Beats, usable: Mask, intervals: int) -> tuple[At | None, At | None]:
-    """Return the lowest and the highest mean rate over ``intervals`` consecutive usable intervals (beats - 1,)."""
-    time = beats.time_s
-    if len(time) <= intervals:
-        return None, None
-    unknown = np.concatenate([[0], np.cumsum(~usable)])
-    starts = np.flatnonzero(unknown[intervals:] == unknown[:-intervals])
+def rated(beats: Beats, usable: Mask, rules: EventRules) -> Ints:
+    """Return where ``rate_intervals`` consecutive intervals begin of which a rate is taken, numbers of beats.
+
+    They are usable (beats - 1,), and none of them lasts for twice a pause and more: a heart that stands still has no
+    rate.
+    """
+    unknown = np.concatenate([[0], np.cumsum(~usable | (beats.rr_s >= 2 * rules.pause_s))])
+    return np.flatnonzero(unknown[rules.rate_intervals :] == unknown[: -rules.rate_intervals])
+
+
+def _extremes(beats: Beats, usable: Mask, rules: EventRules) -> tuple[At | None, At | None]:
+    """Return the lowest and the highest mean rate over ``rate_intervals`` of the intervals that are ``rated``."""
+    time, intervals, starts = beats.time_s, rules.rate_intervals, rated(beats, usable, rules)
     if not len(starts):
         return None, None
     rate = 60 * intervals / (time[starts + intervals] - time[starts])

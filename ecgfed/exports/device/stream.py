@@ -82,9 +82,10 @@ class StreamClassifier:
     """Classifies the beats of a recording that arrives in parts.
 
     Its final predictions equal those of ``Classifier.classify`` for the whole recording: the same beats, the same
-    classes, and probabilities up to float32 rounding (docs/stream.md). ``ecgfed predict`` averages those of a global
-    model with RR features of version 3 over alike beats, which a stream cannot. They do not depend on how the samples
-    are split, and memory is bounded.
+    classes, and probabilities up to float32 rounding. Noise at the ends, calibration pulses, and beats without a QRS
+    complex in the lead are told by comparison with all beats, and not in a stream (docs/stream.md). ``ecgfed predict``
+    averages those of a global model with RR features of version 3 over alike beats, which a stream cannot. They do not
+    depend on how the samples are split, and memory is bounded.
 
     ``rhythms`` holds the episodes of atrial fibrillation or flutter that are decided, after ``finish`` those of the
     whole recording: decided within ``RHYTHM_LATENCY_S`` of signal. A beat's class does not depend on them.

@@ -69,13 +69,12 @@ def test_rates() -> None:
 
 def test_no_lowest_or_highest_rate_goes_across_a_standstill() -> None:
     """Twelve intervals of 1 s and ten of 1.25 s, between them 6 s; with 5.9 s the lowest rate is across them."""
-    rates = {at: heart_rates(beats_of("N" * 24, [1.0] * 12 + [at] + [1.25] * 10), RULES) for at in (6.0, 5.9)}
+    beats = {at: beats_of("N" * 24, [1.0] * 12 + [at] + [1.25] * 10) for at in (6.0, 5.9)}
+    rates = {at: heart_rates(of, RULES) for at, of in beats.items()}
     assert rates[6.0].lowest.value == pytest.approx(48.0)
     assert rates[6.0].mean == pytest.approx(60 * 23 / 30.5)  # all intervals, over the time they last
     assert rates[5.9].lowest.value == pytest.approx(60 * 8 / (7 * 1.25 + 5.9))
-    unconfirmed = dataclasses.replace(
-        beats_of("N" * 24, [1.0] * 12 + [6.0] + [1.25] * 10), confirmed=np.arange(23) != 12
-    )
+    unconfirmed = dataclasses.replace(beats[6.0], confirmed=np.arange(23) != 12)
     assert heart_rates(unconfirmed, RULES).lowest == rates[6.0].lowest
     assert heart_rates(beats_of("N" * 9, [1.0] * 4 + [6.0] + [1.0] * 3), RULES).lowest is None
 

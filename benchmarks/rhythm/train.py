@@ -83,6 +83,7 @@ class Sample:
         record: its name.
         features: (leads, windows, features), NaN where the product does not assess the rhythm.
         without_rhythm: (start, stop) in seconds that the product cuts out of episodes.
+        unreadable_s: (start, stop) in seconds in which no episode begins or ends.
         duration_s: its length.
         fs_hz: its sampling frequency.
         reference: the annotated rhythm, None where there is none.
@@ -93,6 +94,7 @@ class Sample:
     record: str
     features: Floats
     without_rhythm: list[tuple[float, float]]
+    unreadable_s: list[tuple[float, float]]
     duration_s: float
     fs_hz: float
     reference: Annotation | None
@@ -116,7 +118,8 @@ class Sample:
 
     def called(self, odds: Floats, weights: Weights) -> RhythmEpisodes:
         """Return the episodes by log-odds, as ``RecordingBeats.fibrillation`` does."""
-        return episodes(odds, self.duration_s, weights).without(self.without_rhythm, NO_BEATS_S)
+        found = episodes(odds, self.duration_s, weights).without(self.without_rhythm, NO_BEATS_S)
+        return found.trimmed(self.unreadable_s, NO_BEATS_S)
 
 
 def annotated(sample: Sample) -> list[tuple[float, float]]:
@@ -155,7 +158,8 @@ def _sample(data: Path, database: str, record: str, label: str) -> Sample:
     beats = cut_beats(recording, options)
     features, fs_hz = beats.rhythm_features, recording.fs_hz
     reference = read_annotation(path, "atr", fs_hz=fs_hz) if database == "mitdb" else None
-    return Sample(database, record, features, beats.without_rhythm, recording.duration_s, fs_hz, reference, label)
+    unused = beats.without_rhythm, beats.unreadable_s
+    return Sample(database, record, features, *unused, recording.duration_s, fs_hz, reference, label)
 
 
 def fit(chosen: Sequence[Sample]) -> Weights:

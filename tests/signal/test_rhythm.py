@@ -96,6 +96,18 @@ def test_an_episode_without_spans() -> None:
     assert replace(of, episodes=((0.0, 3.0),), certainty=(0.9,)).without([], 6.0).episodes == ((0.0, 3.0),)
 
 
+def test_an_episode_ends_where_the_signal_can_no_longer_be_read() -> None:
+    of = RhythmEpisodes("AF", ((0.0, 100.0), (150.0, 200.0)), certainty=(0.9, 0.6))
+    trimmed = of.trimmed([(-1.0, 4.0), (40.0, 70.0), (93.0, 120.0), (190.0, 195.0)], 6.0)
+    assert (trimmed.episodes, trimmed.certainty) == (((4.0, 93.0), (150.0, 200.0)), of.certainty)
+    assert of.trimmed([(3.0, 200.0)], 6.0).episodes == ()  # of the first 3 s are left
+    assert of.trimmed([(100.0, 150.0), (200.0, 300.0)], 6.0).episodes == of.episodes
+    lead, _ = rhythm(300, 250.0, atrial=True)
+    lead[96 * 250 : 164 * 250] = np.random.default_rng(0).normal(0, 0.5, 68 * 250)
+    found = cut_beats(recording(lead[None], 250.0), BeatOptions()).fibrillation
+    assert np.array(found.episodes) == pytest.approx(np.array([[0, 96], [164, 300]]), abs=0.5)
+
+
 def test_noise_is_no_fibrillation_and_none_lasts_through_a_standstill_or_a_gap() -> None:
     """The detector takes peaks of noise for beats: their intervals are as irregular as those of fibrillation."""
     rng = np.random.default_rng(0)

@@ -235,17 +235,29 @@ class RecordingBeats:
     def fibrillation(self) -> RhythmEpisodes:
         """Episodes of atrial fibrillation or flutter, in the lead in use and another one that was read.
 
-        Stretches of ``NO_BEATS_S`` and more that are ``without_rhythm`` are no part of an episode.
+        Stretches of ``NO_BEATS_S`` and more that are ``without_rhythm`` are no part of an episode, and none begins or
+        ends where the signal is ``unreadable_s``.
         """
         found = episodes(log_odds(self.rhythm_features), self.recording.duration_s)
-        return found.without(self.without_rhythm, NO_BEATS_S) if found.episodes else found
+        if not found.episodes:
+            return found
+        return found.without(self.without_rhythm, NO_BEATS_S).trimmed(self.unreadable_s, NO_BEATS_S)
 
     @cached_property
     def rhythm_features(self) -> NDArray[np.float64]:
         """(leads, windows, features) of fibrillation; NaN where mostly paced, of poor quality or possible flutter."""
-        unreadable = Spans.merged([*self.quality.spans(), *self.flutter])
         paced = self.pacing.beats if self.pacing else None
-        return assessed_features(ecg_alone(self.recording), self.r_samples, paced, tuple(unreadable))
+        return assessed_features(ecg_alone(self.recording), self.r_samples, paced, tuple(self._unreadable))
+
+    @property
+    def _unreadable(self) -> Spans:
+        """Samples of poor quality, or in possible ventricular flutter."""
+        return Spans.merged([*self.quality.spans(), *self.flutter])
+
+    @property
+    def unreadable_s(self) -> list[tuple[float, float]]:
+        """(start, stop) in seconds of poor quality, or in possible ventricular flutter."""
+        return [(start / self.recording.fs_hz, stop / self.recording.fs_hz) for start, stop in self._unreadable]
 
     @property
     def without_rhythm(self) -> list[tuple[float, float]]:

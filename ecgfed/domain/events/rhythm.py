@@ -83,6 +83,22 @@ class RhythmEpisodes:
         episodes = tuple(episode for episode, _ in parts)
         return replace(self, episodes=episodes, certainty=tuple(value for _, of in parts for value in of))
 
+    def trimmed(self, spans: Iterable[tuple[float, float]], least_s: float) -> "RhythmEpisodes":
+        """Return the episodes without the spans (start, stop), disjoint, in which they begin or end.
+
+        An episode that is shorter than ``least_s`` seconds then is left out.
+        """
+        edges = np.array(sorted(spans), np.float64).reshape(-1, 2)
+        episodes, certainty = [], []
+        for number, (start, stop) in enumerate(self.episodes):
+            first = edges[(edges[:, 0] <= start) & (edges[:, 1] > start), 1]
+            last = edges[(edges[:, 0] < stop) & (edges[:, 1] >= stop), 0]
+            episode = max([start, *first.tolist()]), min([stop, *last.tolist()])
+            if episode == (start, stop) or episode[1] - episode[0] >= least_s:
+                episodes.append(episode)
+                certainty += self.certainty[number : number + 1]
+        return replace(self, episodes=tuple(episodes), certainty=tuple(certainty))
+
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
         episodes = [[round(start, 3), round(stop, 3)] for start, stop in self.episodes]

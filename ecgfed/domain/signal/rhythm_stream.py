@@ -64,6 +64,7 @@ class RhythmStream:
         self._first = 0  # number of the first sample in ``_signals``
         self._samples = 0
         self._without: list[tuple[float, float]] = []  # seconds that are no part of an episode
+        self._unreadable = Spans.merged([])  # samples in which no episode begins or ends
         self.episodes = RhythmEpisodes(NAME, ())
 
     def look(self, signals_mv: Floats, peaks: Ints, *, ended: bool = False) -> None:
@@ -80,17 +81,20 @@ class RhythmStream:
             return
         if ended:
             self._add(cell_windows(self._samples / self.fs_hz)[len(self._odds) :])
-            found = episodes(np.array(self._odds), self._samples / self.fs_hz)
-            self.episodes = found.without(self._without, NO_BEATS_S)
+            self.episodes = self._readable(episodes(np.array(self._odds), self._samples / self.fs_hz))
             return
         known_s = min(self._samples / self.fs_hz - _DETECTED_WITHIN_S, self._quality.decided / self.fs_hz)
         count = int((known_s - (WINDOW_S - CELL_S) / 2) // CELL_S) if known_s >= WINDOW_S else 0
         if count > len(self._odds):
             self._add(cell_windows((count + 2) * CELL_S)[len(self._odds) : count])
             decided = averaged(np.array(self._odds))[: -(len(AVERAGED) // 2)]
-            found = cell_episodes(decided, len(decided) * CELL_S, packaged_weights())
-            self.episodes = found.without(self._without, NO_BEATS_S)
+            self.episodes = self._readable(cell_episodes(decided, len(decided) * CELL_S, packaged_weights()))
             self._forget()
+
+    def _readable(self, found: RhythmEpisodes) -> RhythmEpisodes:
+        """Return episodes as ``RecordingBeats.fibrillation`` cuts them."""
+        unreadable_s = [(start / self.fs_hz, stop / self.fs_hz) for start, stop in self._unreadable]
+        return found.without(self._without, NO_BEATS_S).trimmed(unreadable_s, NO_BEATS_S)
 
     def _add(self, windows_s: Floats) -> None:
         """Score windows that are complete."""
@@ -110,7 +114,10 @@ class RhythmStream:
         standstills = no_beats(held, peaks, without).episodes
         spans_s += [(start + start_s, stop + start_s) for start, stop in standstills]
         self._without += [span for span in spans_s if span[1] - span[0] >= NO_BEATS_S]
-        unreadable_s = np.array([*Spans.merged([*bad, *flutter])]).reshape(-1, 2) / fs_hz
+        unreadable = Spans.merged([*bad, *flutter])
+        now = ((start + self._first, stop + self._first) for start, stop in unreadable)
+        self._unreadable = Spans.merged([*self._unreadable, *now])
+        unreadable_s = np.array([*unreadable]).reshape(-1, 2) / fs_hz
         windows_s = windows_s - start_s
         odds = log_odds(signal_features(self._signals, fs_hz, peaks, windows_s))
         pacing = detect_pacing(held, peaks)

@@ -44,6 +44,19 @@ def test_fibrillation_with_ventricular_beats_and_sinus_rhythm_with_premature_one
     assert not fibrillation(recording(lead[None], 250.0), r_samples).episodes
 
 
+@pytest.mark.parametrize("seed", [34, 53, 65])
+def test_a_strip_of_sinus_rhythm_with_frequent_premature_beats_is_none(seed: int) -> None:
+    """A third of the beats come early, at 0.55 to 0.8 of the interval; every beat has its P wave."""
+    rng, rr_s, early = np.random.default_rng(seed), [], False
+    interval_s = rng.uniform(0.65, 1.05)
+    while len(rr_s) < 200:
+        before, early = early, not early and rng.random() < 0.35 / 0.65
+        times = (0.55, 0.8) if early else (1.0, 1.15) if before else None
+        rr_s.append(interval_s * (1 + 0.03 * rng.standard_normal() if times is None else rng.uniform(*times)))
+    lead, _ = rhythm(30, 250.0, atrial=False, seed=seed, rr_s=np.array(rr_s))
+    assert not cut_beats(recording(lead[None], 250.0), BeatOptions()).fibrillation.episodes
+
+
 def test_beats_of_many_shapes_are_not_assessed() -> None:
     """As peaks of noise are, whatever their intervals."""
     of, r_samples = joined(250.0, (60, True))

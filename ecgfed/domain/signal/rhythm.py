@@ -1,11 +1,12 @@
 """Atrial fibrillation and flutter as episodes with a start, an end and a certainty.
 
 A logistic regression scores windows of 30 s, one for every 10 s, in up to two leads by the features of
-``rhythm_features``; the lower score counts, since a P wave may be seen in one lead alone. Scores are averaged over
-neighbouring windows. An episode lasts while the probability stays above ``LOW`` and exceeds ``HIGH`` in between. A
-recording of up to ``STRIP_S`` is judged as a whole. Windows that are mostly paced, in possible ventricular flutter or
-without samples are not assessed. Fibrillation and flutter are not told apart. ``benchmarks/rhythm`` trains the weights
-and measures them; decision 0077 says why it is so.
+``rhythm_features``; the lower score counts, since a P wave may be seen in one lead alone. Sinus rhythm with premature
+beats scores low by a rule of its own (``STEADY``). Scores are averaged over neighbouring windows. An episode lasts
+while the probability stays above ``LOW`` and exceeds ``HIGH`` in between. A recording of up to ``STRIP_S`` is judged as
+a whole. Windows that are mostly paced, in possible ventricular flutter or without samples are not assessed.
+Fibrillation and flutter are not told apart. ``benchmarks/rhythm`` trains the weights and measures them; decisions 0077
+and 0087 say why it is so.
 """
 
 import json
@@ -37,6 +38,9 @@ AVERAGED, LEAST_WEIGHT = np.array([1.0, 2.0, 3.0, 2.0, 1.0]), 3.0
 HIGH, LOW, EPISODE_S = 0.87, 0.5, 30.0
 #: A recording of up to so many seconds is judged as a whole, by this probability.
 STRIP_S, STRIP = 61.0, 0.5
+#: Sinus rhythm with premature beats: a larger share than the first of the intervals without these is alike, and of the
+#: P waves one larger than the second; the log-odds of such a window are the third at most.
+STEADY, P_WAVES, STEADY_ODDS = 0.8, 0.4, -1.0
 #: Leads that are looked at; a window is not assessed with a larger share of missing samples, paced beats, or flutter.
 LEADS, MISSING, PACED, FLUTTER_SHARE = 2, 1 / 3, 0.2, 0.5
 #: Waves lower than this in mV are no QRS complexes, and a lower sampling frequency shows no P waves.
@@ -148,6 +152,9 @@ def log_odds(features: Floats, weights: Weights | None = None) -> Floats:
     """Return the log-odds of each window by its features (leads, windows, features): the lead with the lowest."""
     of = packaged_weights() if weights is None else weights
     odds = features @ of.weights + of.intercept
+    steady = features[..., NAMES.index("steady_mode")] > STEADY
+    steady &= features[..., NAMES.index("p_mode")] > P_WAVES
+    odds = np.where(steady, np.minimum(odds, STEADY_ODDS), odds)
     lowest = np.fmin.reduce(odds, axis=0)  # of the leads that are assessed
     return np.asarray(lowest, np.float64)
 

@@ -119,7 +119,7 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         leads = "of their site" if cohort.sites else " or ".join(cohort.leads)
         note(f"Left out, since they have no lead {leads}: {listed(meta['without_lead'], NAMED)}.")
     _print_requested_names(cohort)
-    if leads := leads_line(summary["leads"]):
+    if leads := leads_line(cohort, cohort.clients):
         note(f"Leads of different names: {leads}.")
     if meta.get("counts_checked"):
         note("The counts are the published database's.")

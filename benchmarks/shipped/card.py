@@ -151,11 +151,6 @@ def _kind(folds: dict[str, Any], symbol: str) -> str:
 
 def markdown(card: dict[str, Any]) -> str:
     """Return the card for a person; made from ``card.json`` alone."""
-    recipe, data, calibration, certainty = (card[name] for name in ("recipe", "data", "calibration", "certainty"))
-    plan = ", ".join(
-        f"{name} {recipe[name]}"
-        for name in ("rounds", "clients_per_round", "local_steps", "batch_size", "window_share")
-    )
     parts = [
         f"# {card['name']}",
         f"Of ecgfed {card['version']}; written by `{card['made_by']}`, and not by hand. Research use only, not for "
@@ -165,35 +160,63 @@ def markdown(card: dict[str, Any]) -> str:
         "Not for:",
         listed(card["not_for"]),
         "## Data and licence",
-        f"{data['patients']} patients, {data['records']} records, every ECG lead of them ("
-        + ", ".join(f"{plain(lead)} {count:,}" for lead, count in data["other_leads"].items())
-        + f" training examples of other leads, which are in no score), and {data['strips']:,} strips of which only the "
-        "rhythm is labelled.",
-        listed(_database(one) for one in data["databases"]),
+        *_data(card["data"]),
         "## Recipe",
-        f"{recipe['method']}, {plan}, at most {recipe['most_per_class']} examples of a class and epoch, augmented, RR "
-        f"features of version {recipe['net']['rr_version']}, offset of logits "
-        f"{recipe['class_offsets']}, net {recipe['net']['architecture']}, seed "
-        f"{recipe['seed']}. Each patient is a client; the global model is what is here, no patient's own.",
+        _recipe(card["recipe"]),
         "## Classes",
-        table(
-            ("class (AAMI)", "symbols", "meaning", "beats trained on, validated and tested"),
-            (
-                (
-                    one["class"],
-                    " ".join(f"`{symbol}`" for symbol in one["symbols"]),
-                    one["meaning"],
-                    f"{one['beats']:,}",
-                )
-                for one in card["classes"]
-            ),
-        ),
+        _classes(card["classes"]),
         "## On patients it has not seen",
         "Sensitivity / positive predictivity (F1) in percent, beat by beat as ANSI/AAMI EC57 asks, R peaks detected, "
         "all records pooled. The model here has seen every one of these patients: the figures are of models made the "
         "same way without them. DS1 and DS2 share one person (201, 202); in the folds nobody is on both sides.",
         table(("", *(title for title, _ in _SCORES)), (tuple(row.values()) for row in card["unseen"])),
         "## Calibration",
+        *_calibration(card["certainty"], card["calibration"]),
+        "## Known failures",
+        listed(f"**{one['what'][0].upper()}{one['what'][1:]}.** {one['said']}" for one in card["failures"]),
+        "## Which bundle this is of",
+        f"The one whose manifest and graphs say run `{card['bundle']['run']}`.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _data(data: dict[str, Any]) -> list[str]:
+    others = ", ".join(f"{plain(lead)} {count:,}" for lead, count in data["other_leads"].items())
+    text = (
+        f"{data['patients']} patients, {data['records']} records, every ECG lead of them ({others} training examples "
+        f"of other leads, which are in no score), and {data['strips']:,} strips of which only the rhythm is labelled."
+    )
+    return [text, listed(_database(one) for one in data["databases"])]
+
+
+def _recipe(recipe: dict[str, Any]) -> str:
+    names = ("rounds", "clients_per_round", "local_steps", "batch_size", "window_share")
+    plan = ", ".join(f"{name} {recipe[name]}" for name in names)
+    return (
+        f"{recipe['method']}, {plan}, at most {recipe['most_per_class']} examples of a class and epoch, augmented, RR "
+        f"features of version {recipe['net']['rr_version']}, offset of logits {recipe['class_offsets']}, net "
+        f"{recipe['net']['architecture']}, seed {recipe['seed']}. Each patient is a client; the global model is what "
+        "is here, no patient's own."
+    )
+
+
+def _classes(classes: list[dict[str, Any]]) -> str:
+    rows = (
+        (row["class"], " ".join(f"`{symbol}`" for symbol in row["symbols"]), row["meaning"], f"{row['beats']:,}")
+        for row in classes
+    )
+    return table(("class (AAMI)", "symbols", "meaning", "beats trained on, validated and tested"), rows)
+
+
+def _calibration(certainty: dict[str, Any], calibration: dict[str, Any]) -> list[str]:
+    rows = (
+        (
+            f"{mitdb['coverage']:.0%}",
+            *(cell for row in (mitdb, svdb) for cell in (f"{row['p']:.3f}", f"{row['wrong']:.2%}")),
+        )
+        for mitdb, svdb in zip(calibration["mitdb"]["risk"], calibration["svdb"]["risk"], strict=True)
+    )
+    return [
         f"An answer is of low confidence below {certainty['threshold']:.3f}. Temperature and threshold are fitted on "
         f"{certainty['beats']:,} annotated beats of every patient as the folds read them; measured on patients that "
         f"the fit has not seen, {certainty['kept']:.1%} of the beats are above it, and "
@@ -202,21 +225,9 @@ def markdown(card: dict[str, Any]) -> str:
         f"({calibration['mitdb']['bins']} bins of equal width): MIT-BIH {calibration['mitdb']['ece']:.3f}, SVDB "
         f"{calibration['svdb']['ece']:.3f}.",
         table(
-            ("beats, the most certain", "MIT-BIH: least probability", "wrong", "SVDB: least probability", "wrong"),
-            (
-                (
-                    f"{one['coverage']:.0%}",
-                    *(cell for row in (one, other) for cell in (f"{row['p']:.3f}", f"{row['wrong']:.2%}")),
-                )
-                for one, other in zip(calibration["mitdb"]["risk"], calibration["svdb"]["risk"], strict=True)
-            ),
+            ("beats, the most certain", "MIT-BIH: least probability", "wrong", "SVDB: least probability", "wrong"), rows
         ),
-        "## Known failures",
-        listed(f"**{one['what'][0].upper()}{one['what'][1:]}.** {one['said']}" for one in card["failures"]),
-        "## Which bundle this is of",
-        f"The one whose manifest and graphs say run `{card['bundle']['run']}`.",
     ]
-    return "\n\n".join(parts) + "\n"
 
 
 def _database(one: dict[str, Any]) -> str:

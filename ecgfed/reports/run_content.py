@@ -17,7 +17,7 @@ from ecgfed.core.runs.summary import RunProgress, examples_of, progress_of
 from ecgfed.domain.cohort.cohort import Cohort, open_cohort
 from ecgfed.domain.cohort.split import TEST, TRAIN, VALID
 from ecgfed.reports.charts import Curve, Panel
-from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredClass, ScoredPatient, ScoredSite
+from ecgfed.reports.run_parts import CommunicationCost, Mixes, RunParts, Scored, ScoredPatient
 
 USE = "Research use only, not for diagnosis."
 #: Larger numbers are not plotted: their squares overflow.
@@ -212,9 +212,7 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
     more += [(f"{name} of the local models", f"{value:.3f}") for name, value in evaluation.local.items()]
     if evaluation.protocol:
         more.append(("Global model, for a method without one", evaluation.protocol))
-    classes = [ScoredClass(**vars(row)) for row in evaluation.classes if row.beats or row.predicted]
     of_sites = dict.fromkeys(name for row in evaluation.sites for name, f1 in row.classes.items() if f1 is not None)
-    sites = [ScoredSite(**vars(row)) for row in evaluation.sites]
     return Scored(
         _title(evaluation),
         evaluation.split,
@@ -224,12 +222,12 @@ def _scored(evaluation: StoredEvaluation, evaluations: Sequence[StoredEvaluation
         evaluation.scores,
         evaluation.scores_truth,
         tuple(more),
-        tuple(classes),
+        tuple(row for row in evaluation.classes if row.beats or row.predicted),
         tuple(patients),
         tuple(candidate.personal for candidate in alternatives),
         evaluation.confusion,
         evaluation.confusion_personal,
-        tuple(sorted(sites, key=lambda site: 2.0 if site.personal_f1 is None else site.personal_f1)),
+        tuple(sorted(evaluation.sites, key=lambda site: 2.0 if site.personal_f1 is None else site.personal_f1)),
         tuple(of_sites),
     )
 

@@ -5,19 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.core.scores import ClassScores, SiteScores
 from ecgfed.reports.charts import Panel
-
-
-@dataclass(frozen=True)
-class ScoredClass:
-    """The global model's scores of one class; a share is None where its denominator is 0."""
-
-    name: str
-    beats: int
-    predicted: int
-    sensitivity: float | None
-    positive_predictivity: float | None
-    f1: float | None
 
 
 @dataclass(frozen=True)
@@ -53,20 +42,6 @@ class ScoredPatient:
 
 
 @dataclass(frozen=True)
-class ScoredSite:
-    """Scores at one site; see ``SiteRow``."""
-
-    site: str
-    patients: int
-    beats: int
-    global_f1: float | None
-    personal_f1: float | None
-    worst_patient: str
-    worst_f1: float | None
-    classes: dict[str, float | None]
-
-
-@dataclass(frozen=True)
 class Scored:
     """One evaluation.
 
@@ -96,12 +71,12 @@ class Scored:
     scores: dict[str, float]
     scores_truth: dict[str, float]
     more: tuple[tuple[str, str], ...]
-    classes: tuple[ScoredClass, ...]
+    classes: tuple[ClassScores, ...]
     patients: tuple[ScoredPatient, ...]
     alternatives: tuple[str, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
-    sites: tuple[ScoredSite, ...] = ()
+    sites: tuple[SiteScores, ...] = ()
     site_classes: tuple[str, ...] = ()
 
 

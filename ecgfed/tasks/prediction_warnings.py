@@ -272,28 +272,30 @@ def _reliability_warnings(
         text = f"{share} look like none that the model was trained on."
         yield ModelWarning("far-beats", text, severe=out_of_distribution > count / 2)
     if low_confidence > RARE * count:
-        calibration = calibration_in(bundle.manifest, patient)
         text = f"{low_confidence:,} of {count:,} beats ({low_confidence / count:.0%}) are uncertain"
         if low_confidence == count:
             pass  # no others
         elif not familiar or max(out_of_distribution, low_confidence) > count / 2:
             text += "; how many of the others are right is not known for such a recording"
-        elif _uses_global_calibration(bundle, patient):
-            text += f"; how many of the others are right is not known of {patient}'s own model"
-        elif calibration.accuracy is not None:
-            entry = bundle.manifest["global"]["certainty"]
-            left_out = patient is None and entry.get("fitted_on") is not None
-            # of patients left out, what was measured on those that the threshold was not fitted on
-            percent = round(100 * (entry.get("kept_accuracy") or 0.0), 1) if left_out else 100 * calibration.accuracy
-            right = f"{percent:g}% of beats as sure as the rest were right"
-            text += f"; on patients that it {'did not learn' if left_out else 'learned'} from, {right}"
+        else:
+            text += certain_share(bundle, patient)
         yield ModelWarning("uncertain-beats", f"{text}.")
 
 
-def _uses_global_calibration(bundle: Bundle, patient: str | None) -> bool:
-    """Whether a personal model is calibrated as the global one: few labels leave no beats to calibrate on."""
-    entry = {} if patient is None else bundle.manifest["patients"].get(patient, {})
-    return bool((entry.get("certainty") or {}).get("beats") == 0)
+def certain_share(bundle: Bundle, patient: str | None) -> str:
+    """Return a clause with the share of certain beats that were right, and on whom; "" for an uncalibrated model."""
+    accuracy = calibration_in(bundle.manifest, patient).accuracy
+    if accuracy is None:
+        return ""
+    entry = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])["certainty"]
+    left_out = entry.get("fitted_on") is not None
+    # of patients left out, what was measured on those that the threshold was not fitted on
+    share = entry.get("kept_accuracy") if left_out else accuracy
+    own = patient is not None and entry.get("beats") == 0  # calibrated as the global model: few labels leave no beats
+    if own or share is None:
+        return "; how many of the others are right is not known" + f" of {patient}'s own model" * own
+    whom = f"on patients that it {'did not learn' if left_out else 'learned'} from"
+    return f"; {whom}, {round(100 * share, 1):g}% of beats as sure as the rest were right"
 
 
 def _patient_warnings(bundle: Bundle, recording: Recording, patient: str | None) -> Iterator[ModelWarning]:

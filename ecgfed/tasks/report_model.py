@@ -7,6 +7,7 @@ from ecgfed.base.files import read_json
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.tasks.predict import describe_model
+from ecgfed.tasks.prediction_warnings import certain_share
 
 
 def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ...]:
@@ -28,7 +29,7 @@ def model_rows(bundle: Bundle, patient: str | None) -> tuple[tuple[str, str], ..
     ]
     rows += _scores(manifest, patient)
     rows += _unseen(bundle)
-    rows += _certainty(manifest, patient)
+    rows += _certainty(bundle, patient)
     signature = bundle.signature
     if signature is None:
         signed = "not signed"
@@ -73,20 +74,15 @@ def _unseen(bundle: Bundle) -> list[tuple[str, str]]:
     return [("On unseen patients", f"{text}; {'; '.join(rows)} ({SHIPPED}/{CARD})")]
 
 
-def _certainty(manifest: Mapping[str, object], patient: str | None) -> list[tuple[str, str]]:
+def _certainty(bundle: Bundle, patient: str | None) -> list[tuple[str, str]]:
     """Return the calibration of a model's probabilities, where the manifest has it."""
-    overview, models = manifest.get("certainty"), manifest.get("patients")
-    entry = manifest.get("global") if patient is None else models.get(patient) if isinstance(models, dict) else None
-    calibration = entry.get("certainty") if isinstance(entry, dict) else None
-    if not isinstance(overview, dict) or not isinstance(calibration, dict):
+    overview = bundle.manifest.get("certainty")
+    entry = bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient]
+    calibration = entry.get("certainty")
+    if overview is None or calibration is None:
         return [("Calibration", "not assessed: the probabilities are uncalibrated, and no beat is marked uncertain")]
     text = f"uncertain below p {calibration['threshold']:.3f}, at a temperature of {calibration['temperature']:.2f}"
-    if isinstance(overview.get("accuracy"), float):
-        left_out = calibration.get("fitted_on") is not None
-        beats = "beats of patients it was not trained on" if left_out else "validation beats of its training patients"
-        kept = calibration.get("kept_accuracy")
-        share = f"{kept:.1%}" if left_out and isinstance(kept, float) else f"{overview['accuracy']:.0%}"
-        text += f"; of the others {share} were correct on {beats}"
+    text += certain_share(bundle, patient)
     source = overview if calibration.get("fitted_on") is None else calibration
     before, after = source.get("ece_before"), source.get("ece_after")
     if isinstance(before, float) and isinstance(after, float):

@@ -22,7 +22,7 @@ from ecgfed.core.runs.noise_key import noise_key
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.cohort.cohort import Cohort
-from ecgfed.domain.cohort.summary import lead_counts, leads_line, other_leads, other_leads_line
+from ecgfed.domain.cohort.summary import leads_line, other_leads, other_leads_line
 from ecgfed.tasks.progress import ProgressReporter, report_exclusions
 
 #: The remaining time is reported after this number of rounds in a session and this time in seconds.
@@ -66,7 +66,7 @@ def run_session(
         raise RunError(run.path / HISTORY, problem, count_of(state.round, "line"), "restore it")
     secret = noise_key(run.path, run.plan)
     who_trains = _who_trains(cohort, data)
-    if leads := leads_line(lead_counts(cohort, cohort.federation)):
+    if leads := leads_line(cohort, cohort.federation):
         progress.note(f"Leads of different names are trained on together: {leads}.")
     if others := other_leads_line(other_leads(cohort, cohort.usable(cohort.training_pool(), run.plan.leave_out))):
         progress.note(f"Trained on beside these: {others}.")

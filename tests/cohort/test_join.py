@@ -85,8 +85,8 @@ def test_a_site_names_its_cohort_and_how_it_was_recorded(two: tuple[Cohort, Coho
         assert (site["classes"], site["leads"]) == (list(cohort.classes), list(cohort.leads))
     assert [site["recorded_hz"] for site in joined.meta["sites"]] == [[360.0], [128.0]]
     assert lead_counts(joined, joined.clients) == {"MLII": 2, "V9": 2}
-    assert leads_line({"MLII": 2, "V9": 1}) == "MLII (2 patients), V9 (1)"
-    assert leads_line({"MLII": 2}) == ""
+    assert leads_line(joined, joined.clients[1:]) == "V9 (2 patients), MLII (1)"
+    assert leads_line(joined, [client for client in joined.clients if client.site == "north"]) == ""
     summary = summarise(joined)
     assert summary["sites"]["south"]["classes"] == {"N": 38, "S": 0, "V": 6, "F": 0, "Q": 0}
 
@@ -119,6 +119,7 @@ def test_a_site_is_one_client_with_its_held_out_patients_beside_it(two: tuple[Co
     stated = {client["id"]: client.get("patients") for client in cohort.meta["clients"]}
     assert stated == {"north": 1, "p2": None, "south": 2, "third": 2, "b": None}
     assert [site["clients"] for site in cohort.meta["sites"]] == [2, 1, 2]
+    assert leads_line(cohort, cohort.federation) == "MLII (2 clients), V9 (1)"
     alone = ecgfed.join_cohorts([third], tmp_path / "alone", clients="site")  # a hospital that is one client
     assert [client.id for client in alone.federation] == ["third"]
     with pytest.raises(OptionError, match="clients: 'record'; expected one of patient, site"):

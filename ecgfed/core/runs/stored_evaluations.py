@@ -16,23 +16,12 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RunError
 from ecgfed.core.runs.document import RunDocument, typed
 from ecgfed.core.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, read_result, rows_of
+from ecgfed.core.scores import ClassScores, SiteScores
 
 _NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
 _AGAIN = "evaluate the run again"
 #: Maximum number of classes.
 _MAX_CLASSES = 10_000
-
-
-@dataclass(frozen=True)
-class ClassScores:
-    """Scores of the global model on one class; a ratio is None if undefined."""
-
-    name: str
-    beats: int
-    predicted: int
-    sensitivity: float | None
-    positive_predictivity: float | None
-    f1: float | None
 
 
 @dataclass(frozen=True)
@@ -63,31 +52,6 @@ class PatientRow:
     def gain(self) -> float:
         """Gain of the personal over the global model."""
         return self.personal_f1 - self.global_f1
-
-
-@dataclass(frozen=True)
-class SiteRow:
-    """Scores at one site; see ``core.evaluation.scenarios.site_rows``.
-
-    Attributes:
-        site: its name.
-        patients: with scored beats.
-        beats: scored.
-        global_f1: macro-F1 of the global model on the site's beats.
-        personal_f1: mean over its patients of their models' macro-F1.
-        worst_patient: with the lowest of these; "" for none.
-        worst_f1: that macro-F1.
-        classes: class -> F1 of the global model on the site's beats.
-    """
-
-    site: str
-    patients: int
-    beats: int
-    global_f1: float | None
-    personal_f1: float | None
-    worst_patient: str
-    worst_f1: float | None
-    classes: dict[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -130,7 +94,7 @@ class StoredEvaluation:
     patients: tuple[PatientRow, ...]
     confusion: NDArray[np.int64] | None
     confusion_personal: NDArray[np.int64] | None
-    sites: tuple[SiteRow, ...] = ()
+    sites: tuple[SiteScores, ...] = ()
 
     @property
     def command(self) -> str:
@@ -259,8 +223,8 @@ def _patient(row: dict[str, Any], file: Path) -> PatientRow:
     )
 
 
-def _site(row: dict[str, Any], classes: tuple[str, ...], file: Path) -> SiteRow:
-    return SiteRow(
+def _site(row: dict[str, Any], classes: tuple[str, ...], file: Path) -> SiteScores:
+    return SiteScores(
         typed(row, "site", str, file, _AGAIN),
         typed(row, "patients", int, file, _AGAIN),
         typed(row, "beats", int, file, _AGAIN),

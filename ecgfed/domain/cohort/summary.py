@@ -1,7 +1,7 @@
 """What is in a cohort, counted: for the person who made it, and to be said beside every score."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypedDict, final
 
 import numpy as np
@@ -183,9 +183,14 @@ def other_leads_line(of_others: OtherLeads) -> str:
     return f"{count_of(examples, 'training example')} of {count_of(len(leads), 'other lead')}: {names}"
 
 
-def leads_line(leads: Mapping[str, int]) -> str:
-    """Return one line on leads of different names, ``MLII (45 patients), ECG1 (52)``; "" where there is one name."""
-    names = [f"{lead} ({count_of(n, 'patient') if i == 0 else n})" for i, (lead, n) in enumerate(leads.items())]
+def leads_line(cohort: Cohort, clients: Sequence[Client]) -> str:
+    """Return one line on clients' leads of different names, ``MLII (45 patients), ECG1 (52)``; "" with one name.
+
+    Where the patients of a site are one client, ``MLII (2 clients)``.
+    """
+    what = "client" if any("patients" in entry for entry in cohort.meta["clients"]) else "patient"
+    leads = lead_counts(cohort, clients)
+    names = [f"{lead} ({count_of(n, what) if i == 0 else n})" for i, (lead, n) in enumerate(leads.items())]
     return listed(names, 12) if len(names) > 1 else ""
 
 

@@ -289,8 +289,10 @@ def certain_share(bundle: Bundle, patient: str | None) -> str:
         return ""
     entry = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])["certainty"]
     left_out = entry.get("fitted_on") is not None
-    # of patients left out, what was measured on those that the threshold was not fitted on
-    share = entry.get("kept_accuracy") if left_out else accuracy
+    # of patients left out, what was measured on those that the threshold was not fitted on; of others no more than was
+    # asked for, and less where no threshold reaches it
+    kept = entry.get("kept_accuracy")
+    share = kept if left_out or kept is None else min(kept, accuracy)
     own = patient is not None and entry.get("beats") == 0  # calibrated as the global model: few labels leave no beats
     if own or share is None:
         return "; how many of the others are right is not known" + f" of {patient}'s own model" * own

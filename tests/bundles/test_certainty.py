@@ -114,8 +114,22 @@ def test_the_global_threshold_is_as_high_as_nine_of_tens_own() -> None:
     assert sum(one <= told["threshold"] for one in own) >= 18
     assert told["threshold"] in own[17:19]
     never = ValidationLogits(np.eye(4, dtype=np.float32)[np.zeros(60, int)] * 9, np.ones(60, np.int64))
-    calibration.global_logits += [never] * 6  # whose answers are never right: a quarter of the patients
-    assert calibration.fit_global()["threshold"] < 1.0
+    calibration.global_logits += [never] * 2  # whose answers are never right: their thresholds are 1, of 22
+    with_two = calibration.fit_global()
+    own = [
+        threshold_for(*confidence_and_correctness(one.logits, one.label, with_two["temperature"]), 0.95)
+        for one in calibration.global_logits
+    ]
+    assert own[20:] == [1.0, 1.0]
+    assert with_two["threshold"] == np.quantile(own, 0.9, method="higher") == sorted(own)[19]
+    calibration.global_logits += [never] * 4  # a quarter of the patients: nine of ten are served by none
+    with_six = calibration.fit_global()
+    own = [
+        threshold_for(*confidence_and_correctness(one.logits, one.label, with_six["temperature"]), 0.95)
+        for one in calibration.global_logits
+    ]
+    assert with_six["threshold"] == max(one for one in own if one < 1.0)
+    assert with_six["kept_accuracy"] < 0.95, "and what is stated of the certain beats is this"
     few = calibration.global_logits[:3]
     together = CalibrationFitter(0.95, few).fit_global()
     logits, label = (np.concatenate([getattr(one, name) for one in few]) for name in ("logits", "label"))

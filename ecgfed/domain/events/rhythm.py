@@ -89,7 +89,8 @@ class RhythmEpisodes:
         An episode that is shorter than ``least_s`` seconds then is left out.
         """
         edges = np.array(sorted(spans), np.float64).reshape(-1, 2)
-        episodes, certainty = [], []
+        episodes: list[tuple[float, float]] = []
+        certainty: list[float] = []
         for number, (start, stop) in enumerate(self.episodes):
             first = edges[(edges[:, 0] <= start) & (edges[:, 1] > start), 1]
             last = edges[(edges[:, 0] < stop) & (edges[:, 1] >= stop), 0]

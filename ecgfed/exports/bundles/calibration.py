@@ -2,9 +2,9 @@
 
 A patient's temperature is regularised towards that of all patients pooled. Its threshold is the lowest probability at
 which its validation beats reach the required accuracy, capped by a quantile over patients. The global model serves new
-patients, whose threshold is unknown: its threshold is the 90th percentile over trained patients; or, fitted on patients
-who were not trained on (``left_out_calibration``), the 75th percentile over these, or that of all their beats if it is
-higher.
+patients, whose threshold is unknown: its threshold is the 90th percentile over trained patients, of whom those who
+never reach the accuracy count as 1, but no higher than any other patient's; or, fitted on patients who were not trained
+on (``left_out_calibration``), the 75th percentile over those who reach it, or that of all their beats if it is higher.
 """
 
 from dataclasses import dataclass, field
@@ -37,8 +37,8 @@ from ecgfed.exports.bundles.parity import model_logits
 MIN_BEATS = 50
 #: Maximum number of validation beats per patient, divided by the members of an ensemble; and the batch size.
 MAX_BEATS, BATCH = 2000, 512
-#: The global threshold is this quantile of the patients' thresholds; with fewer patients, it is fitted on all beats
-#: pooled.
+#: The global threshold is this quantile of the patients' thresholds; with fewer patients who have one, it is fitted on
+#: all beats pooled.
 PATIENTS_SERVED, MIN_PATIENTS = 0.9, 5
 #: The global threshold fitted on patients left out is at least this quantile of theirs: of 0.5, 0.75 and 0.9 the one
 #: that reached the accuracy on other patients left out, with most beats above it (docs/decisions/0086).
@@ -162,26 +162,34 @@ def _fit_left_out(logits_by_patient: list[ValidationLogits], accuracy: float) ->
     A patient with few errors has a low threshold, and one whose beats never reach the accuracy has none: a quantile of
     thresholds alone could promise more than all beats together keep.
     """
-    temperature, threshold = _fit_over_patients(logits_by_patient, accuracy, LEFT_OUT_SERVED)
+    temperature, thresholds = _thresholds(logits_by_patient, accuracy)
+    threshold = _quantile(thresholds, LEFT_OUT_SERVED) or 0.0
     pooled = confidence_and_correctness(*_concatenated(logits_by_patient), temperature)
     return temperature, max(threshold, threshold_for(*pooled, accuracy))
 
 
-def _fit_over_patients(
-    logits_by_patient: list[ValidationLogits], accuracy: float, served: float
-) -> tuple[float, float]:
-    """Return the temperature of all beats pooled, and the threshold that serves a share of the patients."""
+def _fit_trained(logits_by_patient: list[ValidationLogits], accuracy: float) -> tuple[float, float]:
+    """Return the temperature, and the threshold that serves ``PATIENTS_SERVED`` of the patients who were trained on.
+
+    One whose beats never reach the accuracy is served by none below 1, and counts as that. Where these are too many,
+    the threshold is that of all who can be served: one of 1 would leave every beat uncertain for everybody.
+    """
+    temperature, thresholds = _thresholds(logits_by_patient, accuracy)
+    if (highest := _quantile(thresholds, 1.0)) is not None:
+        return temperature, min(float(np.quantile(thresholds, PATIENTS_SERVED, method="higher")), highest)
     logits, label = _concatenated(logits_by_patient)
-    temperature = fit_temperature(logits, label)
-    thresholds = [
+    pooled = confidence_and_correctness(logits, label, temperature) if len(label) else None
+    return temperature, 0.0 if pooled is None else threshold_for(*pooled, accuracy)
+
+
+def _thresholds(logits_by_patient: list[ValidationLogits], accuracy: float) -> tuple[float, list[float]]:
+    """Return the temperature of all beats pooled, and the threshold of each patient with ``MIN_BEATS``."""
+    temperature = fit_temperature(*_concatenated(logits_by_patient))
+    return temperature, [
         threshold_for(*confidence_and_correctness(entry.logits, entry.label, temperature), accuracy)
         for entry in logits_by_patient
         if len(entry.label) >= MIN_BEATS
     ]
-    if (reached := _quantile(thresholds, served)) is not None:
-        return temperature, reached
-    pooled = confidence_and_correctness(logits, label, temperature) if len(label) else None
-    return temperature, 0.0 if pooled is None else threshold_for(*pooled, accuracy)
 
 
 def _accepted(probability: NDArray[np.floating], threshold: float) -> NDArray[np.bool_]:
@@ -211,9 +219,7 @@ class CalibrationFitter:
         """Return the calibration entry of the global model for a manifest."""
         if self.held_out_logits:
             return left_out_calibration(self.held_out_logits, self.accuracy)
-        return _calibration_entry(
-            self.global_logits, *_fit_over_patients(self.global_logits, self.accuracy, PATIENTS_SERVED)
-        )
+        return _calibration_entry(self.global_logits, *_fit_trained(self.global_logits, self.accuracy))
 
     def fit_patients(self, global_entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the calibration entry of each patient's model for a manifest.

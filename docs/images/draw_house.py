@@ -24,6 +24,7 @@ WHAT = {
     "methods": "one federated algorithm a file",
     "nets": "functions on parameters",
     "config": "options of training: type, range, unit and help, each declared once",
+    "scores": "scores by class and site",
     "cohort": "many patients, on disk",
     "device": "a bundle's answers, streams",
     "labels": "which beats to ask for",

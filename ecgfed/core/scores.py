@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClassScores:
-    """Scores of the global model on one class; a ratio is None if undefined."""
+    """Scores of the global model on one class.
+
+    Attributes:
+        name: of the class.
+        beats: annotated as this class.
+        predicted: beats that the model calls this class, rightly or wrongly.
+        sensitivity: share of ``beats`` that the model calls this class, 0 to 1; None where its denominator is 0.
+        positive_predictivity: share of ``predicted`` that are of this class, likewise.
+        f1: their harmonic mean, likewise.
+    """
 
     name: str
     beats: int
@@ -23,7 +32,7 @@ class SiteScores:
         site: its name.
         patients: with scored beats.
         beats: scored.
-        global_f1: macro-F1 of the global model on the site's beats.
+        global_f1: macro-F1 of the global model on the site's beats, 0 to 1; None where undefined, as all that follow.
         personal_f1: mean over its patients of their models' macro-F1.
         worst_patient: with the lowest of these; "" for none.
         worst_f1: that macro-F1.

@@ -84,7 +84,7 @@ class RhythmEpisodes:
         return replace(self, episodes=episodes, certainty=tuple(value for _, of in parts for value in of))
 
     def trimmed(self, spans: Iterable[tuple[float, float]], least_s: float) -> "RhythmEpisodes":
-        """Return the episodes without the spans (start, stop), disjoint, in which they begin or end.
+        """Return the episodes without the spans (start, stop) in seconds, disjoint, in which they begin or end.
 
         An episode that is shorter than ``least_s`` seconds then is left out.
         """

@@ -84,6 +84,21 @@ def report_command(
     ] = None,
     cohort: Annotated[Path | None, typer.Option("--cohort", help="Of a run: its cohort, where it has moved.")] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also print it as PDF beside the page, through Chromium.")] = False,
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="LIST",
+            help="Also write files for other programs beside the page: fhir,table,aecg,dicom,dicom-pdf.",
+        ),
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="ID", help="The patient's identifier in these files; default none.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When the recording begins, in these files: 2026-03-04T09:15:00+01:00."),
+    ] = None,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     overwrite: OverwriteOption = False,
@@ -121,6 +136,9 @@ def report_command(
             force=force,
             rules=EventRules().changed(tuple(rule or ())),
             pdf=pdf,
+            formats=formats or "",
+            subject=subject or "",
+            start=start,
             overwrite=overwrite,
             progress=progress,
         )

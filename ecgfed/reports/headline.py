@@ -6,12 +6,15 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import Pauses, Rates
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.markup import clock, per_cent
 
 #: So much of a lead that cannot be used is named beside what was not found.
 LEFT_OUT_PERCENT = 10.0
+#: Rhythms that are looked for, beside those of the rate.
+AF, STANDSTILL = "atrial fibrillation or flutter", "standstill"
 
 
 def ectopy_headline(events: Events, kind: Kind) -> str | None:
@@ -86,6 +89,16 @@ def possible_rates(rates: Rates) -> str:
     return " and ".join(parts if highest is None else [*parts, f"up to {highest.value:.0f}/min"])
 
 
+def rhythms_assessed(events: Events, duration_s: float) -> tuple[str, ...]:
+    """Return which rhythms were looked for in a recording of this length; none where no beat counts."""
+    if not events.counted:
+        return ()
+    assessed = [AF]
+    if events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
+        assessed += [BRADYCARDIA, TACHYCARDIA]
+    return (*assessed, STANDSTILL) if duration_s >= 2 * events.rules.pause_s else tuple(assessed)
+
+
 def none_detected(events: Events, duration_s: float, usable_percent: float) -> str | None:
     """Return which rhythms were looked for where none was found; None where no beat counts.
 
@@ -94,18 +107,14 @@ def none_detected(events: Events, duration_s: float, usable_percent: float) -> s
         duration_s: of the recording.
         usable_percent: of the lead in use.
     """
-    if not events.counted:
+    assessed = rhythms_assessed(events, duration_s)
+    if not assessed:
         return None
-    assessed = ["atrial fibrillation or flutter"]
-    if of_rate := events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
-        assessed += ["bradycardia", "tachycardia"]
-    if duration_s >= 2 * events.rules.pause_s:
-        assessed.append("standstill")
     *first, last = assessed
     text = f"no {', '.join(first)} or {last} detected" if first else f"no {last} detected"
     if usable_percent < 100 - LEFT_OUT_PERCENT:
         text += f" in the {usable_percent:.0f}% that can be used"
-    return text if of_rate else f"{text}; bradycardia and tachycardia not assessed"
+    return text if BRADYCARDIA in assessed else f"{text}; bradycardia and tachycardia not assessed"
 
 
 def longest_text(pauses: Pauses) -> str:

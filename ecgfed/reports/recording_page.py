@@ -3,6 +3,7 @@
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
 from ecgfed.reports.markup import Cell, clock, joined, moment, per_cent
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
@@ -46,6 +47,7 @@ def recording_page(parts: RecordingParts) -> str:
         large=LARGE,
         Kind=Kind,
         busiest=busiest,
+        limits=not_assessed(parts),
     )
     return inline_page(
         f"ECG report: {parts.record}",

@@ -1,6 +1,6 @@
 """Output files of a page: HTML, and optionally a PDF beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ecgfed.base.errors import OptionError, param
@@ -10,8 +10,17 @@ from ecgfed.tasks.pdf import print_pdf
 _SUFFIXES = (".html", ".htm")
 
 
-def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool = False) -> list[Path]:
-    """Return the files to write; raises OptionError for unusable ones before the work begins."""
+def page_targets(
+    out: Path | str | None, *, pdf: bool = False, overwrite: bool = False, more: Sequence[Path] = ()
+) -> list[Path]:
+    """Return the page and its PDF, to be written; raises OptionError for unusable files before the work begins.
+
+    Args:
+        out: the page; None for none.
+        pdf: also a PDF beside it.
+        overwrite: existing files are replaced.
+        more: other files to write beside it, which are checked as well.
+    """
     if out is None:
         if pdf:
             action = f"name one with {param('out')}"
@@ -21,16 +30,18 @@ def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool =
     if page.suffix.casefold() not in _SUFFIXES:
         raise OptionError("out", f"{page}", "a name that ends in .html")
     targets = [page, page.with_suffix(".pdf")] if pdf else [page]
-    folders = [target.name for target in targets if target.is_dir()]
+    folders = [target.name for target in (*targets, *more) if target.is_dir()]
     if folders:
         raise OptionError("out", f"{', '.join(folders)} is a folder", "a file to write")
-    check_free(targets, overwrite=overwrite)
+    check_free([*targets, *more], overwrite=overwrite)
     return targets
 
 
-def write_page(targets: Sequence[Path], page: str, browser: Path | None) -> None:
-    """Write a page, and its PDF if ``browser`` is given: both or none; raises StorageError."""
+def write_page(
+    targets: Sequence[Path], page: str, browser: Path | None, more: Mapping[Path, bytes] | None = None
+) -> None:
+    """Write a page, its PDF if ``browser`` is given, and more files beside it: all or none; raises StorageError."""
     contents = [page.encode()]
     if browser is not None:
         contents.append(print_pdf(page, browser))
-    write_together(dict(zip(targets, contents, strict=True)))
+    write_together({**dict(zip(targets, contents, strict=True)), **(more or {})})

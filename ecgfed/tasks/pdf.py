@@ -14,13 +14,13 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 _MOST_S = 180.0
 
 
-def find_browser() -> Path:
-    """Return the path of Chromium; raises OptionError if none is installed."""
+def find_browser(option: str = "pdf") -> Path:
+    """Return the path of Chromium; raises OptionError for ``option`` if none is installed."""
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         names = ", ".join(BROWSERS[:3])
         action = "or print the page from any browser"
-        raise OptionError("pdf", "finds no browser that prints", f"{names} on PATH", action)
+        raise OptionError(option, "finds no browser that prints", f"{names} on PATH", action)
     return Path(browser)
 
 

@@ -1,6 +1,7 @@
 """``report``: a page for clinicians from one recording. This path does not import torch."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
+from ecgfed.tasks.report_exchange import exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
 from ecgfed.tasks.report_model import model_rows
@@ -46,6 +48,9 @@ def report(
     force: bool = False,
     rules: EventRules | None = None,
     pdf: bool = False,
+    formats: str | Sequence[str] = (),
+    subject: str = "",
+    start: datetime | str | None = None,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
     **options: object,
@@ -64,7 +69,11 @@ def report(
         force: allow a model of synthetic patients for other recordings.
         rules: how events are counted.
         pdf: also print the page to a PDF beside it, with Chromium.
-        overwrite: replace an existing page, but never the recording itself.
+        formats: also write the figures, or signal and beats, beside the page: ``fhir``, ``table``, ``aecg``,
+            ``dicom``, ``dicom-pdf`` (docs/report.md).
+        subject: identifier of the patient in these files; by default they name no patient.
+        start: when the recording begins, with its offset from UTC, in these files; by default they state no clock time.
+        overwrite: replace existing files, but never the recording itself.
         progress: receives progress, notes and warnings.
         options: the fields of ``RecordingOptions``; they take precedence over ``how``.
 
@@ -76,12 +85,15 @@ def report(
         >>> ecgfed.report("cohort-records/demo01", "bundle", patient="demo01")  # doctest: +ELLIPSIS
         RecordingReport('demo01': ... beats, .../min, ... warnings)
     """
-    targets = page_targets(out, pdf=pdf, overwrite=overwrite)
+    asked = RecordingOptions.merged(how, options, "report")
+    exchange = exchange_of(formats, out, subject, start, asked.leads)
+    more = list(exchange.files.values())
+    targets = page_targets(out, pdf=pdf, overwrite=overwrite, more=more)
     browser = find_browser() if pdf else None
     opened = _opened(bundle, labels, patient, trusted)
-    asked = RecordingOptions.merged(how, options, "report")
     recording = _open(recording, opened, asked.leads, asked.read_options)
-    check_free(targets, recording.files, overwrite=overwrite)
+    check_free([*targets, *more], recording.files, overwrite=overwrite)
+    exchange.check(recording)
     if opened is not None:
         refuse_synthetic(opened, recording, force=force)
     rules = EventRules() if rules is None else rules
@@ -108,9 +120,9 @@ def report(
     for exclusions in excluded:
         if exclusions.line:
             progress.note(f"{exclusions.line}.")
-    result = RecordingReport(recording, parts, tuple(targets), excluded)
+    result = RecordingReport(recording, parts, (*targets, *more), excluded)
     if targets:
-        write_page(targets, result.html, browser)
+        write_page(targets, result.html, browser, exchange.contents(reading, parts))
     return result
 
 

@@ -96,7 +96,7 @@ def _contents(path: Path) -> tuple[list[SignalGroup], tuple[str, ...]]:
 
 
 @contextlib.contextmanager
-def _without_requests() -> Iterator[None]:
+def without_requests() -> Iterator[None]:
     """Hide the package requests while pydicom is imported.
 
     pydicom would load it, where it is installed, to fetch examples, and what that loads opens a socket at once to see
@@ -114,7 +114,7 @@ def _without_requests() -> Iterator[None]:
 
 def _parsed(stream: BinaryIO, path: Path) -> Any:
     """Return pydicom's data set; raises what pydicom does, and RecordError."""
-    with _without_requests():
+    with without_requests():
         from pydicom.filereader import read_dataset, read_file_meta_info, read_partial
 
     meta = read_file_meta_info(path)

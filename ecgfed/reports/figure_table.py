@@ -1,0 +1,38 @@
+"""The figures of a report as a table of one row, for REDCap or a spreadsheet."""
+
+import csv
+import io
+
+from ecgfed.base.text import safe_row
+from ecgfed.domain.record.exchange import Document
+from ecgfed.reports.figures import OTHER_RHYTHM
+
+
+def figure_table(document: Document, record_id: str) -> str:
+    """Return a CSV table: a header of stable names with their units, and a row of the recording.
+
+    A cell is empty where its figure was not assessed; ``not_assessed`` has the reasons, ``remarks`` what limits values.
+
+    Args:
+        document: the figures, and what the user states of patient and time.
+        record_id: the first column, for a patient whom the user does not name.
+    """
+    start = document.stated.start
+    own = [figure for figure in document.figures if not figure.name.startswith(OTHER_RHYTHM)]
+    rhythms = [figure for figure in document.figures if figure.name.startswith(OTHER_RHYTHM)]
+    row: dict[str, object] = {
+        "record_id": document.stated.subject or record_id,
+        "start": "" if start is None else start.isoformat(),
+        **{figure.name: figure.value for figure in own},
+        "other_rhythms": "; ".join(f"{one.name.removeprefix(OTHER_RHYTHM)} {one.value:g} s" for one in rhythms),
+        "labels_reviewed": int(not document.provisional),
+        "warnings": "; ".join(document.warnings),
+        "not_assessed": "; ".join(f"{figure.name}: {figure.reason}" for figure in own if figure.value is None),
+        "remarks": "; ".join(f"{figure.name}: {figure.remark}" for figure in own if figure.remark),
+        "ecgfed_version": document.version,
+    }
+    text = io.StringIO()
+    writer = csv.DictWriter(text, row, lineterminator="\n")
+    writer.writeheader()
+    writer.writerow(safe_row(row))
+    return text.getvalue()

@@ -1,0 +1,208 @@
+"""The figures of a recording's report, each with its unit, its code, and why it was not assessed where it was not.
+
+LOINC codes: LOINC 2.82, names as its terminology server gives them (docs/report.md has where they were looked up).
+"""
+
+from collections.abc import Iterator
+
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.figure import Figure
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
+from ecgfed.domain.events.rhythm import At, RhythmEpisodes
+from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
+from ecgfed.reports.recording_parts import RecordingParts
+
+NO_BEAT, NO_CLASS = "no beat was counted", "the labels know no such class"
+_NO_P, _NO_INTERVAL = "no P wave is measured", "not measured"
+_FEW, _NO_RUN = "too few intervals can be used", "no certain run"
+#: A recording of about a day has rates of 24 hours in LOINC.
+_DAY_S = (23 * 3600.0, 25 * 3600.0)
+_MEAN, _MEAN_24H = ("103205-1", "Mean heart rate"), ("41924-2", "Heart rate 24 hour mean")
+_LOWEST_24H, _HIGHEST_24H = ("8883-1", "Heart rate 24 hour minimum"), ("8873-2", "Heart rate 24 hour maximum")
+_SDNN = ("80404-7", "R-R interval.standard deviation (Heart rate variability)")
+#: What a rhythm is called in a report and in files of labels -> the rhythm that is looked for, and its figure's name.
+_RHYTHMS = {
+    "AF or flutter": (AF, "af"),
+    "AF": (AF, "af"),
+    "atrial flutter": (AF, "af"),
+    BRADYCARDIA: (BRADYCARDIA, BRADYCARDIA),
+    TACHYCARDIA: (TACHYCARDIA, TACHYCARDIA),
+    "no beats": (STANDSTILL, STANDSTILL),
+}
+#: How the names of figures begin of rhythms that only some recordings have.
+OTHER_RHYTHM = "rhythm "
+
+
+def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
+    """Return the findings that a report does not assess, each with the reason."""
+    events = parts.events
+    ectopic = ((Kind.VENTRICULAR, "Ventricular ectopy"), (Kind.SUPRA, "Supraventricular ectopy"))
+    marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
+    af = (
+        "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
+        "told apart"
+    )
+    return [
+        *((title, _no_ectopy(parts, kind)) for kind, title in ectopic if events.ectopic[kind] is None),
+        ("Atrial fibrillation and flutter", "only as marked in the labels' file" if marked else af),
+        ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
+        ("AV block, P waves and the PR interval", _NO_P),
+        ("ST segment and T wave", "kept by the filter, but not measured"),
+        ("QRS duration and QT interval", _NO_INTERVAL),
+        ("Pacemaker function", "capture and sensing are not assessed"),
+        ("Symptoms, activity and time of day", "not part of the recording"),
+    ]
+
+
+def _no_ectopy(parts: RecordingParts, kind: Kind) -> str:
+    return parts.events.withheld.get(kind, NO_CLASS if parts.events.counted else NO_BEAT)
+
+
+def figures(parts: RecordingParts) -> tuple[Figure, ...]:
+    """Return every figure of a report, in its order. Names and their order are the same for every recording.
+
+    The figures of rhythms that only some recordings have, ``OTHER_RHYTHM``, come last.
+    """
+    return (
+        *_recording(parts),
+        *_rates(parts),
+        *_variability(parts),
+        *_ectopy(parts, Kind.VENTRICULAR),
+        *_ectopy(parts, Kind.SUPRA),
+        *_intervals(),
+        *_rhythms(parts),
+    )
+
+
+def _recording(parts: RecordingParts) -> Iterator[Figure]:
+    (lead,) = (row for row in parts.leads if row.name == parts.lead)
+    yield Figure("duration_s", "Length of the recording", "s", round(parts.duration_s, 3))
+    yield Figure("usable_s", "Usable time of the lead that was read", "s", round(lead.usable_s, 3))
+    yield Figure("usable_percent", "Usable share of the lead that was read", "%", lead.percent)
+    yield Figure("beats", "Beats", "1", parts.events.total)
+    yield Figure("beats_counted", "Beats counted", "1", parts.events.counted)
+
+
+def _rates(parts: RecordingParts) -> Iterator[Figure]:
+    rates, pauses = parts.events.rates, parts.events.pauses
+    day = _DAY_S[0] <= parts.duration_s <= _DAY_S[1]
+    mean = Figure("heart_rate_mean_per_min", "Mean heart rate", "/min", rates.mean, loinc=_MEAN_24H if day else _MEAN)
+    yield mean if rates.mean is not None else _missing(mean, _FEW)
+    extremes: tuple[tuple[str, str, At | None, At | None, tuple[str, str] | None], ...] = (
+        ("lowest", "Lowest heart rate", rates.lowest, rates.lowest_possible, _LOWEST_24H),
+        ("highest", "Highest heart rate", rates.highest, rates.highest_possible, _HIGHEST_24H),
+        ("slowest_minute", "Heart rate of the slowest minute", rates.slowest_minute, None, None),
+        ("fastest_minute", "Heart rate of the fastest minute", rates.fastest_minute, None, None),
+    )
+    for name, title, at, possible, loinc in extremes:
+        remark = "" if possible is None else f"possibly {possible.value:.0f}/min"
+        yield _at(f"heart_rate_{name}_per_min", title, "/min", at, _FEW, remark, loinc if day else None)
+    count = Figure("pauses", "Pauses", "1", len(pauses.intervals), remark=_unsure(parts))
+    yield count if pauses.longest is not None else _missing(count, _FEW)
+    yield _at("longest_interval_s", "Longest interval between two beats", "s", pauses.longest, _FEW)
+
+
+def _unsure(parts: RecordingParts) -> str:
+    """Return what may be pauses and was counted as none."""
+    pauses = parts.events.pauses
+    counts = {"not confirmed": len(pauses.not_confirmed), "in or beside unusable stretches": pauses.not_assessed}
+    return ", ".join(f"{count} more {what}" for what, count in counts.items() if count)
+
+
+def _at(
+    name: str, title: str, unit: str, at: At | None, reason: str, remark: str = "", loinc: tuple[str, str] | None = None
+) -> Figure:
+    """Return the figure of a value at a place, which may be missing or not confirmed."""
+    if at is None:
+        return Figure(name, title, unit, None, f"{reason}{'; ' * bool(remark)}{remark}", loinc)
+    remarks = ", ".join(filter(None, ("" if at.confirmed else "not confirmed", remark)))
+    return Figure(name, title, unit, at.value, loinc=loinc, remark=remarks, start_s=at.start_s)
+
+
+def _missing(figure: Figure, reason: str) -> Figure:
+    return Figure(figure.name, figure.title, figure.unit, None, reason, figure.loinc)
+
+
+def _variability(parts: RecordingParts) -> Iterator[Figure]:
+    of = parts.events.variability
+    reason = f"fewer than {parts.events.rules.hrv_intervals} normal-to-normal intervals"
+    for name, title, value, loinc in (
+        ("nn_mean_ms", "Mean normal-to-normal interval", of.mean_nn_ms, None),
+        ("sdnn_ms", "SDNN", of.sdnn_ms, _SDNN),
+        ("rmssd_ms", "RMSSD", of.rmssd_ms, None),
+    ):
+        yield Figure(name, title, "ms", value, "" if value is not None else reason, loinc)
+
+
+def _ectopy(parts: RecordingParts, kind: Kind) -> Iterator[Figure]:
+    """Yield the figures of a kind of ectopic beats: certain series, and those to be reviewed."""
+    word, ectopy = KIND_WORDS[kind], parts.events.ectopic[kind]
+    fast = "VT" if kind is Kind.VENTRICULAR else "SVT"
+    values = {} if ectopy is None else _ectopy_values(ectopy, fast.lower())
+    for key, title, unit, missing in (
+        ("beats", "ectopic beats", "1", ""),
+        ("percent", "burden in percent of all counted beats", "%", ""),
+        ("low_confidence", "beats of low confidence", "1", "labels without confidence"),
+        ("couplets", "couplets", "1", ""),
+        ("couplets_to_review", "couplets, to review", "1", ""),
+        ("runs", "runs", "1", ""),
+        ("runs_to_review", "runs, to review", "1", ""),
+        (fast.lower(), f"runs that are {fast}", "1", ""),
+        (f"{fast.lower()}_to_review", f"runs that are {fast}, to review", "1", ""),
+        ("longest_run_beats", "run, beats of the longest", "1", _NO_RUN),
+        ("fastest_run_per_min", "run, rate of the fastest", "/min", _NO_RUN),
+    ):
+        value = values.get(key)
+        reason = "" if value is not None else missing if ectopy is not None else _no_ectopy(parts, kind)
+        yield Figure(f"{word}_{key}", f"{word.capitalize()} {title}", unit, value, reason)
+
+
+def _ectopy_values(ectopy: Ectopy, fast: str) -> dict[str, float | None]:
+    """Return the figures of a kind by their key; longest and fastest are of certain runs."""
+    values: dict[str, float | None] = {
+        "beats": ectopy.total,
+        "percent": ectopy.percent,
+        "low_confidence": ectopy.uncertain,
+    }
+    for key, series in (("couplets", ectopy.couplets), ("runs", ectopy.runs), (fast, ectopy.tachycardias)):
+        review = sum(one.review for one in series)
+        values |= {key: len(series) - review, f"{key}_to_review": review}
+    certain = [run for run in ectopy.runs if not run.review]
+    values["longest_run_beats"] = max((run.beats for run in certain), default=None)
+    values["fastest_run_per_min"] = max((run.per_min for run in certain), default=None)
+    return values
+
+
+def _intervals() -> Iterator[Figure]:
+    """Yield the intervals of a beat, which no report measures."""
+    for name, title, reason, code in (
+        ("pr_interval_ms", "P-R Interval", _NO_P, "8625-6"),
+        ("qrs_duration_ms", "QRS duration", _NO_INTERVAL, "8633-0"),
+        ("qt_interval_ms", "Q-T interval", _NO_INTERVAL, "8634-8"),
+    ):
+        yield Figure(name, title, "ms", None, reason, (code, title), measurable=False)
+
+
+def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
+    """Yield time and share of the rhythms that are looked for, then the time of all others."""
+    assessed = rhythms_assessed(parts.events, parts.duration_s)
+    marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
+    seconds = dict.fromkeys(dict(_RHYTHMS.values()), 0.0)
+    other: list[RhythmEpisodes] = []
+    for rhythm in parts.rhythms:
+        if rhythm.rhythm in _RHYTHMS:
+            seconds[_RHYTHMS[rhythm.rhythm][0]] += rhythm.seconds
+        else:
+            other.append(rhythm)
+    for title, name in dict(_RHYTHMS.values()).items():
+        found = title in assessed or seconds[title] > 0
+        reason = "" if found else NO_BEAT if not parts.events.counted else _FEW
+        remark = "as marked in the labels' file" if found and title == AF and marked else ""
+        time, share = round(seconds[title], 3), 100 * seconds[title] / parts.duration_s
+        words = title.capitalize()
+        yield Figure(f"{name}_s", f"{words}, time", "s", time if found else None, reason, remark=remark)
+        yield Figure(f"{name}_percent", f"{words}, share", "%", share if found else None, reason, remark=remark)
+    for rhythm in other:
+        name = f"{OTHER_RHYTHM}{rhythm.rhythm}"
+        yield Figure(name, f"{rhythm.rhythm[:1].upper()}{rhythm.rhythm[1:]}, time", "s", round(rhythm.seconds, 3))

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 
 from ecgfed.base.text import safe_row
 from ecgfed.domain.record.exchange import Document
@@ -27,8 +28,8 @@ def figure_table(document: Document, record_id: str) -> str:
         "other_rhythms": "; ".join(f"{one.name.removeprefix(OTHER_RHYTHM)} {one.value:g} s" for one in rhythms),
         "labels_reviewed": int(not document.provisional),
         "warnings": "; ".join(document.warnings),
-        "not_assessed": "; ".join(f"{figure.name}: {figure.reason}" for figure in own if figure.value is None),
-        "remarks": "; ".join(f"{figure.name}: {figure.remark}" for figure in own if figure.remark),
+        "not_assessed": _by_text((figure.name, figure.reason) for figure in own if figure.value is None),
+        "remarks": _by_text((figure.name, figure.remark) for figure in own if figure.remark),
         "ecgfed_version": document.version,
     }
     text = io.StringIO()
@@ -36,3 +37,11 @@ def figure_table(document: Document, record_id: str) -> str:
     writer.writeheader()
     writer.writerow(safe_row(row))
     return text.getvalue()
+
+
+def _by_text(named: Iterable[tuple[str, str]]) -> str:
+    """Return each text behind the names of the figures that it is about."""
+    names: dict[str, list[str]] = {}
+    for name, text in named:
+        names.setdefault(text, []).append(name)
+    return "; ".join(f"{', '.join(about)}: {text}" for text, about in names.items())

@@ -21,11 +21,12 @@ def figure_table(document: Document, record_id: str) -> str:
     start = document.stated.start
     own = [figure for figure in document.figures if not figure.name.startswith(OTHER_RHYTHM)]
     rhythms = [figure for figure in document.figures if figure.name.startswith(OTHER_RHYTHM)]
+    other = (f"{figure.name.removeprefix(OTHER_RHYTHM)} {figure.value:g} s" for figure in rhythms)
     row: dict[str, object] = {
         "record_id": document.stated.subject or record_id,
         "start": "" if start is None else start.isoformat(),
         **{figure.name: figure.value for figure in own},
-        "other_rhythms": "; ".join(f"{one.name.removeprefix(OTHER_RHYTHM)} {one.value:g} s" for one in rhythms),
+        "other_rhythms": "; ".join(other),
         "labels_reviewed": int(not document.provisional),
         "warnings": "; ".join(document.warnings),
         "not_assessed": _by_text((figure.name, figure.reason) for figure in own if figure.value is None),

@@ -1,6 +1,6 @@
 """The figures of a recording's report, each with its unit, its code, and why it was not assessed where it was not.
 
-LOINC codes: LOINC 2.82, names as its terminology server gives them (docs/report.md has where they were looked up).
+Where the LOINC codes were looked up: docs/decisions/0091-report-for-other-programs.md.
 """
 
 from collections.abc import Iterator
@@ -166,7 +166,7 @@ def _ectopy_values(ectopy: Ectopy, fast: str) -> dict[str, float | None]:
         "low_confidence": ectopy.uncertain,
     }
     for key, series in (("couplets", ectopy.couplets), ("runs", ectopy.runs), (fast, ectopy.tachycardias)):
-        review = sum(one.review for one in series)
+        review = sum(item.review for item in series)
         values |= {key: len(series) - review, f"{key}_to_review": review}
     certain = [run for run in ectopy.runs if not run.review]
     values["longest_run_beats"] = max((run.beats for run in certain), default=None)
@@ -196,13 +196,13 @@ def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
         else:
             other.append(rhythm)
     for title, name in dict(_RHYTHMS.values()).items():
-        found = title in assessed or seconds[title] > 0
-        reason = "" if found else NO_BEAT if not parts.events.counted else _FEW
-        remark = "as marked in the labels' file" if found and title == AF and marked else ""
+        known = title in assessed or seconds[title] > 0
+        reason = "" if known else NO_BEAT if not parts.events.counted else _FEW
+        remark = "as marked in the labels' file" if known and title == AF and marked else ""
         time, share = round(seconds[title], 3), 100 * seconds[title] / parts.duration_s
         words = title.capitalize()
-        yield Figure(f"{name}_s", f"{words}, time", "s", time if found else None, reason, remark=remark)
-        yield Figure(f"{name}_percent", f"{words}, share", "%", share if found else None, reason, remark=remark)
+        yield Figure(f"{name}_s", f"{words}, time", "s", time if known else None, reason, remark=remark)
+        yield Figure(f"{name}_percent", f"{words}, share", "%", share if known else None, reason, remark=remark)
     for rhythm in other:
         name = f"{OTHER_RHYTHM}{rhythm.rhythm}"
         yield Figure(name, f"{rhythm.rhythm[:1].upper()}{rhythm.rhythm[1:]}, time", "s", round(rhythm.seconds, 3))

@@ -130,8 +130,8 @@ def exchange_of(
         OptionError: an unknown format, a format without a page, a subject or a start without a format, no Chromium.
         MissingExtraError: pydicom is not installed.
     """
-    given = [formats] if isinstance(formats, str) else list(formats)
-    names = tuple(dict.fromkeys(name.strip() for text in given for name in text.split(",") if name.strip()))
+    texts = [formats] if isinstance(formats, str) else list(formats)
+    names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
     for name in names:
         if name not in SUFFIXES:
             raise OptionError("formats", f"{name!r:.60}", f"one of {', '.join(SUFFIXES)}", code="unknown-choice")

@@ -1,113 +1,42 @@
 """``ecgfed report --format``: what other programs read of a report equals its JSON, and names nobody."""
 
-import csv
-import io
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-import hospital_files as made
 import jsonschema
 import numpy as np
 import pytest
 import wfdb
 from aecg_schema import schema_errors
-from conftest import synthetic_signal, write_record
+from conftest import write_record
 from hospital_records import needs_pydicom
 from record_files import write_signals
-from support import Command, assert_refused, exported, snapshot
+from report_files import (
+    FS,
+    HL7,
+    START,
+    expected_values,
+    number,
+    observations,
+    reported,
+    table_of,
+    values_of_fhir,
+    write_ectopic,
+)
+from support import Command, exported
 
-import ecgfed as package
-from ecgfed.domain.record import aecg_writer
 from ecgfed.domain.record.reader import read_recording
-from ecgfed.tasks import pdf
 
-FS = 360
 SCHEMA = json.loads((Path(__file__).parents[1] / "data" / "fhir" / "fhir-r4.schema.json").read_text())
 VALIDATOR = jsonschema.Draft6Validator(SCHEMA)
 MDC = {"N": "MDC_ECG_BEAT_NORMAL", "V": "MDC_ECG_BEAT_V_P_C"}
-HL7 = "{urn:hl7-org:v3}"
-START = "2026-03-04T09:15:00+01:00"
 
 
 @pytest.fixture(scope="module")
 def ectopic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two leads at 75/min with a run of 4 V, a couplet, and 3 s that were not recorded."""
-    folder = tmp_path_factory.mktemp("ectopic")
-    symbols = "N" * 30 + "VVVV" + "N" * 20 + "VV" + "N" * 44
-    signal, at = synthetic_signal(symbols, seed=3)
-    signals = np.stack([signal, 0.6 * signal])
-    start = int(at[70]) + 60
-    signals[:, start : start + 3 * FS] = np.nan
-    record = write_signals(folder, "quixrecord", signals, fs_hz=FS, leads=("MLII", "V1"), adc_gain=200.0)
-    recorded = (at < start) | (at > start + 3 * FS)
-    wfdb.wrann("quixrecord", "atr", at[recorded], list(np.array(list(symbols))[recorded]), write_dir=str(folder))
-    return record
-
-
-def reported(ecgfed: Command, record: Path, out: Path, formats: str, *more: object) -> dict[str, Any]:
-    said = ecgfed("report", record, "--out", out, "--format", formats, "--json", *more)
-    assert said.code == 0, said.err
-    answer: dict[str, Any] = json.loads(said.out)
-    return answer
-
-
-def expected_values(told: dict[str, Any]) -> dict[str, float | None]:
-    """The figures as the JSON has them, by their stable names."""
-    rates, hrv = told["rates"], told["variability"]
-    at = {name: None if rates[name] is None else rates[name]["value"] for name in ("lowest", "highest")}
-    longest = told["pauses"]["longest"]
-    values: dict[str, float | None] = {
-        "duration_s": told["duration_s"],
-        "usable_s": told["usable_s"][told["lead"]],
-        "beats": told["beats"],
-        "beats_counted": told["counted"],
-        "heart_rate_mean_per_min": rates["mean"],
-        "heart_rate_lowest_per_min": at["lowest"],
-        "heart_rate_highest_per_min": at["highest"],
-        "pauses": len(told["pauses"]["found"]),
-        "longest_interval_s": None if longest is None else longest["value"],
-        "nn_mean_ms": hrv["mean_nn_ms"],
-        "sdnn_ms": hrv["sdnn_ms"],
-        "rmssd_ms": hrv["rmssd_ms"],
-        "pr_interval_ms": None,
-        "qrs_duration_ms": None,
-        "qt_interval_ms": None,
-    }
-    for kind in ("ventricular", "supraventricular"):
-        counts = told[kind]
-        values |= {
-            f"{kind}_beats": counts and counts["total"],
-            f"{kind}_percent": counts and counts["percent"],
-            f"{kind}_low_confidence": counts and counts["uncertain"],
-            f"{kind}_runs": counts and counts["certain_runs"],
-            f"{kind}_runs_to_review": counts and counts["runs_to_review"],
-        }
-    for rhythm in ("bradycardia", "tachycardia"):
-        values[f"{rhythm}_s"] = sum(one["seconds"] for one in told["rhythms"] if one["rhythm"] == rhythm)
-    return values
-
-
-def observations(bundle: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Observations by what they are called."""
-    resources = [entry["resource"] for entry in bundle["entry"]]
-    return {one["code"]["text"]: one for one in resources if one["resourceType"] == "Observation"}
-
-
-def values_of_fhir(bundle: dict[str, Any]) -> list[float | None]:
-    return [one.get("valueQuantity", {}).get("value") for one in observations(bundle).values()]
-
-
-def table_of(path: Path) -> dict[str, str]:
-    (row,) = csv.DictReader(io.StringIO(path.read_text()))
-    return row
-
-
-def number(cell: str) -> float | None:
-    return float(cell) if cell else None
+    return write_ectopic(tmp_path_factory.mktemp("ectopic"))
 
 
 @pytest.mark.parametrize("by", ["labels", "model"])
@@ -335,116 +264,3 @@ def test_an_encapsulated_pdf_is_of_the_waveforms_study(
     assert b"quixrecord" not in printed.replace(b"quixrecord.atr", b"")  # the labels' file was named by the user
     assert read.StudyInstanceUID == waveform.StudyInstanceUID
     assert len({read.SeriesInstanceUID, waveform.SeriesInstanceUID, read.SOPInstanceUID, waveform.SOPInstanceUID}) == 4
-
-
-FORMATS = "fhir,table,aecg,dicom"
-
-
-def written_in(folder: Path) -> Iterator[bytes]:
-    for path in folder.iterdir():
-        if path.suffix != ".html":
-            yield path.read_bytes()
-
-
-@needs_pydicom
-def test_no_name_and_no_time_unless_stated(ecgfed: Command, records: Path, fedavg_run: Path, tmp_path: Path) -> None:
-    """A hospital's file names a patient in every field; nothing of it reaches a file that is sent on."""
-    signal, _ = synthetic_signal("N" * 40, fs_hz=500, seed=1)
-    steps = np.rint(signal / 0.0025).astype(int)
-    channels = [
-        made.dicom_channel(("2:2", "MDC", "Lead II")),
-        made.dicom_channel(("", "", "Quix Anna ECG"), sensitivity="2.5"),
-    ]
-    data = made.dicom_bytes(made.dicom_group([steps.tolist(), steps.tolist()], channels))
-    record = tmp_path / "quix-anna.dcm"
-    record.write_bytes(data)
-    silent, stated = tmp_path / "silent", tmp_path / "stated"
-    bundle = ("--bundle", exported(fedavg_run), "--lead", "II", "--force")
-    reported(ecgfed, record, silent / "page.html", FORMATS, *bundle)
-    for content in written_in(silent):
-        for planted in (b"quix", b"20020302", b"2002-03-02", b"1951", b"131415"):
-            assert planted not in content.lower()
-    reported(ecgfed, record, stated / "page.html", FORMATS, *bundle, "--subject", "Pseudonym7", "--start", START)
-    for content in written_in(stated):
-        assert b"Pseudonym7" in content
-        assert b"2026" in content
-        assert b"quix" not in content.lower()
-    import pydicom
-
-    assert pydicom.dcmread(silent / "page.dcm").PatientIdentityRemoved == "YES"
-    assert pydicom.dcmread(stated / "page.dcm").AcquisitionDateTime.startswith("20260304091500")
-    root = ElementTree.fromstring((stated / "page.aecg.xml").read_text())
-    assert schema_errors(root) == []
-    low = root.find(f"{HL7}effectiveTime/{HL7}low")
-    assert low is not None
-    assert low.attrib["value"] == "20260304091500.000+0100"
-
-
-@needs_pydicom
-def test_the_same_report_gives_the_same_bytes(ecgfed: Command, ectopic: Path, tmp_path: Path) -> None:
-    labels = ("--labels", ectopic.with_suffix(".atr"))
-    for name in ("a", "b"):
-        reported(ecgfed, ectopic, tmp_path / name / "page.html", FORMATS, *labels)
-    assert snapshot(tmp_path / "a") == snapshot(tmp_path / "b")
-    reported(ecgfed, ectopic, tmp_path / "c" / "page.html", FORMATS, *labels, "--rule", "run_beats=5")
-    assert (tmp_path / "c" / "page.dcm").read_bytes() != (tmp_path / "a" / "page.dcm").read_bytes()
-
-
-def test_from_python(ectopic: Path, tmp_path: Path) -> None:
-    report = package.report(
-        ectopic, labels=ectopic.with_suffix(".atr"), out=tmp_path / "page.html", formats=["table"], subject="P-1"
-    )
-    assert report.files == (tmp_path / "page.html", tmp_path / "page.csv")
-    assert table_of(tmp_path / "page.csv")["record_id"] == "P-1"
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--format", "fhir,hl7"), ("--format", "'hl7'", "fhir, table")),
-        (("--subject", "P-1"), ("--subject", "--format")),
-        (("--start", START), ("--start", "--format")),
-        (("--format", "fhir", "--start", "2026-03-04T09:15:00"), ("--start", "offset")),
-        (("--format", "fhir", "--start", "yesterday"), ("--start", "'yesterday'")),
-        (("--format", "fhir", "--subject", "a\\b"), ("--subject", "backslash")),
-        (("--format", "fhir", "--subject", "x" * 65), ("--subject", "64")),
-        (("--format", "dicom-pdf"), ("--format", "chromium")),
-    ],
-)
-def test_bad_combinations_are_one_line(
-    ecgfed: Command,
-    ectopic: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
-    words: tuple[str, ...],
-) -> None:
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
-    labels = ("--labels", ectopic.with_suffix(".atr"))
-    assert_refused(ecgfed("report", ectopic, *labels, "--out", tmp_path / "page.html", *options), *words)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_format_cannot_hold_is_refused(
-    ecgfed: Command, ectopic: Path, fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, labels = tmp_path / "page.html", ("--labels", ectopic.with_suffix(".atr"))
-    monkeypatch.setattr(aecg_writer, "MAX_ELEMENTS", 200)
-    assert_refused(ecgfed("report", ectopic, *labels, "--out", out, "--format", "aecg"), "--format aecg", "200")
-    monkeypatch.setattr(aecg_writer, "MAX_BYTES", 20_000)
-    assert_refused(ecgfed("report", ectopic, *labels, "--out", out, "--format", "aecg"), "--format aecg", "bytes")
-    assert list(tmp_path.iterdir()) == []
-    out.with_suffix(".csv").write_text("somebody's")
-    assert_refused(ecgfed("report", ectopic, *labels, "--out", out, "--format", "table"), "page.csv", "--overwrite")
-    assert out.with_suffix(".csv").read_text() == "somebody's"
-    assert_refused(ecgfed("report", fedavg_run, "--out", out, "--format", "fhir"), "--format", "a run")
-
-
-@needs_pydicom
-def test_dicom_refuses_a_frequency_that_it_does_not_know(ecgfed: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    record = write_record(folder, "r", "N" * 20, fs_hz=2000.0)
-    labels = ("--labels", record.with_suffix(".atr"))
-    said = ecgfed("report", record, *labels, "--out", tmp_path / "page.html", "--format", "dicom")
-    assert_refused(said, "--format dicom", "2000 Hz", "1000 Hz")
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]

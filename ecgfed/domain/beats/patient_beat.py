@@ -38,23 +38,23 @@ LEAST_POWER, AT_LEAST = 1e-12, 1 - 1e-9
 
 
 class Beats(NamedTuple):
-    """Beats in order: interval before each (s, NaN void), windows (mV), and whether a window may make a reference."""
+    """Beats in order: interval before each (s, NaN void), windows (mV), whether a window may make a reference, beside it.
+
+    ``beside_mv`` is (beats, 80), or (beats, 0) where no strip is wanted (``windows.cut_beside``).
+    """
 
     before_s: Floats
     window_mv: NDArray[np.float32]
     usable: NDArray[np.bool_]
+    beside_mv: NDArray[np.float32]
 
     def part(self, start: int, stop: int | None = None) -> "Beats":
         """Return the beats from ``start`` to ``stop``."""
-        return Beats(self.before_s[start:stop], self.window_mv[start:stop], self.usable[start:stop])
+        return Beats(*(values[start:stop] for values in self))
 
     def then(self, following: "Beats") -> "Beats":
         """Return these beats and those that follow."""
-        return Beats(
-            np.concatenate([self.before_s, following.before_s]),
-            np.concatenate([self.window_mv, following.window_mv]),
-            np.concatenate([self.usable, following.usable]),
-        )
+        return Beats(*(np.concatenate(pair) for pair in zip(self, following, strict=True)))
 
 
 class TypicalBeat:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from ecgfed.core.methods.base import Batch
-from ecgfed.core.nets.context_net import AFTER, BEFORE, BESIDE, DIFFERENCE, OWN, SIZE_MV
+from ecgfed.core.nets.context_net import AFTER, BEFORE, BESIDE, DIFFERENCE, OWN, SIZE_MV, STRIP
 from ecgfed.core.nets.net import RR_COUNT
 from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, RR_SCALE, SHAPE_STEP
 
@@ -53,31 +53,33 @@ def _vary_beats(
     gain = np.exp(GAIN * random.standard_normal((beats, 1), np.float32))
     gain[random.random(beats) < INVERTED] *= -1
     shift = random.integers(-SHIFT, SHIFT, (beats, 1), endpoint=True)
-    strip_mv, size_mv = window_mv[:, 0], window_mv.std(axis=(1, 2))[:, None]
-    before = after = 0  # what the strip has beside the window
-    with_strip = rr is not None and rr.shape[1] == RR_COUNT[3]
-    if with_strip:
-        before, after, size_mv = BEFORE, AFTER, rr[:, OWN:BESIDE].clip(*SIZE_MV)
+    window_mv, rr = window_mv[:, 0], None if rr is None else rr.copy()
+    if rr is not None and rr.shape[1] == RR_COUNT[3]:
+        size_mv = rr[:, OWN:BESIDE].clip(*SIZE_MV)
+        noise = NOISE * random.standard_normal((beats, STRIP), np.float32)
         beside_mv = (size_mv * rr[:, BESIDE:DIFFERENCE]).repeat(SHAPE_STEP, axis=1)
-        strip_mv = np.concatenate(
-            [beside_mv[:, : SHAPE_STEP * before], strip_mv, beside_mv[:, SHAPE_STEP * before :]], 1
-        )
-    noise = NOISE * random.standard_normal((beats, strip_mv.shape[1] // SHAPE_STEP), np.float32)
-    strip_mv = _shifted(gain * strip_mv + size_mv * noise.repeat(SHAPE_STEP, axis=1), SHAPE_STEP * shift)
-    first = SHAPE_STEP * before
+        first, stop = SHAPE_STEP * BEFORE, SHAPE_STEP * BEFORE + samples
+        strip_mv = np.concatenate([beside_mv[:, :first], window_mv, beside_mv[:, first:]], axis=1)
+        strip_mv = _varied(strip_mv, gain, size_mv * noise, shift)
+        beside = strip_mv[:, ::SHAPE_STEP] / size_mv
+        rr[:, BESIDE:DIFFERENCE] = np.concatenate([beside[:, :BEFORE], beside[:, -AFTER:]], axis=1)
+        rr[:, DIFFERENCE:] = _shifted(gain * rr[:, DIFFERENCE:] + noise, shift)
+        window_mv = strip_mv[:, first:stop]
+    else:
+        noise = NOISE * random.standard_normal((beats, samples // SHAPE_STEP), np.float32)
+        window_mv = _varied(window_mv, gain, window_mv.std(axis=1, keepdims=True) * noise, shift)
     if rr is not None:
-        rr = rr.copy()
         own = rr[:, :OWN]
-        scale = np.array(RR_SCALE if rr.shape[1] == RR_COUNT[1] else 1 / np.array(CONTEXT_SCALE), np.float32)
-        own += JITTER * scale * random.standard_normal(own.shape, np.float32)
-        if with_strip:
-            beside = strip_mv[:, ::SHAPE_STEP] / size_mv  # constant over as many samples, but for the window
-            rr[:, BESIDE : BESIDE + before], rr[:, BESIDE + before : DIFFERENCE] = (
-                beside[:, :before],
-                beside[:, -after:],
-            )
-            rr[:, DIFFERENCE:] = _shifted(gain * rr[:, DIFFERENCE:] + noise, shift)
-    return strip_mv[:, first : first + samples][:, None], rr
+        unit = np.array(RR_SCALE if rr.shape[1] == RR_COUNT[1] else [1 / scale for scale in CONTEXT_SCALE], np.float32)
+        own += JITTER * unit * random.standard_normal(own.shape, np.float32)
+    return window_mv[:, None], rr
+
+
+def _varied(
+    window_mv: NDArray[np.float32], gain: NDArray[np.float32], noise_mv: NDArray[np.float32], by: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return rows (B, samples) times (B, 1), with noise of ``SHAPE_STEP`` samples each, delayed by (B, 1) steps."""
+    return _shifted(gain * window_mv + noise_mv.repeat(SHAPE_STEP, axis=1), SHAPE_STEP * by)
 
 
 def _shifted(rows: NDArray[np.float32], by: NDArray[np.int64]) -> NDArray[np.float32]:

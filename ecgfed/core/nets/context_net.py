@@ -32,7 +32,7 @@ class ContextNet(ResNet1d):
         draw.linear("extractor.rr", self.features, self.features, gain=1.0)
 
     def signal(self, inputs: Inputs) -> Tensor:
-        """The strip in units of the QRS and its difference to the median strip, (B, 2, 144); in a graph (B, 2, 1, 144)."""
+        """The strip in units of the QRS, its difference to the median strip, (B, 2, 144); in a graph (B, 2, 1, 144)."""
         rr = self._rr(inputs)
         beat = inputs.examples.reshape(-1, STRIP - BEFORE - AFTER, SHAPE_STEP).mean(2)
         beat = (beat / rr[:, OWN:BESIDE].clamp(*SIZE_MV)).clamp(-LIMIT, LIMIT)

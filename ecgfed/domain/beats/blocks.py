@@ -117,7 +117,7 @@ class _Lead(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Windows of consecutive beats: the number of the first, beside them, flags, which hide signal and which show none."""
+    """Windows of consecutive beats: number of the first, beside them, flags, which hide and which show no signal."""
 
     first: int
     window_mv: NDArray[np.float32]

@@ -139,6 +139,10 @@ def provisional_features(
     if not len(window_mv):
         return np.empty((0, len(_VERSIONS[version].names)), np.float32)
     beats = _beats(before_s[:-1], window_mv, usable, beside_mv)
-    following = [np.zeros((1, *values.shape[1:]), values.dtype) for values in beats]
-    following[0][:] = before_s[-1]
-    return _VERSIONS[version].values(beats.then(Beats(*following)))[:-1]
+    following = Beats(
+        np.asarray(before_s[-1:], np.float64),
+        np.zeros_like(beats.window_mv[:1]),
+        np.zeros(1, np.bool_),
+        np.zeros_like(beats.beside_mv[:1]),
+    )
+    return _VERSIONS[version].values(beats.then(following))[:-1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.beats import context
 from ecgfed.domain.beats.context import LIMIT
-from ecgfed.domain.beats.patient_beat import BLOCK, FEWEST, Beats, Floats, TypicalBeat, in_blocks, quantile
+from ecgfed.domain.beats.patient_beat import BLOCK, Beats, Floats, TypicalBeat, in_blocks, quantile
 from ecgfed.domain.beats.windows import BESIDE, STRIP_STEP, WINDOW_SAMPLES
 
 #: Beats before and after a beat that decide its features.

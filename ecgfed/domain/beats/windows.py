@@ -13,8 +13,8 @@ from ecgfed.domain.signal.filters import Stretches
 FS_HZ = 360.0
 WINDOW_SAMPLES = 256
 R_INDEX = 100
-#: Samples of a window that one number of a strip is the mean of (90 Hz: the lead is filtered to 40 Hz), and numbers of the
-#: strip before and after the window.
+#: Samples of a window that one number of a strip is the mean of (90 Hz: the lead is filtered to 40 Hz), and how many
+#: numbers a strip has before and after the window.
 STRIP_STEP, BESIDE = 4, (47, 33)
 #: Where the window lies in what a strip is made of, 576 samples.
 IN_STRIP = slice(STRIP_STEP * BESIDE[0], STRIP_STEP * BESIDE[0] + WINDOW_SAMPLES)

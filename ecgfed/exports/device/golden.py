@@ -152,7 +152,7 @@ class GoldenRecording:
 
     def _resampled_peaks(self, resampled_mv: Floats, r_samples: Ints) -> Ints:
         at = np.rint(r_samples * (FS_HZ / self.fs_hz)).astype(np.int64)
-        return np.clip(at, 0, len(resampled_mv) - 1)
+        return np.asarray(np.clip(at, 0, len(resampled_mv) - 1))
 
     def rr(
         self,

@@ -69,7 +69,8 @@ class ContextStream:
             (decided, features) float32 of the beats that follow those given before.
         """
         beats = _beats(before_s, window_mv, usable, beside_mv)
-        self._held = self._held.then(beats) if len(self._held.usable) else beats
+        if len(usable):
+            self._held = self._held.then(beats) if len(self._held.usable) else beats
         ready = self._first + len(self._held.before_s) - self._version.look_ahead
         return self._give(ready // BLOCK * BLOCK)
 

@@ -316,10 +316,10 @@ def _columns(
 ) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
     """Return intervals before beats (beats,), windows (beats, 1, 256), which may make a reference, beside them."""
     window_mv = np.empty((len(beats), 1, WINDOW_SAMPLES), np.float32)
+    beside_mv = np.empty((len(beats), len(beats[0].beside_mv) if beats else 0), np.float32)
     for number, beat in enumerate(beats):
-        window_mv[number] = beat.window_mv
+        window_mv[number], beside_mv[number] = beat.window_mv, beat.beside_mv
     before_s = np.array([beat.before_s for beat in beats], np.float64)
-    beside_mv = np.array([beat.beside_mv for beat in beats], np.float32).reshape(len(beats), -1)
     return before_s, window_mv, np.array([beat.usable for beat in beats], np.bool_), beside_mv
 
 

@@ -59,6 +59,7 @@ def running_median(rows: Floats, chosen: NDArray[np.bool_]) -> Floats:
     blocks = in_blocks(np.where(chosen[:, None], rows, np.nan), np.nan)
     around = np.pad(blocks, ((BACK, AHEAD), (0, 0), (0, 0)), constant_values=np.nan)
     width = BACK + 1 + AHEAD
+    # (blocks, beats of a block, columns, blocks around) -> a row for each block and column
     values = sliding_window_view(around, width, axis=0).transpose(0, 2, 1, 3).reshape(-1, width * BLOCK)
     median = quantile(np.sort(values, axis=1), 0.5).reshape(len(blocks), rows.shape[1])
     return np.repeat(median, BLOCK, axis=0)[: len(rows)]

@@ -267,18 +267,19 @@ export class BeatStream {
     }
     this.recent = this.recent.slice(-EARLY_HISTORY);
     if (!due.length) return [];
-    const [beats, rr] = [this.recent.slice(-due.length), this.earlyFeatures().slice(-due.length)];
+    const beats = this.recent.slice(-due.length);
+    const rr = this.earlyFeatures(beats.length);
     const predictions = await this.classifier.predictions(beats.map((beat) => beat.windowMv), rr);
     return predictions.map((prediction, i) => (due[i].reported = this.beat(beats[i], prediction, "early")));
   }
 
-  /** Features of the recent beats as if the next R peak were all that follows. @returns {Float32Array[]} */
-  earlyFeatures() {
+  /** Features of the last beats as if the next R peak were all that follows. @param {number} count one or more @returns {Float32Array[]} */
+  earlyFeatures(count) {
     const { rrVersion } = this.classifier;
-    if (rrVersion === 0) return this.recent.map(() => new Float32Array(0));
+    if (rrVersion === 0) return Array.from({ length: count }, () => new Float32Array(0));
     const following = this.early[0]?.peak;
     const samples = this.recent.map((beat) => beat.sample);
-    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(0, samples.length);
-    return provisionalFeatures(this.recent, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following), rrVersion);
+    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(samples.length - count, samples.length);
+    return provisionalFeatures(this.recent, count, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following), rrVersion);
   }
 }

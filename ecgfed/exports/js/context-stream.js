@@ -22,15 +22,15 @@ export function contextFeatures(beats, version) {
 
 /**
  * The features of the last beats of a stream as if only one more R peak followed.
- * @param {Beat[]} beats
+ * @param {Beat[]} beats one or more
+ * @param {number} count of the beats whose features are returned, the last ones
  * @param {number} afterS interval between the last beat and that R peak in seconds, NaN if undefined or unknown
  * @param {2 | 3} version of the RR features
  * @returns {Float32Array[]}
  */
-export function provisionalFeatures(beats, afterS, version) {
-  if (!beats.length) return [];
+export function provisionalFeatures(beats, count, afterS, version) {
   const following = { ...beats[0], beforeS: afterS, usable: false }; // no reference is made of its window
-  return FEATURES_OF[version]([...beats, following], 0, beats.length);
+  return FEATURES_OF[version]([...beats, following], beats.length - count, beats.length);
 }
 
 /** Features of a stream, equal to those of the whole recording, LOOK_AHEAD beats late. */

@@ -41,17 +41,20 @@ export const FEATURES = Object.freeze([
  */
 export function featuresOf(beats, from, to) {
   const typicalBeat = new TypicalBeat(beats);
-  const rows = beats.map((beat, i) => Float64Array.of(...stripOf(beat), typicalBeat.parts[i].size));
+  /** Strips, and the size of the QRS, of the beats that count. @type {Float64Array[]} */
+  const rows = [];
+  const rowOf = (/** @type {number} */ i) => (rows[i] ??= Float64Array.of(...stripOf(beats[i]), typicalBeat.parts[i].size));
   /** @type {Map<number, Float64Array>} */
   const medians = new Map();
   return ownFeatures(beats, from, to, typicalBeat).map((own, at) => {
     const i = from + at;
     const block = Math.floor(i / BLOCK);
-    const median = medians.get(block) ?? medianOf(rows, beats, block);
+    const median = medians.get(block) ?? medianOf(rowOf, beats, block);
     medians.set(block, median);
-    const typicalMv = Number.isNaN(median[NUMBERS]) ? rows[i][NUMBERS] : median[NUMBERS];
+    const row = rowOf(i);
+    const typicalMv = Number.isNaN(median[NUMBERS]) ? row[NUMBERS] : median[NUMBERS];
     const relative = (/** @type {number} */ mv) => (Number.isNaN(mv) ? 0 : clip(mv / typicalMv, -STRIP_LIMIT, STRIP_LIMIT));
-    const difference = rows[i].subarray(0, NUMBERS).map((value, k) => relative(value - median[k]));
+    const difference = row.subarray(0, NUMBERS).map((value, k) => relative(value - median[k]));
     return Float32Array.of(...own, typicalMv, ...Array.from(besideMvOf(beats[i]), relative), ...difference);
   });
 }
@@ -83,12 +86,14 @@ export function besideOf(aroundMv) {
 
 /**
  * Medians of the rows of usable beats around a block; NaN if there are too few.
- * @param {Float64Array[]} rows
+ * @param {(i: number) => Float64Array} rowOf
  * @param {Beat[]} beats
  * @param {number} block
  */
-function medianOf(rows, beats, block) {
-  const first = Math.max(block - BACK, 0) * BLOCK;
-  const near = rows.slice(first, (block + AHEAD + 1) * BLOCK).filter((_, k) => beats[first + k].usable);
-  return rows[0].map((_, column) => quantile(Float64Array.from(near, (row) => row[column]), 0.5));
+function medianOf(rowOf, beats, block) {
+  /** @type {Float64Array[]} */
+  const near = [];
+  const stop = Math.min((block + AHEAD + 1) * BLOCK, beats.length);
+  for (let i = Math.max(block - BACK, 0) * BLOCK; i < stop; i += 1) if (beats[i].usable) near.push(rowOf(i));
+  return Float64Array.from({ length: NUMBERS + 1 }, (_, column) => quantile(Float64Array.from(near, (row) => row[column]), 0.5));
 }

@@ -6,15 +6,16 @@ from numpy.typing import NDArray
 
 from ecgfed.core.nets import context_net
 from ecgfed.core.nets.net import RR_COUNT
-from ecgfed.domain.beats import neighbours
+from ecgfed.domain.beats import strip
 from ecgfed.domain.beats.context import FEATURES, HISTORY, LIMIT, LOOK_AHEAD
-from ecgfed.domain.beats.context_stream import ContextStream, context_features
-from ecgfed.domain.beats.neighbours import ALIKE, INTERVALS, NEIGHBOURS, REFERENCE_SAMPLES
-from ecgfed.domain.beats.patient_beat import BLOCK, LOG_UNIT
+from ecgfed.domain.beats.context_stream import ContextStream, context_features, provisional_features
+from ecgfed.domain.beats.patient_beat import LOG_UNIT
+from ecgfed.domain.beats.windows import BESIDE, STRIP_SAMPLES, STRIP_STEP
 
 Floats = NDArray[np.float64]
 AT = {name: i for i, name in enumerate(FEATURES)}
-AT_3 = {name: i for i, name in enumerate(neighbours.FEATURES)}
+AT_3 = {name: i for i, name in enumerate(strip.FEATURES)}
+BESIDE_AT, DIFFERENCE = slice(17, 97), slice(97, 241)
 TIME_S = (np.arange(256) - 100) / 360
 
 
@@ -69,17 +70,19 @@ def test_short_recordings_have_features(beats: int) -> None:
         assert (found[:, AT["premature"]] == 0).all()
 
 
-@pytest.mark.parametrize(("piece", "version"), [(13, 2), (97, 2), (1000, 2), (97, 3)])
+@pytest.mark.parametrize(("piece", "version"), [(13, 2), (97, 2), (1000, 2), (13, 3), (97, 3)])
 def test_a_stream_gives_the_same_bits_as_the_whole(piece: int, version: int) -> None:
-    history, look_ahead = {2: (HISTORY, LOOK_AHEAD), 3: (neighbours.HISTORY, neighbours.LOOK_AHEAD)}[version]
     before, window, usable = random_recording(1601)
-    whole = context_features(np.append(before, np.nan), window, usable, version)
+    beside = strips("N" * 1601)[1] if version == 3 else None
+    whole = context_features(np.append(before, np.nan), window, usable, version, beside)
     stream, parts = ContextStream(version), []
     for at in range(0, len(before), piece):
-        parts.append(stream.push(before[at : at + piece], window[at : at + piece], usable[at : at + piece]))
+        rows = slice(at, at + piece)
+        more = None if beside is None else beside[rows]
+        parts.append(stream.push(before[rows], window[rows], usable[rows], more))
         given = sum(map(len, parts))
-        assert min(at + piece, 1601) - given <= look_ahead + 8
-        assert len(stream._held.before_s) <= history + look_ahead + piece + 8
+        assert min(at + piece, 1601) - given <= LOOK_AHEAD + 8
+        assert len(stream._held.before_s) <= HISTORY + LOOK_AHEAD + piece + 8
     parts.append(stream.finish())
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
@@ -187,77 +190,95 @@ def test_in_atrial_fibrillation_nothing_is_premature_and_no_p_wave_is_lost() -> 
     assert found[:, AT["irregular"]].min() > 0
 
 
-def version_3(symbols: str, before_s: Floats) -> NDArray[np.float32]:
-    return context_features(np.append(before_s, np.nan), windows(symbols), np.ones(len(symbols), bool), 3)
+def strips(symbols: str, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return windows (beats, 1, 256) mV, and what lies beside them (beats, 80)."""
+    rng = np.random.default_rng(seed)
+    beside = rng.standard_normal((3, sum(BESIDE)))[["NAV".index(symbol) for symbol in symbols]]
+    return windows(symbols, 0.05, seed), (beside + 0.05 * rng.standard_normal(beside.shape)).astype(np.float32)
+
+
+def version_3(symbols: str, usable: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
+    window_mv, beside_mv = strips(symbols)
+    usable = np.ones(len(symbols), bool) if usable is None else usable
+    return context_features(np.full(len(symbols) + 1, 0.8), window_mv, usable, 3, beside_mv)
 
 
 def test_the_net_knows_where_the_features_lie() -> None:
-    assert len(neighbours.FEATURES) == len(set(neighbours.FEATURES)) == RR_COUNT[3]
-    assert len(neighbours.RHYTHM) == context_net.RHYTHM
-    net_columns = (
-        context_net.OWN + context_net.RHYTHM + context_net.NEIGHBOURS * context_net.OWN + context_net.INTERVALS
-    )
-    assert neighbours.FEATURES[net_columns] == "reference_mv"
-    assert len(neighbours.FEATURES) == net_columns + 1 + context_net.REFERENCE
+    assert len(strip.FEATURES) == len(set(strip.FEATURES)) == RR_COUNT[3]
+    assert len(FEATURES) == context_net.OWN
+    assert strip.FEATURES[context_net.OWN] == "typical_mv"
+    assert strip.FEATURES[context_net.BESIDE] == "beside_0"
+    assert strip.FEATURES[context_net.DIFFERENCE] == "difference_0"
+    assert (context_net.BEFORE, context_net.AFTER) == BESIDE
+    assert context_net.STRIP == strip.SAMPLES == strip.WINDOW + sum(BESIDE)
+    assert STRIP_SAMPLES == STRIP_STEP * strip.SAMPLES
 
 
 @pytest.mark.parametrize("beats", [0, 1, 2, 9, 40])
 def test_short_recordings_have_finite_features(beats: int) -> None:
-    features = version_3("N" * beats, np.concatenate([[np.nan], np.full(max(0, beats - 1), 0.8)])[:beats])
-    assert features.shape == (beats, len(neighbours.FEATURES))
-    assert np.isfinite(features).all()
+    found = version_3("N" * beats)
+    assert found.shape == (beats, len(strip.FEATURES))
+    assert np.isfinite(found).all()
+    if beats in (1, 2):  # not three beats, so no median strip
+        assert not found[:, DIFFERENCE].any()
+        own = np.sqrt(((NORMAL - np.median(NORMAL))[75:136] ** 2).mean())
+        np.testing.assert_allclose(found[:, AT_3["typical_mv"]], own, rtol=0.2)
 
 
-def test_neighbours_and_intervals_are_those_of_the_beats_around() -> None:
+def test_the_median_strip_is_that_of_the_usable_beats_of_eight_blocks() -> None:
+    """Beat 203 lies in block 25 (beats 200 to 207): blocks 21 to 28 decide, beats 168 to 231."""
+    rng = np.random.default_rng(8)
+    symbols = "".join(rng.choice(["N", "A", "V"], 300, p=[0.6, 0.1, 0.3]))
+    usable = rng.random(300) < 0.8
+    found = version_3(symbols, usable)
+    window, beside = strips(symbols)
+    middle = window.reshape(300, 64, 4).astype(np.float64).mean(axis=2)
+    whole = np.concatenate([beside[:, : BESIDE[0]], middle, beside[:, BESIDE[0] :]], axis=1).astype(np.float64)
+    qrs = window[:, 0].astype(np.float64) - np.median(window[:, 0].astype(np.float64), axis=1, keepdims=True)
+    size = np.sqrt((qrs[:, 75:136] ** 2).mean(axis=1))
+    for beat, near in ((203, slice(168, 232)), (5, slice(0, 32)), (299, slice(264, 300))):
+        typical = np.median(size[near][usable[near]])
+        assert found[beat, AT_3["typical_mv"]] == pytest.approx(typical, rel=1e-6)
+        np.testing.assert_allclose(found[beat, BESIDE_AT], beside[beat] / typical, atol=1e-5)
+        difference = whole[beat] - np.median(whole[near][usable[near]], axis=0)
+        np.testing.assert_allclose(found[beat, DIFFERENCE], difference / typical, atol=1e-5)
+    assert np.abs(found[:, DIFFERENCE]).max() > 2
+    window[:] *= 1e-4  # no QRS: the size counts as 0.02 mV, and strips as no more than twice the limit
+    flat = context_features(np.full(301, 0.8), window, usable, 3, 100 * beside)
+    np.testing.assert_allclose(flat[:, AT_3["typical_mv"]], 0.02)
+    assert np.abs(flat[:, AT_3["typical_mv"] + 1 :]).max() == 2 * LIMIT
+
+
+def test_version_3_begins_with_version_2_and_unusable_beats_alone_have_no_median() -> None:
     before, window, usable = random_recording(300)
-    features = context_features(np.append(before, np.nan), window, usable, 3)
+    usable[100:200] = False
+    beside = strips("N" * 300)[1]
+    found = context_features(np.append(before, np.nan), window, usable, 3, beside)
     own = context_features(np.append(before, np.nan), window, usable, 2)
-    np.testing.assert_array_equal(features[:, : len(FEATURES)], own)
-    for by in (-NEIGHBOURS, -1, 1, NEIGHBOURS):
-        first = AT_3[f"{FEATURES[0]}_{by:+d}"]
-        np.testing.assert_array_equal(features[20:280, first : first + own.shape[1]], own[20 + by : 280 + by])
-    for by in (-INTERVALS, 0, INTERVALS):
-        void = features[20:280, AT_3[f"void_interval_{by:+d}"]]
-        np.testing.assert_array_equal(void == 1, np.isnan(before[20 + by : 280 + by]))
-    assert not features[0, AT_3["interval_-1"]]  # nothing lies before the first beat
+    np.testing.assert_array_equal(found[:, : len(FEATURES)], own)
+    void = np.flatnonzero(~found[:, DIFFERENCE].any(axis=1))
+    assert void.tolist() == list(range(136, 176))  # blocks 17 to 21: of blocks 13 to 24 or fewer no beat is usable
 
 
-def test_the_most_frequent_interval_is_counted() -> None:
-    rng = np.random.default_rng(5)
-    before = np.where(rng.random(400) < 0.35, 0.5, 0.8) * np.exp(0.005 * rng.standard_normal(400))
-    features = version_3("N" * 400, before)
-    for beat in (100, 203, 330):
-        first = beat // BLOCK * BLOCK - neighbours.RHYTHM_BACK * BLOCK
-        around = np.log(before[first : first + (neighbours.RHYTHM_BACK + 1 + neighbours.RHYTHM_AHEAD) * BLOCK])
-        agree = [(np.abs(around - value) <= ALIKE).sum() for value in around]
-        mode = np.median(around[np.array(agree) == max(agree)])
-        assert features[beat, AT_3["agreeing_all"]] == pytest.approx(4 * max(agree) / 64 - 2, abs=1e-5)
-        assert features[beat, AT_3["previous_over_mode"]] == pytest.approx(
-            (np.log(before[beat]) - mode) / LOG_UNIT, abs=1e-4
-        )
-        own = (np.abs(around - np.log(before[beat])) <= ALIKE).sum()
-        assert features[beat, AT_3["agreeing_with_own"]] == pytest.approx(4 * own / 64 - 1.2, abs=1e-5)
-        change = np.abs(np.diff(np.log(before[first - 1 : first + 64])))
-        expected = np.log(max(np.quantile(change, 0.35), neighbours.LEAST_CHANGE) / ALIKE)
-        assert features[beat, AT_3["change_35"]] == pytest.approx(expected, abs=1e-4)
+@pytest.mark.parametrize("beats", [None, 0])
+def test_a_stream_without_beats_in_a_step_gives_the_same(beats: int | None) -> None:
+    window, beside = strips("NNAV" * 20)
+    stream, none = ContextStream(3), np.empty(0)
+    parts = [stream.push(none, window[:0], np.empty(0, bool), None if beats is None else beside[:0])]
+    for at in range(0, 80, 20):
+        rows = slice(at, at + 20)
+        parts.append(stream.push(np.full(20, 0.8), window[rows], np.ones(20, bool), beside[rows]))
+        parts.append(stream.push(none, window[:0], np.empty(0, bool), None if beats is None else beside[:0]))
+    parts.append(stream.finish())
+    np.testing.assert_array_equal(np.concatenate(parts), version_3("NNAV" * 20))
 
 
-def test_fibrillation_agrees_less_than_bigeminy_and_has_less_p_in_common() -> None:
-    rng = np.random.default_rng(6)
-    bigeminy = version_3("NA" * 200, np.tile([0.5, 1.0], 200))[100:300]
-    irregular = 0.75 * np.exp(0.25 * rng.standard_normal(400))
-    fibrillation = version_3("N" * 400, irregular)[100:300]
-    assert bigeminy[:, AT_3["agreeing_all"]].min() > fibrillation[:, AT_3["agreeing_all"]].max()
-    assert bigeminy[:, AT_3["nearest_change"]].max() < fibrillation[:, AT_3["nearest_change"]].min()
-    window = windows("N" * 400)
-    window[:, 0, 10:72] = 0.05 * rng.standard_normal((400, 62))
-    noise = context_features(np.append(irregular, np.nan), window, np.ones(400, bool), 3)[100:300]
-    assert noise[:, AT_3["p_common"]].max() < fibrillation[:, AT_3["p_common"]].min()
-
-
-def test_the_patients_own_beat_is_the_mean_after_sinus_intervals() -> None:
-    features = version_3("N" * 200, np.full(200, 0.8))[100]
-    size = np.sqrt(((NORMAL - np.median(NORMAL))[75:136] ** 2).mean())
-    reference = ((NORMAL - np.median(NORMAL)) / size).reshape(REFERENCE_SAMPLES, 4).mean(1)
-    assert features[AT_3["reference_mv"]] == pytest.approx(size, rel=0.01)
-    np.testing.assert_allclose(features[AT_3["reference_0"] :], reference, atol=0.05)
+def test_early_features_are_those_of_a_recording_that_ends_with_the_next_peak() -> None:
+    """Of the beat before the end all but what lies beside the next beat's window is known."""
+    before, window, usable = random_recording(200)
+    beside = strips("N" * 200)[1]
+    early = provisional_features(before, window[:-1], usable[:-1], 3, beside[:-1])
+    unknown = usable.copy()
+    unknown[-1] = False
+    whole = context_features(np.append(before, np.nan), window, unknown, 3, beside)
+    np.testing.assert_array_equal(early, whole[:-1])

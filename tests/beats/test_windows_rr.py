@@ -14,7 +14,7 @@ from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
 from ecgfed.domain.beats.path import BeatOptions, read_beats
 from ecgfed.domain.beats.rr import RR_NAMES
-from ecgfed.domain.beats.windows import cut_windows, resample, rr_features
+from ecgfed.domain.beats.windows import cut_beside, cut_windows, resample, rr_features, windows_of
 from ecgfed.domain.signal.filters import band_pass
 
 
@@ -46,6 +46,37 @@ def test_the_contract_is_256_samples_with_the_r_peak_at_100() -> None:
     assert windows.shape == (4, 1, 256)
     assert windows[1, 0].tolist() == list(range(300, 556))
     assert padded.tolist() == [False, False, False, True]
+
+
+def test_beside_a_window_lie_means_of_four_samples_and_nothing_beyond_the_ends() -> None:
+    """The window of R = 600 is 500 to 755: 188 samples before it, 132 after it."""
+    signal = np.random.default_rng(0).standard_normal(1000)
+    beside = cut_beside(signal, np.array([600, 0, 288, 289, 999, 711, 712]))
+    assert beside.shape == (7, 80)
+    assert beside.dtype == np.float32
+    by_hand = np.concatenate([signal[312:500].reshape(-1, 4).mean(1), signal[756:888].reshape(-1, 4).mean(1)])
+    np.testing.assert_allclose(beside[0], by_hand, atol=1e-6)
+    assert not beside[1, :47].any()
+    assert not beside[4, 47:].any()
+    assert (beside[2:4, :47] != 0).all()
+    np.testing.assert_allclose(beside[2, 0], signal[:4].mean(), atol=1e-6)
+    np.testing.assert_allclose(beside[5, 79], signal[995:999].mean(), atol=1e-6)
+    np.testing.assert_allclose(beside[6, 79], signal[996:].mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("fs_hz", [128.0, 250.0, 360.0, 977.0])
+def test_windows_and_what_lies_beside_them_are_the_same_bits_from_a_part_of_the_lead(fs_hz: float) -> None:
+    """Resampled from what they depend on alone, as from the whole lead."""
+    lead = np.random.default_rng(1).standard_normal(round(20 * fs_hz))
+    r = np.rint(np.array([0.1, 0.5, 5.03, 9.7, 14.2, 19.6, 19.99]) * fs_hz).astype(np.int64)
+    whole, at = resample(lead, fs_hz), np.rint(r * (360 / fs_hz)).astype(np.int64)
+    for some in (slice(0, 2), slice(2, 3), slice(3, 5), slice(5, 7), slice(0, 7)):
+        window_mv, padded, beside_mv = windows_of(lead, fs_hz, r[some], strip=True)
+        windows, expected_padded = cut_windows(whole, np.minimum(at[some], len(whole) - 1))
+        np.testing.assert_array_equal(window_mv, windows)
+        assert padded.tolist() == expected_padded.tolist()
+        np.testing.assert_array_equal(beside_mv, cut_beside(whole, np.minimum(at[some], len(whole) - 1)))
+        assert windows_of(lead, fs_hz, r[some])[2].shape == (len(r[some]), 0)
 
 
 def test_a_recording_shorter_than_a_window_still_gives_one() -> None:

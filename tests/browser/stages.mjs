@@ -104,9 +104,9 @@ const FUNCTIONS = {
     const quality = leadQuality(signal, fsHz);
     return withoutSignal(signal, fsHz, peaks, windowsAround(signal, fsHz, peaks, quality, 1).windowMv, quality);
   },
-  async context(beforeS, windowMv, usable, sizes, version) {
+  async context(beforeS, windowMv, besideMv, usable, sizes, version) {
     const { ContextStream } = await load("context-stream.js");
-    const beats = Array.from(beforeS, (interval, i) => ({ beforeS: interval, windowMv: windowMv.subarray(256 * i, 256 * (i + 1)), usable: !!usable[i] }));
+    const beats = Array.from(beforeS, (interval, i) => ({ beforeS: interval, windowMv: windowMv[i], usable: !!usable[i], besideMv: besideMv[i] }));
     const stream = new ContextStream(version);
     const features = [];
     for (let at = 0, i = 0; at < beats.length; at += sizes[i % sizes.length], i += 1) {

@@ -154,8 +154,27 @@ class Runtime:
             padded.append(first < 0 or first + said["samples"] > len(at_360))
         return np.array(made).reshape(-1, said["samples"]), padded
 
+    def beside(self, at_360: Floats, fs: float, peaks: Sequence[int]) -> NDArray[np.float32]:
+        """What version 3 takes from beside the windows."""
+        said, p = self.about["window"], self.about["rr"]["parameters"]
+        step, made = p["strip_step_samples"], []
+        for r in peaks:
+            start = min(round(r * (said["fs_hz"] / fs)), len(at_360) - 1) - said["r_index"]
+            firsts = [start - step * k for k in range(p["strip_before"], 0, -1)]
+            firsts += [start + said["samples"] + step * k for k in range(p["strip_after"])]
+            places = [[first + k for k in range(step)] for first in firsts]
+            samples = [[at_360[i] if 0 <= i < len(at_360) else 0 for i in some] for some in places]
+            made.append(np.array(samples, np.float32).mean(axis=1))
+        return np.array(made, np.float32).reshape(len(peaks), -1)
+
     def rr(
-        self, fs: float, peaks: Sequence[int], window_mv: NDArray[np.float32], padded: Sequence[bool], lost: Any
+        self,
+        fs: float,
+        peaks: Sequence[int],
+        window_mv: NDArray[np.float32],
+        padded: Sequence[bool],
+        lost: Any,
+        at_360: Floats,
     ) -> NDArray[np.float32]:
         if self.about["rr"]["version"] == 1:
             return self.rr_1([r / fs for r in peaks])
@@ -171,7 +190,8 @@ class Runtime:
             first = r - round(window["r_index"] * fs / window["fs_hz"])
             stop = r + round((window["samples"] - window["r_index"]) * fs / window["fs_hz"])
             usable.append(not pad and not any(a < stop and b > first for a, b in lost))
-        return self.rr_in_context(np.array(before[: len(peaks)]), window_mv, np.array(usable, bool))
+        beside = self.beside(at_360, fs, peaks) if self.about["rr"]["version"] == 3 else None
+        return self.rr_in_context(np.array(before[: len(peaks)]), window_mv, np.array(usable, bool), beside)
 
     def rr_1(self, t: Sequence[float]) -> NDArray[np.float32]:
         if len(t) < 2:
@@ -187,14 +207,18 @@ class Runtime:
         return np.array(rows, np.float32)
 
     def rr_in_context(
-        self, before: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]
+        self,
+        before: Floats,
+        window_mv: NDArray[np.float32],
+        usable: NDArray[np.bool_],
+        beside_mv: NDArray[np.float32] | None = None,
     ) -> NDArray[np.float32]:
-        from reimplemented_3 import Neighbours
+        from reimplemented_3 import Strip
 
         about, names = self.about["rr"], self.manifest["rr_features"]["names"]
-        kind = {2: Context, 3: Neighbours}[about["version"]]
+        given = (about, names, before, window_mv, usable)
         with np.errstate(all="ignore"):
-            return kind(about, names, before, window_mv, usable).features()
+            return (Context(*given) if beside_mv is None else Strip(*given, beside_mv=beside_mv)).features()
 
     # the answer
 
@@ -297,7 +321,7 @@ class Context:
         chosen = between & (before >= sinus * p["at_least_share"])
         q0, p0 = self.m_of(q, chosen), self.m_of(wave, chosen)
         power = self.m_of((wave * wave).sum(axis=1), chosen)
-        self.wave, self.size, self.between, self.chosen, self.sinus = wave, size, between, chosen, sinus
+        self.size = size
         change = self.change()
         found: dict[str, Floats] = {}
         after = np.append(before[1:], VOID)

@@ -46,9 +46,21 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Runtime:
 
 
 @pytest.fixture(scope="module")
-def third() -> Runtime:
-    """Of the model in the package, whose graphs take RR features of version 3."""
+def third(context_run: Path) -> Runtime:
+    """Of a bundle whose graphs take RR features of version 3."""
+    return Runtime(exported(context_run))
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Runtime:
+    """Of the model in the package, RR features of version 3 too."""
     return Runtime(MODEL)
+
+
+def cut(around: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the windows of strips (beats, 576), and what lies beside them."""
+    means = around.reshape(len(around), 144, 4).mean(axis=2)
+    return around[:, 188:444], np.concatenate([means[:, :47], means[:, 111:]], axis=1)
 
 
 def test_it_imports_nothing_of_ecgfed() -> None:
@@ -80,7 +92,8 @@ def test_it_gives_the_golden_vectors(which: str, request: pytest.FixtureRequest)
         assert padded == [bool(v) for v in one["padded"]]
         windows.append((np.array(one["window_nv"]) / 1e6).astype(np.float32))
         if runtime.about["rr"]:
-            found = runtime.rr(fs, one["r_samples"], windows[-1], padded, lost)
+            said_mv = np.array(one.get("resampled_nv", one["filtered_nv"])) / 1e6
+            found = runtime.rr(fs, one["r_samples"], windows[-1], padded, lost, said_mv)
             np.testing.assert_allclose(found, one["rr"], rtol=0, atol=2e-5)
             features.append(np.array(one["rr"], np.float32))
     inputs: dict[str, NDArray[Any]] = {"window": np.concatenate(windows)[:, None]}
@@ -101,13 +114,14 @@ def test_it_gives_the_golden_vectors(which: str, request: pytest.FixtureRequest)
         assert (distance > far["threshold"]).astype(int).tolist() == said["far"]["far"]
 
 
-@pytest.mark.parametrize("which", ["runtime", "third"])
+@pytest.mark.parametrize("which", ["runtime", "third", "shipped"])
 def test_it_gives_the_golden_minutes(which: str, request: pytest.FixtureRequest) -> None:
     runtime: Runtime = request.getfixturevalue(which)
     said = json.loads((runtime.folder / "golden.json").read_text())["context"]
     before = np.array([np.nan if v is None else v / 1000 for v in said["before_ms"]])
-    window = (np.array(said["parts_per_mille"]) @ np.array(said["shapes_nv"]) / 1000 / 1e6).astype(np.float32)
-    found = runtime.rr_in_context(before, window, np.array(said["usable"], bool))
+    around = (np.array(said["parts_per_mille"]) @ np.array(said["shapes_nv"]) / 1000 / 1e6).astype(np.float32)
+    window, beside = (around, None) if which == "runtime" else cut(around)
+    found = runtime.rr_in_context(before, window, np.array(said["usable"], bool), beside)
     np.testing.assert_allclose(found[said["answered"]], said["rr"], rtol=0, atol=2e-5)
 
 
@@ -157,26 +171,29 @@ def test_lost_stretches_windows_and_features_of_spoilt_recordings(
         expected = windows_around(signal, fs, peaks, quality, rr_version=version)
         np.testing.assert_allclose(window_mv, expected.window_mv[:, 0], rtol=0, atol=1e-6)
         assert padded == (expected.flags & 1).astype(bool).tolist()
-        found = here.rr(fs, peaks.tolist(), expected.window_mv[:, 0], padded, lost)
+        found = here.rr(fs, peaks.tolist(), expected.window_mv[:, 0], padded, lost, at_360)
         np.testing.assert_allclose(found, expected.rr_s, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 9, 40, 700])
 def test_features_over_minutes_of_wild_beats(runtime: Runtime, third: Runtime, count: int) -> None:
     draw = np.random.default_rng(count)
-    shape = draw.normal(0, 0.3, (3, 256)).cumsum(axis=1) * 0.1
+    shape = draw.normal(0, 0.3, (3, 576)).cumsum(axis=1) * 0.1
     kind = draw.choice(3, count, p=[0.7, 0.2, 0.1])
-    window = (shape[kind] * draw.uniform(0.3, 1.5, (count, 1)) + draw.normal(0, 0.02, (count, 256))).astype(np.float32)
+    around = (shape[kind] * draw.uniform(0.3, 1.5, (count, 1)) + draw.normal(0, 0.02, (count, 576))).astype(np.float32)
+    window, beside = cut(around)
     if count > 5:
         window[2] = 0.25  # still: no shape
     before = 0.8 * np.exp(draw.normal(0, 0.2, count))
     before[draw.random(count) < 0.05] = np.nan
     before[:1] = np.nan
     usable = draw.random(count) > 0.1
-    for version, here in ((2, runtime), (3, third)):
-        expected = context_features(np.append(before, np.nan), window[:, None], usable, version)
+    usable[200:300] = False  # too few around for a median
+    for here, more in ((runtime, None), (third, beside)):
+        version = 2 if more is None else 3
+        expected = context_features(np.append(before, np.nan), window[:, None], usable, version, more)
         if count:
-            np.testing.assert_allclose(here.rr_in_context(before, window, usable), expected, rtol=0, atol=2e-5)
+            np.testing.assert_allclose(here.rr_in_context(before, window, usable, more), expected, rtol=0, atol=2e-5)
 
 
 def drawn() -> tuple[int, list[float]]:
@@ -188,21 +205,22 @@ def drawn() -> tuple[int, list[float]]:
 
 @pytest.mark.mitdb
 @pytest.mark.parametrize("name", ["208", "232"])
-def test_a_real_record_has_the_same_labels(third: Runtime, mitdb: Path, name: str) -> None:
+def test_a_real_record_has_the_same_labels(shipped: Runtime, mitdb: Path, name: str) -> None:
     """All from the samples on; R peaks and the beats without signal are given."""
     recording = open_recording(mitdb / name, ("MLII",))
-    python = ecgfed.predict(third.folder, recording, force=True)
+    python = ecgfed.predict(shipped.folder, recording, force=True)
     signal, fs = np.asarray(python.recording.signal_mv), python.recording.fs_hz
-    window_mv, padded = third.windows(third.filtered(third.bridged(signal), fs), fs, python.sample.tolist())
-    rr = third.rr(fs, python.sample.tolist(), window_mv, padded, third.lost(signal, fs))
-    windows, opened = python.cut.windows, open_bundle(third.folder)
+    at_360, peaks = shipped.filtered(shipped.bridged(signal), fs), python.sample.tolist()
+    window_mv, padded = shipped.windows(at_360, fs, peaks)
+    rr = shipped.rr(fs, peaks, window_mv, padded, shipped.lost(signal, fs), at_360)
+    windows, opened = python.cut.windows, open_bundle(shipped.folder)
     np.testing.assert_allclose(rr, windows.rr_s, rtol=0, atol=2e-5)
-    answer = third.answer(None, {"window": window_mv[:, None], "rr": rr})
+    answer = shipped.answer(None, {"window": window_mv[:, None], "rr": rr})
     model = opened.classifier().classify(windows)
     assert answer["label"].tolist() == model.label.tolist()
-    names = third.manifest["rr_features"]["names"]
+    names = shipped.manifest["rr_features"]["names"]
     probability = model.probability
-    found = averaged(names, probability, window_mv, rr, windows.no_signal, drawn())
+    found = averaged(names, probability, rr, windows.no_signal, drawn())
     expected = opened.classifier().classify_blocks([windows], grouped=True)
     assert found.argmax(axis=1).tolist() == expected.label.tolist()
     np.testing.assert_allclose(found, expected.probability, rtol=0, atol=1e-4)

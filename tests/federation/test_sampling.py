@@ -24,7 +24,7 @@ from ecgfed.core.methods.base import Batch, ClientInfo
 from ecgfed.core.methods.registry import methods
 from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.net import RR_COUNT, Inputs, NetSpec
-from ecgfed.core.nets.resnet1d import ResNet1d
+from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, ResNet1d
 from ecgfed.core.personal.apply import PersonalModels
 from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.core.runs.run import open_run
@@ -106,34 +106,38 @@ def beats(version: int | None, count: int = 6) -> Batch:
 
 @pytest.mark.parametrize("version", [None, 1, 2, 3])
 def test_beats_are_varied_as_the_formula_says(version: int | None) -> None:
-    batch = beats(version)
+    batch = beats(version, 30)
     before = [value.clone() for value in (batch.inputs.examples, batch.inputs.rr) if value is not None]
     varied, rng, f = augment(batch, np.random.default_rng([1, 2])), np.random.default_rng([1, 2]), np.float32
-    log_gain, inverted = 0.2 * rng.standard_normal(6, f), rng.random(6) < 0.3
-    steps, noise = rng.integers(-2, 3, 6), 0.15 * rng.standard_normal((6, 64), f)
-    count = {None: 0, 1: 4, 2: 16, 3: 164}[version]
-    jitter, own_noise = rng.standard_normal((6, count), f), rng.standard_normal((6, 64), f)
-    absent = rng.random((6, 4)) < 0.3  # own features stay; rhythm, neighbours, intervals
+    log_gain, inverted = 0.2 * rng.standard_normal(30, f), rng.random(30) < 0.1
+    # of version 3 before, within and after the window
+    steps, noise = rng.integers(-2, 3, 30), 0.05 * rng.standard_normal((30, 144 if version == 3 else 64), f)
+    unit = {None: np.ones(0), 1: np.full(4, 0.3)}.get(version, 1 / np.array(CONTEXT_SCALE))
+    jitter = 0.15 * unit * rng.standard_normal((30, len(unit)), f)
     assert inverted.any()
     assert not inverted.all()
-    assert len(set(steps.tolist())) > 2
-    for i in range(6):
-        window = batch.inputs.examples[i, 0].numpy().astype(float)
-        gain = np.exp(log_gain[i]) * (-1 if inverted[i] else 1)
-        size_mv = window.std()
+    assert len(set(steps.tolist())) == 5
+    for i in range(30):
+        lead = batch.inputs.examples[i, 0].numpy().astype(float)  # in steps of 11 ms, one sample or four
+        gain, first = np.exp(log_gain[i]) * (-1 if inverted[i] else 1), 0
+        size_mv = lead.std()
         if batch.inputs.rr is not None and varied.inputs.rr is not None:
             rr = batch.inputs.rr[i].numpy().astype(float)
-            expected = rr[:count] + 0.15 * (0.3 if version == 1 else 1.0) * jitter[i]
+            expected = rr[: len(unit)] + jitter[i]
             if version == 3:
-                for group, columns in ((1, slice(16, 34)), (2, slice(34, 130)), (3, slice(130, 164))):
-                    expected[columns] *= not absent[i, group]
-                size_mv = rr[164]
-                own = gain * rr[165:] + 0.075 * own_noise[i]
-                expected = np.array([*expected, size_mv, *(own[min(max(k - steps[i], 0), 63)] for k in range(64))])
+                size_mv, first = rr[16], 188
+                before_mv, after_mv = size_mv * rr[17:64].repeat(4), size_mv * rr[64:97].repeat(4)
+                lead = np.concatenate([before_mv, lead, after_mv])
+        noisy = [gain * lead[k] + size_mv * noise[i, k // 4] for k in range(len(lead))]
+        moved = np.array([noisy[min(max(k - 4 * steps[i], 0), len(lead) - 1)] for k in range(len(lead))])
+        np.testing.assert_allclose(varied.inputs.examples[i, 0], moved[first : first + 256], rtol=1e-5, atol=1e-5)
+        if version == 3:
+            beside = [moved[4 * k] / size_mv for k in [*range(47), *range(111, 144)]]
+            changed = gain * rr[97:] + noise[i]
+            difference = [changed[min(max(k - steps[i], 0), 143)] for k in range(144)]
+            expected = np.concatenate([expected, [size_mv], beside, difference])
+        if varied.inputs.rr is not None:
             np.testing.assert_allclose(varied.inputs.rr[i], expected, rtol=1e-5, atol=1e-5)
-        noisy = [gain * window[k] + size_mv * noise[i, k // 4] for k in range(256)]
-        expected = np.array([noisy[min(max(k - 4 * steps[i], 0), 255)] for k in range(256)])
-        np.testing.assert_allclose(varied.inputs.examples[i, 0], expected, rtol=1e-5, atol=1e-5)
     after = [value for value in (batch.inputs.examples, batch.inputs.rr) if value is not None]
     assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))  # often a view of the cohort's arrays
     assert varied.label is batch.label

@@ -12,6 +12,7 @@ from ecgfed.core.methods.base import Batch
 from ecgfed.core.methods.fedabc import FedAbc, FedAbcSettings, binary_loss
 from ecgfed.core.methods.fedavg import FedAvg
 from ecgfed.core.methods.losses import LossSettings, batch_loss
+from ecgfed.core.methods.settings import make_settings
 from ecgfed.core.nets.net import Inputs
 
 LOGITS = [1.0, -0.5, 2.0]
@@ -35,6 +36,28 @@ def test_cross_entropy_and_inverse_reweighting_by_hand() -> None:
     assert _risk(0, risk="ir") == pytest.approx(10 / (2 * 8) * _ce(LOGITS, 0))
     # the mean weight over the client's beats is 1
     assert pytest.approx(1.0) == (8 * 10 / 16 + 2 * 10 / 4) / 10
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_label_smoothing_by_hand(share: float) -> None:
+    """(1 - share) of the cross-entropy of the label, and share of the mean cross-entropy of all classes."""
+    every = [_ce(LOGITS, label) for label in range(3)]
+    for label in range(3):
+        expected = (1 - share) * every[label] + share * sum(every) / 3
+        assert _risk(label, label_smoothing=share) == pytest.approx(expected)
+    assert _risk(1, label_smoothing=0.0) == pytest.approx(every[1])
+    logits, weight = torch.tensor([LOGITS, [math.inf] * 3]), torch.tensor([1.0, 0.0])  # padding may be infinite
+    batch = Batch(Inputs(torch.zeros(2, 1, 4), weight=weight), torch.tensor([2, 0]))
+    expected = (1 - share) * every[2] + share * sum(every) / 3
+    assert float(batch_loss(logits, batch, LossSettings(label_smoothing=share))) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("risk", ["ir", "bsm", "ldam"])
+def test_label_smoothing_is_of_cross_entropy_alone(risk: str) -> None:
+    with pytest.raises(OptionError, match=r"^label_smoothing: 0\.1 with risk"):
+        make_settings(LossSettings, {"risk": risk, "label_smoothing": 0.1})
+    with pytest.raises(OptionError):
+        make_settings(FedAbcSettings, {"label_smoothing": 0.1})
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.5])

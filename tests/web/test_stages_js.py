@@ -14,7 +14,7 @@ from ecgfed.domain.beats.blocks import windows_around
 from ecgfed.domain.beats.context_stream import ContextStream
 from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.beats.rr import RR_NAMES
-from ecgfed.domain.beats.windows import rr_features
+from ecgfed.domain.beats.windows import IN_STRIP, STRIP_SAMPLES, beside_of, rr_features
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal import filters
 from ecgfed.domain.signal.chunked_quality import lead_quality
@@ -54,7 +54,7 @@ def test_a_long_gap_is_held_on_both_sides() -> None:
 @pytest.mark.parametrize("fs_hz", RATES_HZ)
 def test_peaks_quality_windows_and_rr_of_a_spoiled_recording_are_pythons(fs_hz: float) -> None:
     signals = spoiled(fs_hz, seed=int(fs_hz))
-    versions = (1, 2)
+    versions = (1, 2, 3)
     found = in_node(*(own("cut", signals, fs_hz, 0, version) for version in versions))
     quality = lead_quality(signals[0], fs_hz)
     peaks = detect_around_gaps(signals, fs_hz, quality, lead=0)
@@ -117,16 +117,18 @@ def test_rr_features_of_version_1_are_pythons() -> None:
 def test_context_features_are_pythons_however_the_beats_come(seed: int, version: int) -> None:
     rng = np.random.default_rng(seed)
     many = 1300
-    shapes = rng.standard_normal((3, 256)).cumsum(axis=1) / 8
+    shapes = rng.standard_normal((3, STRIP_SAMPLES)).cumsum(axis=1) / 8
     kind = rng.choice(3, many, p=[0.8, 0.15, 0.05])
-    window = (shapes[kind] + 0.05 * rng.standard_normal((many, 256))).astype(np.float32)
+    around = (shapes[kind] + 0.05 * rng.standard_normal((many, STRIP_SAMPLES))).astype(np.float32)
+    window, beside = around[:, IN_STRIP], beside_of(around)
     before = np.where(kind == 1, 0.5, 0.8) * rng.uniform(0.9, 1.1, many)
     before[rng.choice(many, 30, replace=False)] = np.nan
     usable = rng.random(many) > 0.02
+    usable[300:400] = False  # too few around for a median
     stream = ContextStream(version)
-    expected = np.concatenate([stream.push(before, window[:, None], usable), stream.finish()])
+    expected = np.concatenate([stream.push(before, window[:, None], usable, beside), stream.finish()])
     sizes: list[list[int]] = [[many], [1, 40, 3]]
-    jobs = [own("context", before, window.ravel(), usable, one, version) for one in sizes]
+    jobs = [own("context", before, window, beside, usable, one, version) for one in sizes]
     found: list[Any] = in_node(*jobs)
     for one in found:
         made = np.stack(one)
@@ -139,13 +141,12 @@ def test_context_features_are_pythons_however_the_beats_come(seed: int, version:
 def test_alike_beats_are_pythons(many: int, seed: int) -> None:
     """Points to the last bit, groups the same, of one stretch and two."""
     rng = np.random.default_rng(seed)
-    shapes = rng.standard_normal((3, 256)).cumsum(axis=1) / 8
+    shapes = rng.standard_normal((3, len(RR_NAMES[3]))).cumsum(axis=1) / 4  # some beyond the limit of a difference
     kind = rng.choice(3, many, p=[0.8, 0.15, 0.05])
-    window = (shapes[kind] + 0.05 * rng.standard_normal((many, 256))).astype(np.float32)
-    rr = rng.normal(0, 1, (many, len(RR_NAMES[3]))).astype(np.float32)
-    points = alike.points(window[:, None], rr)
+    rr = (shapes[kind] + 0.05 * rng.standard_normal((many, shapes.shape[1]))).astype(np.float32)
+    points = alike.points(rr)
     some = min(many, 300)
-    found = in_node(*(of("alike.js", "pointOf", *beat) for beat in zip(window[:some], rr[:some], strict=True)))
+    found = in_node(*(of("alike.js", "pointOf", beat) for beat in rr[:some]))
     assert np.array_equal(np.stack(found), points[:some])
     probability = rng.dirichlet(np.ones(5), many).astype(np.float32)
     probability[0] = [1, 0, 0, 0, 0]

@@ -12,22 +12,19 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from ecgfed.core.methods.base import Batch
-from ecgfed.core.nets.context_net import INTERVALS, NEIGHBOURS, OWN, REFERENCE, RHYTHM, SIZE_MV
+from ecgfed.core.nets.context_net import AFTER, BEFORE, BESIDE, DIFFERENCE, OWN, SIZE_MV, STRIP
 from ecgfed.core.nets.net import RR_COUNT
-from ecgfed.core.nets.resnet1d import RR_SCALE, SHAPE_STEP
+from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, RR_SCALE, SHAPE_STEP
 
 #: Standard deviation of the logarithm of the gain, and probability of the other polarity.
-GAIN, INVERTED = 0.2, 0.3
+GAIN, INVERTED = 0.2, 0.1
 #: Standard deviation of the noise in units of the QRS's size, constant over ``SHAPE_STEP`` samples (90 Hz, as the
-#: windows are filtered to 40 Hz); of the patient's own beat, a mean of many, half as much.
-NOISE = 0.15
+#: windows are filtered to 40 Hz).
+NOISE = 0.05
 #: Largest shift, in steps of ``SHAPE_STEP`` samples.
 SHIFT = 2
-#: Standard deviation of what is added to RR features; those of version 1, which are seconds, in units of ``RR_SCALE``.
+#: Standard deviation of what is added to RR features, in the units that the net scales them to.
 JITTER = 0.15
-#: Probability that a group of the RR features of version 3 is absent, which is 0: the rhythm, the neighbours, the
-#: intervals. Patients differ in these most, and no patient who was trained on is a model of the next one's rhythm.
-ABSENT, GROUPS = 0.3, np.repeat((0, 1, 2, 3), (OWN, RHYTHM, NEIGHBOURS * OWN, INTERVALS))
 #: Pixels that an image is shifted by at most.
 CROP = 4
 
@@ -56,25 +53,33 @@ def _vary_beats(
     gain = np.exp(GAIN * random.standard_normal((beats, 1), np.float32))
     gain[random.random(beats) < INVERTED] *= -1
     shift = random.integers(-SHIFT, SHIFT, (beats, 1), endpoint=True)
-    noise = NOISE * random.standard_normal((beats, samples // SHAPE_STEP), np.float32)
-    window_mv = window_mv[:, 0]
-    size_mv = window_mv.std(axis=1, keepdims=True)
+    window_mv, rr = window_mv[:, 0], None if rr is None else rr.copy()
+    if rr is not None and rr.shape[1] == RR_COUNT[3]:
+        size_mv = rr[:, OWN:BESIDE].clip(*SIZE_MV)
+        noise = NOISE * random.standard_normal((beats, STRIP), np.float32)
+        beside_mv = (size_mv * rr[:, BESIDE:DIFFERENCE]).repeat(SHAPE_STEP, axis=1)
+        first, stop = SHAPE_STEP * BEFORE, SHAPE_STEP * BEFORE + samples
+        strip_mv = np.concatenate([beside_mv[:, :first], window_mv, beside_mv[:, first:]], axis=1)
+        strip_mv = _varied(strip_mv, gain, size_mv * noise, shift)
+        beside = strip_mv[:, ::SHAPE_STEP] / size_mv
+        rr[:, BESIDE:DIFFERENCE] = np.concatenate([beside[:, :BEFORE], beside[:, -AFTER:]], axis=1)
+        rr[:, DIFFERENCE:] = _shifted(gain * rr[:, DIFFERENCE:] + noise, shift)
+        window_mv = strip_mv[:, first:stop]
+    else:
+        noise = NOISE * random.standard_normal((beats, samples // SHAPE_STEP), np.float32)
+        window_mv = _varied(window_mv, gain, window_mv.std(axis=1, keepdims=True) * noise, shift)
     if rr is not None:
-        rr, features = rr.copy(), rr.shape[1]
-        first_of_own = RR_COUNT[3] - REFERENCE
-        intervals = rr[:, : first_of_own - 1]  # of versions 1 and 2 all
-        unit = np.array(RR_SCALE if features == RR_COUNT[1] else 1.0, np.float32)
-        intervals += JITTER * unit * random.standard_normal(intervals.shape, np.float32)
-        if features == RR_COUNT[3]:  # the size of the patient's own QRS in mV, and his own beat in units of it
-            size_mv = rr[:, first_of_own - 1 : first_of_own].clip(*SIZE_MV)
-            own = gain * rr[:, first_of_own:]
-            own += NOISE / 2 * random.standard_normal(own.shape, np.float32)
-            absent = random.random((beats, 4)) < ABSENT
-            absent[:, 0] = False  # the beat's own features stay
-            intervals[absent[:, GROUPS]] = 0
-            rr[:, first_of_own:] = _shifted(own, shift)
-    window_mv = gain * window_mv + size_mv * noise.repeat(SHAPE_STEP, axis=1)
-    return _shifted(window_mv, SHAPE_STEP * shift)[:, None], rr
+        own = rr[:, :OWN]
+        unit = np.array(RR_SCALE if rr.shape[1] == RR_COUNT[1] else [1 / scale for scale in CONTEXT_SCALE], np.float32)
+        own += JITTER * unit * random.standard_normal(own.shape, np.float32)
+    return window_mv[:, None], rr
+
+
+def _varied(
+    window_mv: NDArray[np.float32], gain: NDArray[np.float32], noise_mv: NDArray[np.float32], by: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return rows (B, samples) times (B, 1), with noise of ``SHAPE_STEP`` samples each, delayed by (B, 1) steps."""
+    return _shifted(gain * window_mv + noise_mv.repeat(SHAPE_STEP, axis=1), SHAPE_STEP * by)
 
 
 def _shifted(rows: NDArray[np.float32], by: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -39,6 +39,7 @@ class FedAbcSettings(FederatedSgdSettings):
     Attributes:
         risk: ``ce`` only: FedABC has a loss of its own.
         weak_weight: 0 only: that loss is defined for labelled beats.
+        label_smoothing: 0 only: the losses are binary.
         m_p: positives less probable than this count (m_p).
         m_n: negatives of a present class more probable than this count (m_n).
         m_nn: the same for an absent class (m_nn).
@@ -47,6 +48,7 @@ class FedAbcSettings(FederatedSgdSettings):
 
     risk: str = choice("ce", ("ce",))
     weak_weight: float = ranged(0.0, 0, 0)
+    label_smoothing: float = ranged(0.0, 0, 0)
     weight_decay: float = 1e-5
     m_p: float = ranged(0.85, 0, 1)
     m_n: float = ranged(0.2, 0, 1)

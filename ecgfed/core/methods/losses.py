@@ -32,6 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ecgfed.base.errors import OptionError
 from ecgfed.core.methods.interface import Batch, cross_entropy, row_mean
 from ecgfed.core.methods.settings import Settings, choice, ranged
 from ecgfed.core.nets.layers import Params, linear
@@ -52,6 +53,7 @@ class LossSettings(Settings):
         meta_beats: beats per class in the meta set of meta-bsm, or all if there are fewer.
         weak_weight: weight of beats of which only a label of the recording is known, beside 1 of a labelled beat; 0
             leaves them out.
+        label_smoothing: share of a label that goes to all classes alike (Szegedy et al. 2016); risk ce only.
     """
 
     risk: str = choice("ce", LOSS_NAMES)
@@ -59,6 +61,13 @@ class LossSettings(Settings):
     meta_lr: float = ranged(0.01, 0, 100)
     meta_beats: int = ranged(10, 1, 1000)
     weak_weight: float = ranged(0.3, 0, 1)
+    label_smoothing: float = ranged(0.0, 0, 0.9)
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.label_smoothing and self.risk != "ce":
+            value = f"{self.label_smoothing:g} with risk {self.risk}"
+            raise OptionError("label_smoothing", value, "0, or risk ce", "set one of the two", code="conflict")
 
 
 def is_label(label: Tensor, classes: int) -> Tensor:
@@ -90,6 +99,9 @@ def batch_loss(logits: Tensor, batch: Batch, settings: LossSettings) -> Tensor:
         weak = settings.weak_weight * excluded_loss(logits, batch.excluded, batch.weight)
         return torch.where(batch.excluded.any(), weak, batch_loss(logits, batch.as_labelled(), settings))
     if settings.risk == "ce":
+        if settings.label_smoothing:
+            values = F.cross_entropy(logits, batch.label, reduction="none", label_smoothing=settings.label_smoothing)
+            return row_mean(values, batch.weight)
         return cross_entropy(logits, batch)
     if batch.counts is None:
         raise ValueError(f"risk {settings.risk} needs the client's class counts with every batch")

@@ -44,6 +44,7 @@ class ScaffoldSettings(FederatedSgdSettings):
     option: str = choice("II", ("I", "II"))
 
     def check_together(self) -> None:
+        super().check_together()
         if self.option == "II" and self.momentum:
             expected = "0 with SCAFFOLD's option II, which is exact for plain SGD only"
             action = f"leave it out, or add {param('settings')} option=I"

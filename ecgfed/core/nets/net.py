@@ -17,7 +17,7 @@ from ecgfed.core.nets.personal_head import gated_logits, kernel_logits, linear_l
 #: More than there are annotation codes, and few enough that the head of an untrusted run fits into memory.
 MAX_CLASSES = 10_000
 #: version of the RR features (``ecgfed.domain.beats.rr``, which a net does not know) -> how many there are
-RR_COUNT = {1: 4, 2: 16, 3: 229}
+RR_COUNT = {1: 4, 2: 16, 3: 241}
 #: architecture -> default normalisation, if not ``group``; the papers' ConvNets have none
 DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
 

@@ -8,39 +8,34 @@ It needs the whole recording, so a stream goes without.
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.neighbours import FEATURES, REFERENCE_SAMPLES, STEP
-from ecgfed.domain.beats.patient_beat import LEAST_MV
+from ecgfed.domain.beats.strip import FEATURES, WINDOW
+from ecgfed.domain.beats.windows import BESIDE
 
 #: Groups of a stretch of so many beats; how much the mean of its group counts in a beat's answer.
 GROUPS, STRETCH, SHARE = 30, 4096, 0.7
 #: At most so many rounds of Lloyd's algorithm.
 ROUNDS = 15
-#: Weights of a point's parts: difference to the patient's own beat, interval before, interval after, correlation of the
-#: QRS, P wave.
-_SHAPE, _COLUMNS = 0.5, {"interval_+0": 1.0, "next_over_sinus": 1.0, "qrs_unlike": 2.0, "p_lost": 2.0}
-#: A difference to the patient's own beat counts as no more, in units of its QRS.
+#: Weights of a point's parts: difference to the median beat, interval before, interval after, correlation of the QRS, P
+#: wave.
+_SHAPE, _COLUMNS = 0.5, {"previous_over_typical": 1.0, "next_over_sinus": 1.0, "qrs_unlike": 2.0, "p_lost": 2.0}
+#: A difference to the median beat counts as no more, in units of its QRS.
 _LIMIT = 6.0
 #: No probability counts as less.
 _LEAST = 1e-12
 
 
-def points(window_mv: NDArray[np.float32], rr: NDArray[np.float32]) -> NDArray[np.float32]:
+def points(rr: NDArray[np.float32]) -> NDArray[np.float32]:
     """Describe beats by what makes them alike.
 
     Args:
-        window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
         rr: (beats, features) RR features of version 3.
 
     Returns:
         (beats, 68) float32.
     """
-    first = FEATURES.index("reference_mv")
-    reference = rr[:, first + 1 : first + 1 + REFERENCE_SAMPLES]
-    beat = window_mv.reshape(len(rr), REFERENCE_SAMPLES, STEP).mean(axis=2)
-    beat = (beat - beat.mean(axis=1, keepdims=True)) / np.maximum(rr[:, first : first + 1], LEAST_MV)
-    difference = beat - (reference - reference.mean(axis=1, keepdims=True))
+    first = FEATURES.index("difference_0") + BESIDE[0]
+    shape = _SHAPE * np.clip(rr[:, first : first + WINDOW], -_LIMIT, _LIMIT)
     columns = [weight * rr[:, FEATURES.index(name)] for name, weight in _COLUMNS.items()]
-    shape = _SHAPE * np.clip(difference, -_LIMIT, _LIMIT)
     return np.concatenate([shape, np.stack(columns, axis=1)], axis=1).astype(np.float32)
 
 

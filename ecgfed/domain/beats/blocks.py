@@ -98,7 +98,7 @@ def windows_by_blocks(
     lead = _Lead(BandPassed(bridged), recording.fs_hz, quality)
     if rr_version == 1:  # needs no window: what is not kept is not cut
         rr_s = rr_features(r_samples / recording.fs_hz)[keep]
-        for part in _cut(lead, r_samples[keep], chunk_s):
+        for part in _cut(lead, r_samples[keep], chunk_s, rr_version):
             rr = rr_s[part.first : part.first + len(part.flags)]
             yield Windows(part.window_mv, rr, part.flags, part.no_signal)
         return
@@ -117,16 +117,17 @@ class _Lead(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Windows of consecutive beats: the number of the first, flags, which hide signal and which show none."""
+    """Windows of consecutive beats: number of the first, beside them, flags, which hide and which show no signal."""
 
     first: int
     window_mv: NDArray[np.float32]
+    beside_mv: NDArray[np.float32]
     flags: NDArray[np.uint8]
     hides: NDArray[np.bool_]
     no_signal: NDArray[np.bool_]
 
 
-def _cut(lead: _Lead, r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[_Part]:
+def _cut(lead: _Lead, r_samples: NDArray[np.int64], chunk_s: float, rr_version: int) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
     fs_hz, quality = lead.fs_hz, lead.quality
     bad, lost = quality.spans(), quality.spans(NO_SIGNAL)
@@ -136,10 +137,10 @@ def _cut(lead: _Lead, r_samples: NDArray[np.int64], chunk_s: float) -> Iterator[
         first, last = np.searchsorted(inside, [start, stop]).tolist()
         if first < last:
             at = r_samples[first:last]
-            window_mv, padded = windows_of(lead.filtered, fs_hz, at)
+            window_mv, padded, beside_mv = windows_of(lead.filtered, fs_hz, at, strip=rr_version == 3)
             flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
             silent = without_signal(window_mv, fs_hz, at, unrecorded, rail=rail)
-            yield _Part(first, window_mv, flags, hides, silent)
+            yield _Part(first, window_mv, beside_mv, flags, hides, silent)
 
 
 def _in_context(
@@ -151,10 +152,11 @@ def _in_context(
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
     no_signal = np.empty(0, np.bool_)
     next_beat = 0  # what is held begins with the beat of this number
-    for parts in _gathered(prefetched(_cut(lead, r_samples, chunk_s)), _IN_CONTEXT):
+    for parts in _gathered(prefetched(_cut(lead, r_samples, chunk_s, rr_version)), _IN_CONTEXT):
         fresh = np.concatenate([part.window_mv for part in parts])
         hides = np.concatenate([part.hides for part in parts])
-        rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides)
+        beside_mv = np.concatenate([part.beside_mv for part in parts])
+        rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides, beside_mv)
         window_mv = np.concatenate([window_mv, fresh])
         flags = np.concatenate([flags, *(part.flags for part in parts)])
         no_signal = np.concatenate([no_signal, *(part.no_signal for part in parts)])

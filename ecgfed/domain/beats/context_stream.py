@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats import context, neighbours
+from ecgfed.domain.beats import context, strip
 from ecgfed.domain.beats.patient_beat import BLOCK, Beats, Floats
 
 #: Beats that are put through at once, in blocks.
@@ -24,10 +24,18 @@ class _Version(NamedTuple):
 
 _VERSIONS = {
     2: _Version(context.values, context.FEATURES, context.HISTORY, context.LOOK_AHEAD),
-    3: _Version(neighbours.values, neighbours.FEATURES, neighbours.HISTORY, neighbours.LOOK_AHEAD),
+    3: _Version(strip.values, strip.FEATURES, strip.HISTORY, strip.LOOK_AHEAD),
 }
 #: version -> how many beats later the features of a beat are decided
 LOOK_AHEAD = {number: version.look_ahead for number, version in _VERSIONS.items()}
+
+
+def _beats(
+    before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_], beside_mv: NDArray[np.float32] | None
+) -> Beats:
+    if beside_mv is None:
+        beside_mv = np.empty((len(usable), 0), np.float32)
+    return Beats(np.asarray(before_s, np.float64), window_mv[:, 0], usable, beside_mv)
 
 
 class ContextStream:
@@ -39,21 +47,30 @@ class ContextStream:
 
     def __init__(self, version: int = 2) -> None:
         self._version = _VERSIONS[version]
-        self._held = Beats(np.empty(0), np.empty((0, 256), np.float32), np.empty(0, bool))
+        self._held = _beats(np.empty(0), np.empty((0, 1, 256), np.float32), np.empty(0, bool), None)
         self._first, self._given = 0, 0  # numbers of the first beat held, and of the next whose features are due
 
-    def push(self, before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> NDArray[np.float32]:
+    def push(
+        self,
+        before_s: Floats,
+        window_mv: NDArray[np.float32],
+        usable: NDArray[np.bool_],
+        beside_mv: NDArray[np.float32] | None = None,
+    ) -> NDArray[np.float32]:
         """Take the next beats; return the features of those that are decided now.
 
         Args:
             before_s: (beats,) seconds before each beat, NaN where the interval is void (``intervals_s``).
             window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
             usable: (beats,) bool, false where a window is padded or shows no signal, and makes no reference.
+            beside_mv: (beats, 80) what lies beside the windows (``windows.cut_beside``); version 3 needs it.
 
         Returns:
             (decided, features) float32 of the beats that follow those given before.
         """
-        self._held = self._held.then(Beats(np.asarray(before_s, np.float64), window_mv[:, 0], usable))
+        beats = _beats(before_s, window_mv, usable, beside_mv)
+        if len(usable):
+            self._held = self._held.then(beats) if len(self._held.usable) else beats
         ready = self._first + len(self._held.before_s) - self._version.look_ahead
         return self._give(ready // BLOCK * BLOCK)
 
@@ -76,7 +93,11 @@ class ContextStream:
 
 
 def context_features(
-    interval_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_], version: int = 2
+    interval_s: Floats,
+    window_mv: NDArray[np.float32],
+    usable: NDArray[np.bool_],
+    version: int = 2,
+    beside_mv: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Return the features of all beats of a recording.
 
@@ -85,17 +106,22 @@ def context_features(
         window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
         usable: (beats,) bool, false where a window is padded or shows no signal.
         version: of the RR features, 2 or 3.
+        beside_mv: (beats, 80) what lies beside the windows (``windows.cut_beside``); version 3 needs it.
 
     Returns:
         (beats, features) float32, finite; in the order of ``rr.RR_NAMES``.
     """
     stream = ContextStream(version)
-    first = stream.push(interval_s[:-1], window_mv, usable)
+    first = stream.push(interval_s[:-1], window_mv, usable, beside_mv)
     return np.concatenate([first, stream.finish()])
 
 
 def provisional_features(
-    before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_], version: int = 2
+    before_s: Floats,
+    window_mv: NDArray[np.float32],
+    usable: NDArray[np.bool_],
+    version: int = 2,
+    beside_mv: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Return the features of the last beats of a stream as if nothing followed them but one more R peak.
 
@@ -106,14 +132,18 @@ def provisional_features(
         window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
         usable: (beats,) bool, false where a window is padded or shows no signal.
         version: of the RR features, 2 or 3.
+        beside_mv: (beats, 80) what lies beside the windows; version 3 needs it.
 
     Returns:
         (beats, features) float32.
     """
     if not len(window_mv):
         return np.empty((0, len(_VERSIONS[version].names)), np.float32)
-    following = np.zeros((1, window_mv.shape[2]), np.float32)
-    beats = Beats(
-        np.asarray(before_s, np.float64), np.concatenate([window_mv[:, 0], following]), np.append(usable, False)
+    beats = _beats(before_s[:-1], window_mv, usable, beside_mv)
+    following = Beats(
+        np.asarray(before_s[-1:], np.float64),
+        np.zeros_like(beats.window_mv[:1]),
+        np.zeros(1, np.bool_),
+        np.zeros_like(beats.beside_mv[:1]),
     )
-    return _VERSIONS[version].values(beats)[:-1]
+    return _VERSIONS[version].values(beats.then(following))[:-1]

@@ -38,15 +38,20 @@ LEAST_POWER, AT_LEAST = 1e-12, 1 - 1e-9
 
 
 class Beats(NamedTuple):
-    """Beats in order: interval before each (s, NaN void), windows (mV), and whether a window may make a reference."""
+    """Beats in order: interval before each (s, NaN void), windows (mV), and whether a window may make a reference.
+
+    ``beside_mv`` is (beats, 80), or (beats, 0) where no strip is wanted (``windows.cut_beside``).
+    """
 
     before_s: Floats
     window_mv: NDArray[np.float32]
     usable: NDArray[np.bool_]
+    beside_mv: NDArray[np.float32]
 
     def part(self, start: int, stop: int | None = None) -> "Beats":
         """Return the beats from ``start`` to ``stop``."""
-        return Beats(self.before_s[start:stop], self.window_mv[start:stop], self.usable[start:stop])
+        part = slice(start, stop)
+        return Beats(self.before_s[part], self.window_mv[part], self.usable[part], self.beside_mv[part])
 
     def then(self, following: "Beats") -> "Beats":
         """Return these beats and those that follow."""
@@ -54,6 +59,7 @@ class Beats(NamedTuple):
             np.concatenate([self.before_s, following.before_s]),
             np.concatenate([self.window_mv, following.window_mv]),
             np.concatenate([self.usable, following.usable]),
+            np.concatenate([self.beside_mv, following.beside_mv]),
         )
 
 

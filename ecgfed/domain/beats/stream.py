@@ -19,8 +19,11 @@ from ecgfed.domain.beats.intervals import intervals_s
 from ecgfed.domain.beats.patient_beat import BLOCK
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.beats.windows import (
+    BESIDE,
+    FS_HZ,
     RR_FEATURES,
     RR_HISTORY,
+    STRIP_STEP,
     WINDOW_SAMPLES,
     resampling,
     resampling_reach,
@@ -83,14 +86,16 @@ class BeatUpdate:
 class _Filtered:
     """The lead in use through the band-pass, as far as it has come."""
 
-    def __init__(self, samples: Samples, fs_hz: float) -> None:
-        self.samples, self.fs_hz = samples, fs_hz
+    def __init__(self, samples: Samples, fs_hz: float, *, strip: bool) -> None:
+        self.samples, self.fs_hz, self.strip = samples, fs_hz, strip
         self.taps, self.longest = band_pass_taps(fs_hz), bridge_samples(fs_hz)
         before, after = window_spans(fs_hz, np.zeros(1, np.int64))
         half = len(self.taps) // 2
         reach = half + math.ceil(resampling_reach(fs_hz)) + 2
-        #: A window needs so many samples before and after its R peak.
-        self.back, self.ahead = int(-before[0]) + reach + resampling(fs_hz).denominator, int(after[0]) + reach
+        beside = [math.ceil(STRIP_STEP * numbers * fs_hz / FS_HZ) for numbers in BESIDE] if strip else [0, 0]
+        #: A window, with what lies beside it, needs so many samples before and after its R peak.
+        self.back = int(-before[0]) + beside[0] + reach + resampling(fs_hz).denominator
+        self.ahead = int(after[0]) + beside[1] + reach
 
     def __len__(self) -> int:
         return self.samples.stop
@@ -111,6 +116,7 @@ class _Beat:
     sample: int
     before_s: float
     window_mv: NDArray[np.float32]
+    beside_mv: NDArray[np.float32]
     usable: bool
     flags: int
     no_signal: bool
@@ -139,7 +145,7 @@ class BeatStream:
         self._detector = QrsDetector(fs_hz, leads, lead=lead)
         self._samples = Samples()
         self.quality = QualityStream(self._samples, fs_hz, rails_mv)
-        self._filtered = _Filtered(self._samples, fs_hz)
+        self._filtered = _Filtered(self._samples, fs_hz, strip=rr_version == 3)
         self._rr: _RrVersion1 | _RrInContext = _RrInContext(rr_version) if rr_version >= 2 else _RrVersion1(fs_hz)
         self._valid_until = 0
         self.last_peak = 0  #: the last R peak that was found, 0 before the first one
@@ -201,12 +207,13 @@ class BeatStream:
 
     def _cut(self, peak: int, previous: int | None) -> _Beat:
         at, lost = np.array([peak]), self.quality.spans(NO_SIGNAL)
-        window_mv, padded = windows_of(self._filtered, self.fs_hz, at)
+        window_mv, padded, beside_mv = windows_of(self._filtered, self.fs_hz, at, strip=self._filtered.strip)
         usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
         flags = int(beat_flags(padded, self.fs_hz, at, self.quality.spans(Reason))[0])
         unrecorded, rail = self.quality.spans(NOT_RECORDED), self.quality.spans([Reason.RAIL])
         silent = bool(without_signal(window_mv, self.fs_hz, at, unrecorded, rail=rail)[0])
-        return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags, silent)
+        before_s = self._interval(previous, peak, lost)
+        return _Beat(peak, before_s, window_mv[0], beside_mv[0], usable, flags, silent)
 
     def _interval(self, previous: int | None, peak: int, lost: Spans) -> float:
         if previous is None:
@@ -300,21 +307,24 @@ class _RrInContext:
     def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
         """Return the features of beats in a row as if the next R peak were all that follows."""
         del following
-        before_s, window_mv, usable = _columns(beats)
-        return provisional_features(np.append(before_s, after_s), window_mv, usable, self.version)
+        before_s, window_mv, usable, beside_mv = _columns(beats)
+        return provisional_features(np.append(before_s, after_s), window_mv, usable, self.version, beside_mv)
 
 
-def _columns(beats: list[_Beat]) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.bool_]]:
-    """Return intervals before beats (beats,), windows (beats, 1, 256), and which may make a reference (beats,)."""
+def _columns(
+    beats: list[_Beat],
+) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
+    """Return intervals before beats (beats,), windows (beats, 1, 256), which may make a reference, beside them."""
     window_mv = np.empty((len(beats), 1, WINDOW_SAMPLES), np.float32)
+    beside_mv = np.empty((len(beats), len(beats[0].beside_mv) if beats else 0), np.float32)
     for number, beat in enumerate(beats):
-        window_mv[number] = beat.window_mv
+        window_mv[number], beside_mv[number] = beat.window_mv, beat.beside_mv
     before_s = np.array([beat.before_s for beat in beats], np.float64)
-    return before_s, window_mv, np.array([beat.usable for beat in beats], np.bool_)
+    return before_s, window_mv, np.array([beat.usable for beat in beats], np.bool_), beside_mv
 
 
 def _joined(beats: list[_Beat], rr: NDArray[np.float32]) -> Cut:
-    _, window_mv, _ = _columns(beats)
+    _, window_mv, _, _ = _columns(beats)
     sample = np.array([beat.sample for beat in beats], np.int64)
     flags = np.array([beat.flags for beat in beats], np.uint8)
     no_signal = np.array([beat.no_signal for beat in beats], np.bool_)

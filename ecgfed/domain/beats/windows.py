@@ -13,6 +13,12 @@ from ecgfed.domain.signal.filters import Stretches
 FS_HZ = 360.0
 WINDOW_SAMPLES = 256
 R_INDEX = 100
+#: Samples of a window that one number of a strip is the mean of (90 Hz: the lead is filtered to 40 Hz), and how many
+#: numbers a strip has before and after the window.
+STRIP_STEP, BESIDE = 4, (47, 33)
+#: Where the window lies in what a strip is made of, 576 samples.
+IN_STRIP = slice(STRIP_STEP * BESIDE[0], STRIP_STEP * BESIDE[0] + WINDOW_SAMPLES)
+STRIP_SAMPLES = IN_STRIP.stop + STRIP_STEP * BESIDE[1]
 #: RR features of a beat, seconds but the last.
 RR_FEATURES = ("previous_s", "next_s", "median_of_last_10_s", "previous_over_median")
 RR_HISTORY = 10
@@ -52,23 +58,31 @@ def resampling_reach(fs_hz: float) -> float:
 
 
 def windows_of(
-    filtered: Stretches, fs_hz: float, r_samples: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    filtered: Stretches, fs_hz: float, r_samples: NDArray[np.int64], *, strip: bool = False
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
     """Cut the windows of neighbouring beats at ``FS_HZ`` from what of a lead they depend on; see ``cut_windows``.
 
     Args:
         filtered: the lead through the band-pass, millivolt.
         fs_hz: its sampling frequency in Hz.
         r_samples: (beats,) int64 increasing positions in it, one or more.
+        strip: cut what lies beside the windows too.
+
+    Returns:
+        Windows and which are padded, as of ``cut_windows``; beside the windows (beats, 80) float32 mV, as of
+        ``cut_beside``, (beats, 0) without ``strip``.
     """
     up, down = resampling(fs_hz).as_integer_ratio()
     resampled_samples = -(-len(filtered) * up // down)
     at = np.clip(np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64), 0, resampled_samples - 1)
     reach = resampling_reach(fs_hz)
-    low = math.floor((int(at[0]) - R_INDEX) * down / up - reach)
-    high = math.ceil((int(at[-1]) + WINDOW_SAMPLES - R_INDEX) * down / up + reach)
+    before, after = (IN_STRIP.start, STRIP_SAMPLES - IN_STRIP.stop) if strip else (0, 0)
+    low = math.floor((int(at[0]) - R_INDEX - before) * down / up - reach)
+    high = math.ceil((int(at[-1]) + WINDOW_SAMPLES - R_INDEX + after) * down / up + reach)
     low = max(low // down * down, 0)  # where a resampled sample is one of the recorder's
-    return cut_windows(resample(filtered[low:high], fs_hz), at - low // down * up)
+    signal_mv, at = resample(filtered[low:high], fs_hz), at - low // down * up
+    beside_mv = cut_beside(signal_mv, at) if strip else np.empty((len(at), 0), np.float32)
+    return *cut_windows(signal_mv, at), beside_mv
 
 
 def cut_windows(
@@ -95,6 +109,22 @@ def cut_windows(
     windows = view[r_samples][:, None, :].copy()
     padded = (r_samples < before) | (r_samples - before + length > len(signal_mv))
     return windows, padded
+
+
+def cut_beside(signal_mv: NDArray[np.floating], r_samples: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return what lies beside the window of each R peak at 90 Hz, 0 mV beyond the signal's ends; see ``cut_windows``.
+
+    Returns:
+        (beats, 80) float32 mV, means of ``STRIP_STEP`` samples: 47 before the window, 33 after it.
+    """
+    around_mv, _ = cut_windows(signal_mv, r_samples, before=R_INDEX + IN_STRIP.start, length=STRIP_SAMPLES)
+    return beside_of(around_mv[:, 0])
+
+
+def beside_of(around_mv: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (beats, 80) float32 mV of strips (beats, 576) at 360 Hz: what lies beside the window, at 90 Hz."""
+    pooled = around_mv.reshape(len(around_mv), -1, STRIP_STEP).mean(axis=2)
+    return np.concatenate([pooled[:, : BESIDE[0]], pooled[:, -BESIDE[1] :]], axis=1)
 
 
 def rr_features(r_seconds: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -112,7 +112,7 @@ def _averaged(cohort: Cohort, rows: NDArray[np.int64], logits: NDArray[np.float3
     averaged = np.exp(log_probabilities(logits)).astype(np.float32)
     for record in np.unique(cohort.record[rows]):
         of_record = cohort.record[rows] == record
-        points = alike.points(np.take(cohort.beats, rows[of_record], axis=0), cohort.rr[rows[of_record]])
+        points = alike.points(cohort.rr[rows[of_record]])
         averaged[of_record] = alike.averaged(averaged[of_record], points, np.ones(len(points), np.bool_))
     return np.log(np.maximum(averaged, np.finfo(np.float32).tiny))
 

@@ -281,7 +281,7 @@ def _write_weights(writer: GraphWriter, model: Model) -> str | None:
 
 def _ood_entry(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
     """Write the graph of distances to prototypes; return its entry with the threshold."""
-    int8 = run.net.spec.rr_version == 3  # a bundle of 229 features is to stay below 400 kB
+    int8 = run.net.spec.rr_version == 3  # a bundle of 241 features is to stay below 400 kB
     fitted = fit_prototypes(run.net, cohort, run.plan.seed, int8=int8)
     if fitted is None:
         return None
@@ -356,7 +356,7 @@ def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
             "leads": list(cohort.leads),
             "filter": meta["filter"],
             "normalisation": "in the graph, by window",
-            **(_rr(run) if run.net.spec.rr_version < 3 else {}),  # 229 names, 4 kB a graph, are in the manifest
+            **(_rr(run) if run.net.spec.rr_version < 3 else {}),  # 241 names, 4 kB a graph, are in the manifest
         }
     plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}

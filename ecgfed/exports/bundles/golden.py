@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.domain.beats.windows import FS_HZ, IN_STRIP, R_INDEX, STRIP_SAMPLES, WINDOW_SAMPLES
 from ecgfed.domain.cohort.demo import BASELINE, GAIN, SHAPES
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.golden import (
@@ -39,7 +39,7 @@ RECORDINGS: tuple[tuple[str, float, float, tuple[tuple[float, str], ...], tuple[
     ("360 Hz", 360.0, 12.0, _FIRST, None),
     ("250 Hz with a gap", 250.0, 7.6, _SECOND, (4.35, 4.65)),
 )
-#: For RR features of version 3, of which a beat has 229: shorter ones, and fewer of the beats over minutes.
+#: For RR features of version 3, of which a beat has 241: shorter ones, and fewer of the beats over minutes.
 SHORT_RECORDINGS = (
     ("360 Hz", 360.0, 3.0, ((0.24, "N"), (1.06, "N"), (1.64, "V"), (2.44, "N")), None),
     ("250 Hz with a gap", 250.0, 3.4, ((0.60, "N"), (1.42, "N"), (2.00, "A"), (3.00, "N")), (2.35, 2.65)),
@@ -91,13 +91,14 @@ def _recording(number: int, rr_version: int) -> dict[str, Any]:
     entry["lost"], entry["r_samples"] = recording.lost(), peaks.tolist()
     entry["window_nv"], entry["padded"] = [in_nv(window) for window in window_mv[:, 0]], padded.astype(int).tolist()
     if rr_version:
-        entry["rr"] = rounded(recording.rr(rr_version, peaks, window_of(entry), padded, entry["lost"]))
+        entry["rr"] = rounded(recording.rr(rr_version, peaks, window_of(entry), padded, entry["lost"], from_nv(at_360)))
     return entry
 
 
-def _bumps(kind: str, waves: slice) -> NDArray[np.float64]:
-    """Return waves of a beat in a window, (256,) mV."""
-    time_s = (np.arange(WINDOW_SAMPLES) - R_INDEX) / FS_HZ
+def _bumps(kind: str, waves: slice, version: int) -> NDArray[np.float64]:
+    """Return waves of a beat in a window, (256,) mV, or with version 3 in a strip, (576,)."""
+    first, samples = (IN_STRIP.start, STRIP_SAMPLES) if version == 3 else (0, WINDOW_SAMPLES)
+    time_s = (np.arange(samples) - first - R_INDEX) / FS_HZ
     rows = SHAPES[kind][waves]
     return np.asarray(sum(h * np.exp(-0.5 * ((time_s - at / 1e3) / (width / 1e3)) ** 2) for at, width, h, _ in rows))
 
@@ -116,7 +117,8 @@ def _context(version: int) -> dict[str, Any]:
     size = 1000 + draw.integers(-60, 61, CONTEXT_BEATS)
     p_wave = np.where(kinds == "N", 1000 + draw.integers(-80, 81, CONTEXT_BEATS), 0)
     parts = np.stack([p_wave, np.where(kinds == "V", 60, size), np.where(kinds == "V", size, 40)], axis=1)
-    shapes = [_bumps("N", slice(0, 1)), _bumps("N", slice(1, None)), _bumps("V", slice(None))]
+    waves = (("N", slice(0, 1)), ("N", slice(1, None)), ("V", slice(None)))
+    shapes = [_bumps(kind, some, version) for kind, some in waves]
     usable = (draw.random(CONTEXT_BEATS) > 0.04).astype(int)
     entry = {
         "before_ms": before_ms,

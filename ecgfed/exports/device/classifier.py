@@ -257,7 +257,7 @@ class Classifier:
         for part in _aligned_batches(blocks):
             outputs.append((*self._outputs(part), part.flags, part.no_signal))
             if grouped:
-                points.append(alike.points(part.window_mv, part.rr_s))
+                points.append(alike.points(part.rr_s))
         probability, unlike, flags, no_signal = (np.concatenate(part) for part in zip(*outputs, strict=True))
         if points:
             probability = alike.averaged(probability, np.concatenate(points), ~no_signal)

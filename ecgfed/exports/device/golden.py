@@ -18,7 +18,17 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.beats.context_stream import context_features
 from ecgfed.domain.beats.extract import hides_signal
 from ecgfed.domain.beats.intervals import intervals_s
-from ecgfed.domain.beats.windows import FS_HZ, WINDOW_SAMPLES, cut_windows, resample, rr_features
+from ecgfed.domain.beats.windows import (
+    FS_HZ,
+    IN_STRIP,
+    STRIP_SAMPLES,
+    WINDOW_SAMPLES,
+    beside_of,
+    cut_beside,
+    cut_windows,
+    resample,
+    rr_features,
+)
 from ecgfed.domain.record.checks import check_fs
 from ecgfed.domain.signal.chunked_quality import lead_quality
 from ecgfed.domain.signal.filters import band_pass, fill_gaps
@@ -138,18 +148,29 @@ class GoldenRecording:
 
     def windows(self, resampled_mv: Floats, r_samples: Ints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return windows (beats, 1, 256) mV, and which of them are padded."""
+        return cut_windows(resampled_mv, self._resampled_peaks(resampled_mv, r_samples))
+
+    def _resampled_peaks(self, resampled_mv: Floats, r_samples: Ints) -> Ints:
         at = np.rint(r_samples * (FS_HZ / self.fs_hz)).astype(np.int64)
-        return cut_windows(resampled_mv, np.clip(at, 0, len(resampled_mv) - 1))
+        return np.asarray(np.clip(at, 0, len(resampled_mv) - 1))
 
     def rr(
-        self, version: int, r_samples: Ints, window_mv: NDArray[np.float32], padded: NDArray[np.bool_], lost: Any
+        self,
+        version: int,
+        r_samples: Ints,
+        window_mv: NDArray[np.float32],
+        padded: NDArray[np.bool_],
+        lost: Any,
+        resampled_mv: Floats,
     ) -> NDArray[np.float32]:
-        """Return RR features (beats, features)."""
+        """Return RR features (beats, features); of ``resampled_mv`` version 3 takes what lies beside the windows."""
         if version == 1:
             return rr_features(r_samples / self.fs_hz)
         spans = Spans.merged((int(a), int(b)) for a, b in lost)
         unusable = hides_signal(padded, self.fs_hz, r_samples, spans)
-        return context_features(intervals_s(r_samples, self.fs_hz, spans), window_mv, ~unusable, version)
+        beside_mv = cut_beside(resampled_mv, self._resampled_peaks(resampled_mv, r_samples)) if version == 3 else None
+        interval_s = intervals_s(r_samples, self.fs_hz, spans)
+        return context_features(interval_s, window_mv, ~unusable, version, beside_mv)
 
 
 def window_of(entry: Mapping[str, Any]) -> NDArray[np.float32]:
@@ -168,14 +189,17 @@ def context_of(entry: Mapping[str, Any], version: int) -> NDArray[np.float32]:
     Args:
         entry: ``before_ms`` (None if undefined), ``shapes_nv``, ``parts_per_mille`` of each shape in each window,
             ``usable`` and ``answered``.
-        version: of the RR features.
+        version: of the RR features; with 3 the shapes are of 576 samples, the window in their middle.
     """
     before_s = np.array([np.nan if value is None else value / 1000 for value in entry["before_ms"]], np.float64)
-    shapes_nv = np.asarray(entry["shapes_nv"], np.float64).reshape(-1, WINDOW_SAMPLES)
-    window_nv = np.asarray(_of_beats(entry["parts_per_mille"]), np.float64) @ shapes_nv / 1000
-    window_mv = from_nv(window_nv).astype(np.float32).reshape(-1, 1, WINDOW_SAMPLES)
+    samples, inner = (STRIP_SAMPLES, IN_STRIP) if version == 3 else (WINDOW_SAMPLES, slice(None))
+    shapes_nv = np.asarray(entry["shapes_nv"], np.float64).reshape(-1, samples)
+    around_nv = np.asarray(_of_beats(entry["parts_per_mille"]), np.float64) @ shapes_nv / 1000
+    around_mv = from_nv(around_nv).astype(np.float32)
+    beside_mv = beside_of(around_mv) if version == 3 else None
     usable = np.asarray(entry["usable"], np.bool_)
-    features = context_features(np.append(before_s, np.nan), window_mv, usable, version)
+    window_mv = around_mv[:, None, inner]
+    features = context_features(np.append(before_s, np.nan), window_mv, usable, version, beside_mv)
     return features[np.asarray(entry["answered"], np.int64)]
 
 
@@ -259,7 +283,9 @@ def _stages(bundle: Bundle, golden: Mapping[str, Any]) -> Iterator[GoldenStage]:
         yield _compared(f"padded windows {of}", padded.astype(int), entry["padded"], 0, "")
         if bundle.rr_version:
             padded = np.asarray(entry["padded"], np.bool_)
-            rr_features = recording.rr(bundle.rr_version, peaks, window_of(entry), padded, entry["lost"])
+            rr_features = recording.rr(
+                bundle.rr_version, peaks, window_of(entry), padded, entry["lost"], from_nv(at_360)
+            )
             yield _compared(f"RR features {of}", rr_features, entry["rr"], FEATURE, "")
     if bundle.rr_version >= 2:
         context = golden["context"]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from ecgfed.domain.beats import context, intervals, neighbours, patient_beat, windows
+from ecgfed.domain.beats import context, intervals, patient_beat, strip, windows
 from ecgfed.domain.beats.context_stream import LOOK_AHEAD
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.signal import filters, fir, qrs, qrs_net, quality
@@ -116,7 +116,7 @@ def _rr(version: int) -> dict[str, Any]:
             "clip": None,
             "parameters": {"history_intervals": windows.RR_HISTORY},
         }
-    look = neighbours if version == 3 else context
+    look = strip if version == 3 else context
     return {
         **metadata,
         "history_beats": look.HISTORY,
@@ -148,21 +148,18 @@ def _rr(version: int) -> dict[str, Any]:
             "like_width": context.LIKE_WIDTH,
             "least_power": patient_beat.LEAST_POWER,
             "at_least_share": patient_beat.AT_LEAST,
-            **(_NEIGHBOURS if version == 3 else {}),
+            **(_STRIP if version == 3 else {}),
         },
     }
 
 
-_NEIGHBOURS = {
-    "neighbours": neighbours.NEIGHBOURS,
-    "intervals": neighbours.INTERVALS,
-    "rhythm_blocks_back": neighbours.RHYTHM_BACK,
-    "rhythm_blocks_ahead": neighbours.RHYTHM_AHEAD,
-    "alike": neighbours.ALIKE,
-    "least_rhythm_change": neighbours.LEAST_CHANGE,
-    "fewest_intervals": neighbours.FEWEST_INTERVALS,
-    "reference_step_samples": neighbours.STEP,
-    "reference_clip": [-2 * context.LIMIT, 2 * context.LIMIT],
+_STRIP = {
+    "strip_step_samples": windows.STRIP_STEP,
+    "strip_before": windows.BESIDE[0],
+    "strip_after": windows.BESIDE[1],
+    "median_blocks_back": strip.BACK,
+    "median_blocks_ahead": strip.AHEAD,
+    "strip_clip": [-strip.STRIP_LIMIT, strip.STRIP_LIMIT],
 }
 
 
@@ -195,7 +192,10 @@ def latency_metadata(rr_version: int) -> dict[str, Any]:
     return {
         "fs_hz": windows.FS_HZ,
         "filter_samples": len(filters.band_pass_taps(windows.FS_HZ)) // 2,
-        "window_samples_after_r": windows.WINDOW_SAMPLES - 1 - windows.R_INDEX,
+        "window_samples_after_r": windows.WINDOW_SAMPLES
+        + (windows.STRIP_STEP * windows.BESIDE[1] if rr_version == 3 else 0)
+        - 1
+        - windows.R_INDEX,
         "rr_beats": {0: 0, 1: 1, **LOOK_AHEAD}[rr_version],
         "detector_at_most_s": qrs.DELAY_S,
         "rule": rules.LATENCY,

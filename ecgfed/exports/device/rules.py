@@ -87,13 +87,11 @@ RR_RULE = {
         "1; all values are clipped to clip."
     ),
     3: (
-        "docs/bundle-format.md, 'RR features, version 3', with the parameters below: the features of version 2; those "
-        "of the rhythm around the beat; the features of version 2 of the neighbours; the intervals around the beat "
-        "over the beat's sinus interval, and which are void; the patient's own beat. What is void is 0."
+        "docs/bundle-format.md, 'RR features, version 3', with the parameters below: the features of version 2; the "
+        "lead around the window; its difference to the median of the beats around. What is void is 0."
     ),
 }
 _LOG = "1 (natural logarithm of a ratio, divided by log_unit)"
-_CHANGE = "1 (natural logarithm of a change over alike, the change being least_rhythm_change or more)"
 RR: dict[int, dict[str, dict[str, str]]] = {
     1: {
         "previous_s": {"unit": "s", "is": "interval before the beat"},
@@ -122,40 +120,14 @@ RR: dict[int, dict[str, dict[str, str]]] = {
         "void_reference": {"unit": "0 or 1", "is": "1 where there is no typical interval"},
         "void_shape": {"unit": "0 or 1", "is": "1 where there is no reference shape"},
     },
-    3: {
-        "previous_over_mode": {"unit": _LOG, "is": "interval before the beat over the most frequent around it"},
-        "next_over_mode": {"unit": _LOG, "is": "interval after the beat over the most frequent around it"},
-        "sinus_over_mode": {"unit": _LOG, "is": "sinus interval over the most frequent around the beat"},
-        "agreeing": {"unit": "1", "is": "4 x - 2, x the share of the own intervals that agree with the most frequent"},
-        "agreeing_all": {"unit": "1", "is": "4 x - 2, x the share of all intervals that agree with the most frequent"},
-        "agreeing_with_own": {"unit": "1", "is": "4 x - 1.2, x the share of all intervals that agree with the beat's"},
-        "change_20": {"unit": _CHANGE, "is": "0.20 quantile of the changes around the beat"},
-        "change_35": {"unit": _CHANGE, "is": "0.35 quantile of the changes around the beat"},
-        "change_50": {"unit": _CHANGE, "is": "0.50 quantile of the changes around the beat"},
-        "own_change_20": {"unit": _CHANGE, "is": "0.20 quantile of the changes between own intervals"},
-        "own_change_35": {"unit": _CHANGE, "is": "0.35 quantile of the changes between own intervals"},
-        "nearest_change": {"unit": _CHANGE, "is": "median of the least change against the last four intervals"},
-        "nearest_change_late": {"unit": _CHANGE, "is": "median of the least change against the last but one to four"},
-        "p_common": {"unit": "1", "is": "4 x - 2, x the share common to the P regions after a sinus interval"},
-        "p_common_all": {"unit": "1", "is": "4 x - 2, x the share common to the P regions of the own shape"},
-        "p_unlike": {"unit": "1", "is": "1 - correlation with the mean P region of the own shape"},
-        "p_size": {"unit": "1 (natural logarithm)", "is": "root mean square of the P region over 0.1 of the QRS's"},
-        "rate": {"unit": "1", "is": "(60 / sinus interval in s - 75) / 30"},
-        "reference_mv": {"unit": "mV", "is": "size of the QRS of the patient's own beat"},
-    },
+    3: {"typical_mv": {"unit": "mV", "is": "median size of the QRS of the beats around"}},
 }
 
 
 #: Of version 3, consecutive features that one description stands for: name of the first, how many, unit and meaning.
 _GROUPS: dict[str, tuple[int, str, str]] = {
-    "previous_over_typical_-3": (
-        96,
-        "those of version 2",
-        "the features of version 2 of beats -3 to 3 without its own",
-    ),
-    "interval_-8": (17, _LOG, "interval before each of beats -8 to 8 over the beat's sinus interval"),
-    "void_interval_-8": (17, "0 or 1", "1 where the interval before each of beats -8 to 8 is void"),
-    "reference_0": (64, "size of its QRS", "the patient's own beat, means of reference_step_samples samples"),
+    "beside_0": (80, "typical_mv", "the lead before and after the window, means of strip_step_samples samples"),
+    "difference_0": (144, "typical_mv", "the strip, beside and within the window, less the median of the beats around"),
 }
 
 

@@ -3,22 +3,21 @@
  * averaged (ecgfed/domain/beats/alike.py).
  */
 
-import { MIN_MV } from "./context-shape.js";
-import { FEATURES, REFERENCE_SAMPLES } from "./neighbours.js";
 import { argMax, clip, searchSorted } from "./numbers.js";
+import { BEFORE, FEATURES, WINDOW } from "./strip.js";
 
 /** Groups of a stretch of so many beats, the weight of a group's mean, and the maximum number of k-means rounds. */
 const GROUPS = 30;
 const STRETCH = 4096;
 const SHARE = 0.7;
 const ROUNDS = 15;
-/** Weights of the difference to the patient's own beat and of RR features, the limit of the difference. */
+/** Weights of the difference to the median beat and of RR features, the limit of the difference. */
 const SHAPE = 0.5;
 /** @type {[number, number][]} */
-const COLUMNS = [["interval_+0", 1], ["next_over_sinus", 1], ["qrs_unlike", 2], ["p_lost", 2]].map(([name, weight]) => [FEATURES.indexOf(String(name)), Number(weight)]);
+const COLUMNS = [["previous_over_typical", 1], ["next_over_sinus", 1], ["qrs_unlike", 2], ["p_lost", 2]].map(([name, weight]) => [FEATURES.indexOf(String(name)), Number(weight)]);
 const LIMIT = 6;
 const MIN_PROBABILITY = 1e-12;
-const REFERENCE = FEATURES.indexOf("reference_mv");
+const DIFFERENCE = FEATURES.indexOf("difference_0") + BEFORE;
 const f = Math.fround;
 
 /** What numpy.random.default_rng(0) draws: 32 bits for the first centre, then numbers from 0 to 1 for the others. */
@@ -31,34 +30,13 @@ const DRAWS = [
   0.38367755426188344, 0.997209935789211, 0.9808353387762301, 0.6855419844806947, 0.6504592762678163,
 ];
 
-/** Mean in numpy's order of float32 sums. @param {Float32Array} values their number is a multiple of eight, 128 at most */
-function meanOf(values) {
-  const sums = values.slice(0, 8);
-  for (let i = 8; i < values.length; i += 1) sums[i % 8] += values[i];
-  const [a, b, c, d] = [0, 2, 4, 6].map((i) => f(sums[i] + sums[i + 1]));
-  return f(f(f(a + b) + f(c + d)) / values.length);
-}
-
-/** Values minus their mean, in float32. @param {Float32Array} values */
-function centred(values) {
-  const mean = meanOf(values);
-  return values.map((value) => value - mean);
-}
-
 /**
  * What makes a beat alike to others, in float32.
- * @param {Float32Array} windowMv
  * @param {Float32Array} rr RR features of version 3
  * @returns {Float32Array}
  */
-export function pointOf(windowMv, rr) {
-  const step = windowMv.length / REFERENCE_SAMPLES;
-  const pooled = new Float32Array(REFERENCE_SAMPLES);
-  windowMv.forEach((value, i) => (pooled[Math.floor(i / step)] += value));
-  const beat = centred(pooled.map((value) => value / step));
-  const reference = centred(rr.slice(REFERENCE + 1, REFERENCE + 1 + REFERENCE_SAMPLES));
-  const size = Math.max(rr[REFERENCE], f(MIN_MV));
-  const shape = beat.map((value, i) => SHAPE * clip(f(f(value / size) - reference[i]), -LIMIT, LIMIT));
+export function pointOf(rr) {
+  const shape = rr.slice(DIFFERENCE, DIFFERENCE + WINDOW).map((value) => SHAPE * clip(value, -LIMIT, LIMIT));
   return Float32Array.of(...shape, ...COLUMNS.map(([column, weight]) => weight * rr[column]));
 }
 

@@ -3,15 +3,17 @@
 import { inner, Resampler } from "./fir.js";
 import { bandPassTaps, bridgeSamples } from "./filters.js";
 import { Samples } from "./samples.js";
+import { SAMPLES_BEFORE, STRIP_SAMPLES, besideOf } from "./strip.js";
 import { FS_HZ, R_INDEX, WINDOW_SAMPLES, resampledPeak } from "./windows.js";
 
 /** Duration of stored filtered samples, and maximum duration of a stored constant segment, in seconds. */
 const MEMORY_S = 45;
 
 export class BandStream {
-  /** @param {number} fsHz */
-  constructor(fsHz) {
+  /** @param {number} fsHz @param {boolean} withStrip whether what lies beside windows is cut too */
+  constructor(fsHz, withStrip) {
     this.fsHz = fsHz;
+    this.withStrip = withStrip;
     this.taps = bandPassTaps(fsHz);
     this.half = this.taps.length >> 1;
     this.longest = bridgeSamples(fsHz);
@@ -111,20 +113,23 @@ export class BandStream {
   }
 
   /**
-   * Cut the window of an R peak; null if its samples are not available yet.
+   * Cut the window of an R peak, and what lies beside it; null if its samples are not available yet.
    * @param {number} peak
-   * @returns {{windowMv: Float32Array, padded: boolean} | null}
+   * @returns {import("./beat-stream.js").WindowCut | null}
    */
   window(peak) {
     const { resampler, filtered } = this;
     const length = this.ended ? resampler.count(filtered.stop) : Infinity;
+    const [before, samples] = this.withStrip ? [SAMPLES_BEFORE, STRIP_SAMPLES] : [0, WINDOW_SAMPLES];
     const first = resampledPeak(peak, this.fsHz, length) - R_INDEX;
-    if (!this.ended && resampler.newest(first + WINDOW_SAMPLES - 1) >= filtered.stop) return null;
+    const start = first - before;
+    if (!this.ended && resampler.newest(start + samples - 1) >= filtered.stop) return null;
     const read = (/** @type {number} */ i) => (i >= 0 && i < filtered.stop ? filtered.at(i) : 0);
-    const windowMv = new Float32Array(WINDOW_SAMPLES);
-    for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < length; k += 1) {
-      windowMv[k] = resampler.up === resampler.down ? read(first + k) : resampler.at(read, first + k);
+    const aroundMv = new Float32Array(samples);
+    for (let k = Math.max(0, -start); k < samples && start + k < length; k += 1) {
+      aroundMv[k] = resampler.up === resampler.down ? read(start + k) : resampler.at(read, start + k);
     }
-    return { windowMv, padded: first < 0 || first + WINDOW_SAMPLES > length };
+    const windowMv = aroundMv.slice(before, before + WINDOW_SAMPLES);
+    return { windowMv, besideMv: this.withStrip ? besideOf(aroundMv) : null, padded: first < 0 || first + WINDOW_SAMPLES > length };
   }
 }

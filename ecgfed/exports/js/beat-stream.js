@@ -9,13 +9,14 @@ import { QualityStream } from "./quality-stream.js";
 import { NO_SIGNAL, REASONS } from "./quality.js";
 import { intervalsS, rrFeatures } from "./rr.js";
 import { Samples } from "./samples.js";
-import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
+import { SAMPLES_AFTER } from "./strip.js";
+import { FLAG_PADDED, FLAG_POOR_QUALITY, FS_HZ, windowSpan } from "./windows.js";
 
 /** @typedef {import("./index.d.ts").StreamBeat} StreamBeat */
 /** @typedef {import("./classifier.js").Classifier} Classifier */
 /**
  * A beat that waits for its features.
- * @typedef {{sample: number, windowMv: Float32Array, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
+ * @typedef {{sample: number, windowMv: Float32Array, besideMv: Float32Array | null, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
  */
 /**
  * Options of a stream, the same for all its recordings.
@@ -23,8 +24,12 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
  */
 
 /**
+ * A window, and what lies beside it where RR features are of version 3.
+ * @typedef {{windowMv: Float32Array, besideMv: Float32Array | null, padded: boolean}} WindowCut
+ */
+/**
  * A detected R peak: its window once there, and its early prediction.
- * @typedef {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, reported: StreamBeat | null}} Pending
+ * @typedef {{peak: number, cut: WindowCut | null, reported: StreamBeat | null}} Pending
  */
 
 /** Number of previous peaks needed for RR features of version 1. */
@@ -60,11 +65,12 @@ export class BeatStream {
     this.detector = new QrsDetector(fsHz, leads, lead);
     this.samples = new Samples();
     this.quality = new QualityStream(this.samples, fsHz, railsMv);
-    this.band = new BandStream(fsHz);
+    const withStrip = classifier.rrVersion === 3;
+    this.band = new BandStream(fsHz, withStrip);
     const { up, down } = this.band.resampler;
     /** How many samples after an R peak an early prediction waits for at least, as in Python. */
-    this.ahead = windowSpan(fsHz, 0)[1] + this.band.half + Math.ceil((REACH * Math.max(up, down)) / up + 2) + 2;
-    this.context = new ContextStream(classifier.rrVersion === 3 ? 3 : 2);
+    this.ahead = windowSpan(fsHz, 0)[1] + (withStrip ? Math.ceil((SAMPLES_AFTER * fsHz) / FS_HZ) : 0) + this.band.half + Math.ceil((REACH * Math.max(up, down)) / up + 2) + 2;
+    this.context = new ContextStream(withStrip ? 3 : 2);
     this.lastPeak = 0; // the last R peak, 0 before the first one
     this.validUntil = 0; // the end of the last step with valid samples on some lead
     /** Samples of an incomplete step. @type {Float64Array[]} */
@@ -196,16 +202,16 @@ export class BeatStream {
 
   /**
    * @param {number} peak
-   * @param {{windowMv: Float32Array, padded: boolean}} cut
+   * @param {WindowCut} cut
    * @param {number} before the R peak before it, -1 for none
    * @returns {Waiting}
    */
-  judged(peak, { windowMv, padded }, before) {
+  judged(peak, { windowMv, besideMv, padded }, before) {
     const [start, stop] = windowSpan(this.fsHz, peak);
     const poor = REASONS.filter((reason) => this.quality.spans([reason]).overlap(start, stop));
     const lost = this.quality.spans(NO_SIGNAL);
     const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
-    return { sample: peak, windowMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
+    return { sample: peak, windowMv, besideMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS: this.intervalS(before, peak), rr: null };
   }
 
   /** The interval between two R peaks in seconds, NaN if undefined. @param {number} before -1 for none @param {number} peak */
@@ -261,18 +267,19 @@ export class BeatStream {
     }
     this.recent = this.recent.slice(-EARLY_HISTORY);
     if (!due.length) return [];
-    const [beats, rr] = [this.recent.slice(-due.length), this.earlyFeatures().slice(-due.length)];
+    const beats = this.recent.slice(-due.length);
+    const rr = this.earlyFeatures(beats.length);
     const predictions = await this.classifier.predictions(beats.map((beat) => beat.windowMv), rr);
     return predictions.map((prediction, i) => (due[i].reported = this.beat(beats[i], prediction, "early")));
   }
 
-  /** Features of the recent beats as if the next R peak were all that follows. @returns {Float32Array[]} */
-  earlyFeatures() {
+  /** Features of the last beats as if the next R peak were all that follows. @param {number} count one or more @returns {Float32Array[]} */
+  earlyFeatures(count) {
     const { rrVersion } = this.classifier;
-    if (rrVersion === 0) return this.recent.map(() => new Float32Array(0));
+    if (rrVersion === 0) return Array.from({ length: count }, () => new Float32Array(0));
     const following = this.early[0]?.peak;
     const samples = this.recent.map((beat) => beat.sample);
-    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(0, samples.length);
-    return provisionalFeatures(this.recent, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following), rrVersion);
+    if (rrVersion === 1) return rrFeatures([...samples, ...(following === undefined ? [] : [following])], this.fsHz).slice(samples.length - count, samples.length);
+    return provisionalFeatures(this.recent, count, following === undefined ? NaN : this.intervalS(samples[samples.length - 1], following), rrVersion);
   }
 }

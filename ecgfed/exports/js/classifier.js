@@ -185,7 +185,7 @@ export class Classifier {
       const { name } = this.chain[this.chain.length - 1];
       throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
     }
-    const probabilities = silent ? averaged(each, windowMv.map((window, i) => pointOf(window, rr[i])), silent) : each;
+    const probabilities = silent ? averaged(each, rr.map(pointOf), silent) : each;
     return probabilities.map((probability, i) => {
       const label = argMax(probability);
       const outOfDistribution = distance !== null && distance[i] > this.oodThreshold;

@@ -15,7 +15,7 @@ const QRS = [75, 136];
 const QRS_SEARCH = [50, 170];
 const STEEP = 0.15;
 const SLOPE_SAMPLES = 5;
-export const MIN_MV = 0.02;
+const MIN_MV = 0.02;
 const MIN_CORRELATION = 0.7;
 const NEARLY = 1 - 1e-9;
 
@@ -43,7 +43,7 @@ function meanOf(values) {
 }
 
 /** Correlation; NaN if either array has a NaN. @param {Float64Array} values @param {Float64Array} reference */
-export function correlation(values, reference) {
+function correlation(values, reference) {
   const [mean, referenceMean] = [meanOf(values), meanOf(reference)];
   let [product, first, second] = [0, 0, 0];
   for (let i = 0; i < values.length; i += 1) {
@@ -56,7 +56,7 @@ export function correlation(values, reference) {
 }
 
 /** The share of the mean power of P regions that is common to them; NaN if there is no mean. @param {Float64Array} mean @param {number} power */
-export function commonShare(mean, power) {
+function commonShare(mean, power) {
   let shared = 0;
   for (const value of mean) shared += value * value;
   return Math.min(Math.max(shared / power, 0), 1);
@@ -91,7 +91,7 @@ function middleOf(windowMv) {
  * @param {(part: Parts) => Float64Array} rowOf
  * @returns {Float64Array[]} one per block
  */
-export function blockMeans(parts, chosen, rowOf) {
+function blockMeans(parts, chosen, rowOf) {
   const width = parts.length ? rowOf(parts[0]).length : 0;
   const blocks = Math.ceil(parts.length / BLOCK);
   const sums = Array.from({ length: blocks }, () => new Float64Array(width));
@@ -196,8 +196,6 @@ function partsOf(beat) {
   return {
     rms,
     size,
-    /** The whole window, computed again: to store it would take 2 kB a beat. */
-    scaled: () => Float64Array.from(beat.windowMv, (value) => (value - middle) / size),
     qrs: scaled.slice(QRS[0], QRS[1]),
     pRegion,
     power: pRegion.reduce((sum, value) => sum + value * value, 0),

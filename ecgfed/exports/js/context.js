@@ -24,8 +24,9 @@ export const FEATURES = Object.freeze([
 ]);
 
 /**
- * A beat: the interval before it in seconds (NaN if undefined), its window in millivolt, and whether references use it.
- * @typedef {{beforeS: number, windowMv: Float32Array, usable: boolean}} Beat
+ * A beat: the interval before it in seconds (NaN if undefined), its window in millivolt, whether references use it, and
+ * what lies beside its window (`cutBeside`), for version 3.
+ * @typedef {{beforeS: number, windowMv: Float32Array, usable: boolean, besideMv?: Float32Array | null}} Beat
  */
 
 /**

@@ -13,6 +13,7 @@ import { modelsOf } from "./manifest-models.js";
 import { argMax, rint } from "./numbers.js";
 import { NO_SIGNAL, leadQuality } from "./quality.js";
 import { Spans } from "./spans.js";
+import { SAMPLES_BEFORE, STRIP_SAMPLES, besideOf } from "./strip.js";
 import { checkFs } from "./units.js";
 import { FS_HZ, WINDOW_SAMPLES, beatsInTime, cutWindows } from "./windows.js";
 
@@ -86,7 +87,8 @@ function recordingStages(recording, rrVersion) {
   const quality = leadQuality(signalMv, fsHz);
   const peaks = ofBeats(recording.r_samples).map(Number);
   const filtered = bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz);
-  const { windowMv, padded } = cutWindows(fromNv(at360), fsHz, peaks);
+  const resampled = fromNv(at360);
+  const { windowMv, padded } = cutWindows(resampled, fsHz, peaks);
   const stages = [
     compared(`filtered signal ${of}`, inNv(filtered), recording.filtered_nv, SIGNAL_NV, "nV"),
     compared(`signal at 360 Hz ${of}`, inNv(new Resampler(fsHz, FS_HZ).resample(fromNv(recording.filtered_nv))), at360, SIGNAL_NV, "nV"),
@@ -96,22 +98,28 @@ function recordingStages(recording, rrVersion) {
     compared(`padded windows ${of}`, padded, recording.padded, 0, ""),
   ];
   if (rrVersion) {
-    const rr = beatsInTime(rrVersion, fsHz, peaks, recording.window_nv.map(windowOf), recording.padded.map(Boolean), new Spans(recording.lost));
+    const rr = beatsInTime(rrVersion, fsHz, peaks, recording.window_nv.map(windowOf), recording.padded.map(Boolean), new Spans(recording.lost), resampled);
     stages.push(compared(`RR features ${of}`, rr, recording.rr, FEATURE, ""));
   }
   return stages;
 }
 
-/** RR features of selected beats, whose windows are sums of a few shapes. @param {GoldenEntry} context @param {2 | 3} version */
+/** RR features of selected beats, whose windows, of version 3 strips, are sums of a few shapes. @param {GoldenEntry} context @param {2 | 3} version */
 function contextOf(context, version) {
+  const [first, samples] = version === 3 ? [SAMPLES_BEFORE, STRIP_SAMPLES] : [0, WINDOW_SAMPLES];
   const shapes = context.shapes_nv.map((/** @type {number[]} */ shape) => Array.from(shape));
-  if (shapes.some((/** @type {number[]} */ shape) => shape.length !== WINDOW_SAMPLES)) throw new RangeError("shapes of other windows");
+  if (shapes.some((/** @type {number[]} */ shape) => shape.length !== samples)) throw new RangeError("shapes of other windows");
   const beats = ofBeats(context.parts_per_mille).map((/** @type {number[]} */ parts, /** @type {number} */ i) => {
     if (parts.length !== shapes.length) throw new RangeError("a part of each shape");
     const sum = (/** @type {number} */ k) => parts.reduce((total, part, shape) => total + part * shapes[shape][k], 0) / 1000;
-    const windowNv = shapes[0].map((/** @type {number} */ _, /** @type {number} */ k) => sum(k));
+    const aroundMv = windowOf(shapes[0].map((/** @type {number} */ _, /** @type {number} */ k) => sum(k)));
     const before = context.before_ms[i];
-    return { beforeS: before === null ? NaN : before / 1000, windowMv: windowOf(windowNv), usable: Boolean(context.usable[i]) };
+    return {
+      beforeS: before === null ? NaN : before / 1000,
+      windowMv: aroundMv.slice(first, first + WINDOW_SAMPLES),
+      usable: Boolean(context.usable[i]),
+      besideMv: version === 3 ? besideOf(aroundMv) : null,
+    };
   });
   const features = contextFeatures(beats, version);
   return context.answered.map((/** @type {number} */ i) => features[i]);

@@ -234,10 +234,11 @@ export class QrsDetector {
 }
 export function detectQrs(signalsMv: Float64Array[], fsHz: number, lead?: number): number[];
 
-/** RR features of version 2 or 3 of a stream, up to 104 or 112 beats late. */
+/** RR features of version 2 or 3 of a stream, up to 104 beats late. */
 export class ContextStream {
   constructor(version?: 2 | 3);
-  push(beats: { beforeS: number; windowMv: Float32Array; usable: boolean }[]): Float32Array[];
+  /** For version 3, `besideMv` holds means of four samples at 360 Hz: 47 before the window, 33 after it. */
+  push(beats: { beforeS: number; windowMv: Float32Array; usable: boolean; besideMv?: Float32Array | null }[]): Float32Array[];
   finish(): Float32Array[];
 }
 

@@ -4,10 +4,10 @@ import { FEATURES } from "./context.js";
 import { contextFeatures } from "./context-stream.js";
 import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
-import { FEATURES as NEIGHBOURS } from "./neighbours.js";
 import { clip, rint } from "./numbers.js";
 import { NO_SIGNAL } from "./quality.js";
 import { intervalsS, rrFeatures } from "./rr.js";
+import { FEATURES as STRIP_FEATURES, SAMPLES_BEFORE, STRIP_SAMPLES, besideOf } from "./strip.js";
 
 /** @typedef {import("./quality.js").LeadQuality} LeadQuality */
 /** @typedef {import("./spans.js").Spans} Spans */
@@ -22,7 +22,7 @@ export const FLAG_POOR_QUALITY = 2;
 export const RR_NAMES = Object.freeze({
   1: Object.freeze(["previous_s", "next_s", "median_of_last_10_s", "previous_over_median"]),
   2: FEATURES,
-  3: NEIGHBOURS,
+  3: STRIP_FEATURES,
 });
 
 /**
@@ -51,11 +51,26 @@ export function cutWindows(filtered, fsHz, peaks) {
   const windowMv = peaks.map((peak, i) => {
     const first = resampledPeak(peak, fsHz, filtered.length) - R_INDEX;
     padded[i] = first < 0 || first + WINDOW_SAMPLES > filtered.length;
-    const window = new Float32Array(WINDOW_SAMPLES);
-    for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < filtered.length; k += 1) window[k] = filtered[first + k];
-    return window;
+    return cut(filtered, first, WINDOW_SAMPLES);
   });
   return { windowMv, padded };
+}
+
+/**
+ * Return what lies beside the window of each R peak, 0 beyond the ends.
+ * @param {Float64Array} filtered millivolt at 360 Hz
+ * @param {number} fsHz of the recording
+ * @param {number[]} peaks positions of R peaks in the recording
+ */
+export function cutBeside(filtered, fsHz, peaks) {
+  return peaks.map((peak) => besideOf(cut(filtered, resampledPeak(peak, fsHz, filtered.length) - R_INDEX - SAMPLES_BEFORE, STRIP_SAMPLES)));
+}
+
+/** Samples of a signal from `first` on, 0 beyond its ends. @param {Float64Array} signal @param {number} first @param {number} length */
+function cut(signal, first, length) {
+  const part = new Float32Array(length);
+  for (let k = Math.max(0, -first); k < length && first + k < signal.length; k += 1) part[k] = signal[first + k];
+  return part;
 }
 
 /**
@@ -66,12 +81,15 @@ export function cutWindows(filtered, fsHz, peaks) {
  * @param {Float32Array[]} windowMv
  * @param {boolean[]} padded
  * @param {Spans} lost where the lead shows nothing
+ * @param {Float64Array} filtered what windows are cut from, millivolt at 360 Hz
  */
-export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
+export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost, filtered) {
   if (version === 1) return rrFeatures(peaks, fsHz);
   const beforeS = intervalsS(peaks, fsHz, lost.edges());
+  const besideMv = version === 3 ? cutBeside(filtered, fsHz, peaks) : null;
   const beats = peaks.map((peak, i) => {
-    return { beforeS: beforeS[i], windowMv: windowMv[i], usable: !padded[i] && !lost.overlap(...windowSpan(fsHz, peak)) };
+    const usable = !padded[i] && !lost.overlap(...windowSpan(fsHz, peak));
+    return { beforeS: beforeS[i], windowMv: windowMv[i], usable, besideMv: besideMv && besideMv[i] };
   });
   return contextFeatures(beats, /** @type {2 | 3} */ (version));
 }
@@ -90,5 +108,5 @@ export function windowsAround(signalMv, fsHz, peaks, quality, rrVersion) {
   const { windowMv, padded } = cutWindows(filtered, fsHz, peaks);
   const bad = quality.spans();
   const flags = peaks.map((peak, i) => Number(padded[i]) * FLAG_PADDED + Number(bad.overlap(...windowSpan(fsHz, peak))) * FLAG_POOR_QUALITY);
-  return { windowMv, rr: beatsInTime(rrVersion, fsHz, peaks, windowMv, padded, quality.spans(NO_SIGNAL)), flags };
+  return { windowMv, rr: beatsInTime(rrVersion, fsHz, peaks, windowMv, padded, quality.spans(NO_SIGNAL), filtered), flags };
 }

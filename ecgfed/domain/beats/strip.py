@@ -7,12 +7,11 @@ lies beside it. docs/decisions/0089 has the measurements.
 """
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ecgfed.domain.beats import context
 from ecgfed.domain.beats.context import LIMIT
-from ecgfed.domain.beats.patient_beat import BLOCK, Beats, Floats, TypicalBeat, in_blocks, quantile
+from ecgfed.domain.beats.patient_beat import BLOCK, FEWEST, Beats, Floats, TypicalBeat
 from ecgfed.domain.beats.windows import BESIDE, STRIP_STEP, WINDOW_SAMPLES
 
 #: Beats before and after a beat that decide its features.
@@ -56,10 +55,10 @@ def running_median(rows: Floats, chosen: NDArray[np.bool_]) -> Floats:
         rows: (beats, columns).
         chosen: (beats,) bool.
     """
-    blocks = in_blocks(np.where(chosen[:, None], rows, np.nan), np.nan)
-    around = np.pad(blocks, ((BACK, AHEAD), (0, 0), (0, 0)), constant_values=np.nan)
-    width = BACK + 1 + AHEAD
-    # (blocks, beats of a block, columns, blocks around) -> a row for each block and column
-    values = sliding_window_view(around, width, axis=0).transpose(0, 2, 1, 3).reshape(-1, width * BLOCK)
-    median = quantile(np.sort(values, axis=1), 0.5).reshape(len(blocks), rows.shape[1])
+    median = np.full((-(-len(rows) // BLOCK), rows.shape[1]), np.nan)
+    for block in range(len(median)):  # all at once would hold 64 rows for each block
+        near = slice(max(block - BACK, 0) * BLOCK, (block + AHEAD + 1) * BLOCK)
+        ordered = np.sort(rows[near][chosen[near]], axis=0)
+        if len(ordered) >= FEWEST:
+            median[block] = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
     return np.repeat(median, BLOCK, axis=0)[: len(rows)]

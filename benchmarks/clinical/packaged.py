@@ -169,10 +169,10 @@ def main(given: argparse.Namespace) -> None:
             rows = scores({record: part(given, record, protocol) for record in records})
             results[name][protocol] = rows
             print(f"\n{name}, {protocol}", flush=True)
-            lines = [
-                (row, one["veb"]["f1"], one["sveb"]["f1"], one["right"], one["worse"]) for row, one in rows.items()
-            ]
-            print_table(("model", "VEB F1", "SVEB F1", "right", "right beats lost where worse"), lines)
+            print_table(
+                ("model", "VEB F1", "SVEB F1", "right", "right beats lost where worse"),
+                [(row, one["veb"]["f1"], one["sveb"]["f1"], one["right"], one["worse"]) for row, one in rows.items()],
+            )
     save(given, {"sets": results})
 
 

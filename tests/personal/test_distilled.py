@@ -35,7 +35,7 @@ def test_a_linear_student_is_logistic_regression_on_labels_and_the_teachers_prob
     monkeypatch.setattr(distilled, "STEPS", 4000)
     monkeypatch.setattr(distilled, "OTHERS_WEIGHT", 12.0)
     rng = np.random.default_rng(1)
-    x, z = rng.normal(size=(30, 2)) + [1.0, 0.0], rng.normal(size=(25, 2))
+    x, z = rng.normal(size=(30, 2)) + np.array([1.0, 0.0]), rng.normal(size=(25, 2))
     label = np.where(x[:, 0] + rng.normal(0, 1, 30) > 1, 1, 0)  # no beat of class 2
     teacher = {"head.weight": torch.tensor(rng.normal(size=(CLASSES, 2))), "head.bias": torch.tensor([0.5, 0.0, -0.5])}
     teacher = {name: value.float() for name, value in teacher.items()}

@@ -251,9 +251,9 @@ def cross_validate(
 ) -> CrossValidation | None:
     """Predict the labels of each fold from those of the other folds and count correct predictions.
 
-    Labels of consecutive beats, such as all of the first five minutes, are held back in blocks of time: the model is for
-    later beats, and a random beat would be predicted from its labelled neighbours. Other labels are assigned to folds
-    at random, stratified by class.
+    Labels of consecutive beats, such as all of the first five minutes, are held back in blocks of time: the model is
+    for later beats, and a random beat would be predicted from its labelled neighbours. Other labels are assigned to
+    folds at random, stratified by class.
 
     Labels without a class of the bundle (such as ``?`` and ``|``) are always in the training folds, since no model can
     predict them. Only labels of the training beats are used, if there are more than ``MAX_LEARNED``.

@@ -30,7 +30,7 @@ from ecgfed.core.personal.base import PatientBeats, Personal, chunked
 from ecgfed.core.personal.finetune import batches
 
 #: Learning rate and number of steps.
-LR, STEPS = 0.01, 300
+LR, STEPS = 0.01, 150
 #: K: number of labelled beats that all others together weigh as much as.
 OTHERS_WEIGHT = 300.0
 

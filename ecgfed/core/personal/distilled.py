@@ -61,9 +61,8 @@ class Distilled(Personal):
             ) -> tuple[Tensor, Params]:
                 stats: Params = {}
                 logits = net.logits(params, _joined(labelled.inputs, unlabelled.inputs), stats)
-                own, other = logits.split([len(labelled.label), len(unlabelled.label)])
-                hard = F.cross_entropy(own, labelled.label)
-                soft = F.cross_entropy(other, taught[unlabelled.label])
+                hard = F.cross_entropy(logits[: len(labelled.label)], labelled.label)
+                soft = F.cross_entropy(logits[len(labelled.label) :], taught[unlabelled.label])
                 return (count * hard + OTHERS_WEIGHT * soft) / (count + OTHERS_WEIGHT), stats
 
             grads, _, stats = gradients(objective, student)

@@ -32,7 +32,8 @@ def test_a_linear_student_is_logistic_regression_on_labels_and_the_teachers_prob
     """Each other beat is one of every class, weighted by the teacher's probability times K over their number. Of fewer
     beats than a batch every step sees all, so SGD converges to the minimum.
     """
-    monkeypatch.setattr(distilled, "STEPS", 4000)
+    monkeypatch.setattr(distilled, "STEPS", 600)
+    monkeypatch.setattr(distilled, "LR", 0.1)
     monkeypatch.setattr(distilled, "OTHERS_WEIGHT", 12.0)
     rng = np.random.default_rng(1)
     x, z = rng.normal(size=(30, 2)) + np.array([1.0, 0.0]), rng.normal(size=(25, 2))

@@ -33,7 +33,9 @@ ProtocolOption = Annotated[
         autocompletion=choices("ensemble", "average"),
     ),
 ]
-personal_names = choices("method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "gated")
+personal_names = choices(
+    "method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "distilled", "gated"
+)
 PersonalOption = Annotated[str | None, typer.Option("--personal", help=PERSONAL_HELP, autocompletion=personal_names)]
 MethodOption = Annotated[
     str | None,

@@ -256,10 +256,11 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
 @pytest.fixture
 def quick_finetuning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Personal models are trained on for a few steps: what is tested holds after any number of them."""
-    from ecgfed.core.personal import finetune, partway
+    from ecgfed.core.personal import distilled, finetune, partway
 
     monkeypatch.setattr(finetune, "Stopping", partial(finetune.Stopping, steps=10, every=5))
     monkeypatch.setattr(partway, "STEPS", 10)
+    monkeypatch.setattr(distilled, "STEPS", 10)
 
 
 @pytest.fixture(scope="session")

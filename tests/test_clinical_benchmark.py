@@ -54,3 +54,16 @@ def test_the_person_has_a_button_for_whatever_the_reference_says() -> None:
     assert set(person.PRESSED.values()) <= buttons
     assert {person.PRESSED.get(symbol, symbol) for symbol in SYMBOLS} <= buttons
     assert person.NO_BEAT in buttons
+
+
+def test_a_record_is_worse_where_fewer_beats_are_right_after_labels() -> None:
+    packaged = load_script(FOLDER / "packaged.py")
+    before = {"1": counts(Nn=90, Nv=2, Ss=7, Vn=1, On=5), "2": counts(Nn=50, Vv=4, Vo=1)}
+    after = {"1": counts(Nn=88, Nv=4, Ss=7, Vv=1, On=5), "2": counts(Nn=50, Vv=4, Vo=1)}
+    assert packaged.right_beats(before["1"]) == (97, 100)  # no beat of the reference: not counted
+    assert packaged.right_beats(before["2"]) == (54, 55)
+    found = packaged.summary(after, before)
+    assert found["worse"] == {"1": 1}
+    assert found["right"] == pytest.approx(100 * 150 / 155, abs=0.005)
+    assert found["records_right"] == {"1": 96.0, "2": pytest.approx(100 * 54 / 55, abs=0.005)}
+    assert packaged.summary(before, before)["worse"] == {}

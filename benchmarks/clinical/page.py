@@ -62,6 +62,10 @@ Three more scripts simulate a person who errs in some of the doubtful beats: `er
 to be wrong, `errors.json`), `adoption.py` (when a personal model is refused, `adoption.json`) and `second.py` (what a
 second question is worth, `second.json`). Their figures are in [labels.md](../../docs/labels.md#the-patients-own-model)
 and [decision 0063](../../docs/decisions/0063-what-labels-promise.md).
+
+`packaged.py` reads each record before and after twenty labels, and five minutes of them, beginning from the packaged
+model's folds that have not seen it; it decides the default of `--personal`
+([decision 0088](../../docs/decisions/0088-the-global-model-as-teacher.md)).
 """
 
 

@@ -26,6 +26,8 @@ from ecgfed.tasks.grouped import GroupedBeats
 MAX_LEARNED = 4000
 #: Number of folds; there is no cross-validation with fewer labels.
 FOLDS = 5
+#: Minimum share of labelled beats that are followed by another labelled beat, if folds are blocks of time.
+MIN_CONSECUTIVE = 0.5
 #: Predictors that are compared on the labels of the test fold.
 PREDICTORS = ("groups", "personal", "global", "scratch")
 #: Significance level for a loss of sensitivity in a class. Chosen on MIT-BIH's DS1
@@ -51,12 +53,13 @@ class TrainingBeats:
         return Inputs(self.inputs.examples[at], None if self.inputs.rr is None else self.inputs.rr[at])
 
 
-def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingBeats:
-    """Cut at most ``MAX_LEARNED`` beats for training: the labelled ones, and some of the other grouped beats.
+def training_beats(grouped: GroupedBeats, label: Mapping[int, str], *, whole: bool = False) -> TrainingBeats:
+    """Cut at most ``MAX_LEARNED`` beats for training: the labelled ones, and some of the others.
 
     Args:
         grouped: the recording's beats.
         label: labelled beat -> its label.
+        whole: choose the others among all beats of the recording, not among the grouped ones only.
     """
     beats, symbols = np.array(sorted(label), dtype=np.int64), sorted(set(label.values()))
     by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == symbol]) for symbol in symbols]
@@ -65,7 +68,8 @@ def training_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> TrainingB
         room = (MAX_LEARNED - sum(map(len, chosen))) // (len(by_symbol) - served)
         chosen.append(_evenly(of_symbol, room))
     labelled = np.sort(np.concatenate(chosen))
-    unlabelled = np.setdiff1d(np.arange(grouped.grouped), np.array(list(label), dtype=np.int64))
+    count = len(grouped.beats.r_samples) if whole else grouped.grouped
+    unlabelled = np.setdiff1d(np.arange(count), np.array(list(label), dtype=np.int64))
     unlabelled = _evenly(unlabelled, MAX_LEARNED - len(labelled))
     row = np.union1d(labelled, unlabelled)
     blocks = list(grouped.beats.blocks(row))
@@ -106,14 +110,20 @@ class Learner:
         return self.beats.some(_evenly(self.beats.row, count))
 
     def patient_beats(self, label: dict[int, str]) -> PatientBeats | None:
-        """Propagate labels in the groups and return the labelled beats; None if no label has a class of the bundle."""
+        """Propagate labels in the groups and return the labelled beats; None if no label has a class of the bundle.
+
+        Beats without a label of their own are also the unlabelled ones, if the personalization method uses such.
+        """
         names, _ = spread(self.groups, label)
-        number = self.labels.encode(names[self.beats.row]).astype(np.int64)
+        grouped = self.beats.row[self.beats.row < len(names)]
+        number = self.labels.encode(names[grouped]).astype(np.int64)
         known = np.flatnonzero(number >= 0)
         if not len(known):
             return None
-        train = Batch(self.beats.some(self.beats.row[known]), torch.from_numpy(number[known]))
-        return PatientBeats(train, None, self.everyone, (self.seed, 0))
+        train = Batch(self.beats.some(grouped[known]), torch.from_numpy(number[known]))
+        others = np.setdiff1d(self.beats.row, np.array(list(label), dtype=np.int64))
+        unlabelled = self.beats.some(others) if self.how.uses_unlabelled and len(others) else None
+        return PatientBeats(train, None, self.everyone, (self.seed, 0), unlabelled)
 
     @single_torch_thread()
     def personal(self, patient_beats: PatientBeats) -> Pipeline:
@@ -174,12 +184,14 @@ class CrossValidation:
         folds: number of folds.
         right: predictor, of ``PREDICTORS`` -> number of labels predicted correctly.
         by_class: labelled class -> result for its labels.
+        by_time: whether the folds are blocks of time.
     """
 
     labels: int
     folds: int
     right: dict[str, int]
     by_class: dict[str, ClassResult] = field(default_factory=dict)
+    by_time: bool = False
 
     def lowered(self, predictor: str) -> list[str]:
         """Return the classes for which a predictor lowers the global model's sensitivity (``ClassResult.lowers``)."""
@@ -213,6 +225,24 @@ def assign_folds(number: NDArray[np.integer], folds: int, seed: int) -> NDArray[
     return fold
 
 
+def are_consecutive(beats: NDArray[np.integer]) -> bool:
+    """Whether most of the labelled beats (labels,), increasing, are followed by another labelled beat."""
+    return bool((np.diff(beats) == 1).sum() >= MIN_CONSECUTIVE * len(beats))
+
+
+def assign_blocks(count: int, folds: int) -> NDArray[np.int64]:
+    """Assign labels in order of time to folds, each a block of time.
+
+    Args:
+        count: number of labels.
+        folds: number of folds, at most the number of labels.
+
+    Returns:
+        (labels,) fold of each label, increasing; the sizes of folds differ by at most one.
+    """
+    return np.arange(count, dtype=np.int64) * folds // count
+
+
 def cross_validate(
     learner: Learner,
     label: dict[int, str],
@@ -220,6 +250,10 @@ def cross_validate(
     on_progress: Callable[[int, int], None] = lambda completed, total: None,
 ) -> CrossValidation | None:
     """Predict the labels of each fold from those of the other folds and count correct predictions.
+
+    Labels of consecutive beats, such as all of the first five minutes, are held back in blocks of time: the model is
+    for later beats, and a random beat would be predicted from its labelled neighbours. Other labels are assigned to
+    folds at random, stratified by class.
 
     Labels without a class of the bundle (such as ``?`` and ``|``) are always in the training folds, since no model can
     predict them. Only labels of the training beats are used, if there are more than ``MAX_LEARNED``.
@@ -238,7 +272,8 @@ def cross_validate(
     beats, truth = beats[truth >= 0], truth[truth >= 0]
     if len(beats) < FOLDS:
         return None
-    fold = assign_folds(truth, FOLDS, learner.seed)
+    by_time = are_consecutive(np.array(sorted(label), dtype=np.int64))
+    fold = assign_blocks(len(beats), FOLDS) if by_time else assign_folds(truth, FOLDS, learner.seed)
     predictions = {name: np.full(len(beats), -1, np.int64) for name in PREDICTORS}
     predictions["global"] = global_class[beats].astype(np.int64)
     for number in range(FOLDS):
@@ -264,4 +299,5 @@ def cross_validate(
             {model: int((hits["global"] & ~hits[model]).sum()) for model in models},
             {model: int((hits[model] & ~hits["global"]).sum()) for model in models},
         )
-    return CrossValidation(len(beats), FOLDS, {name: int(hits.sum()) for name, hits in right.items()}, by_class)
+    counts = {name: int(hits.sum()) for name, hits in right.items()}
+    return CrossValidation(len(beats), FOLDS, counts, by_class, by_time)

@@ -87,7 +87,8 @@ class LabelPersonalization:
         checked, sentences = self.checked, list[str]()
         if checked is not None:
             right = ", ".join(f"{PREDICTOR_NAMES[name]} {count}" for name, count in checked.right.items())
-            sentences.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
+            how = f"in turn, in {checked.folds} blocks of time" if checked.by_time else "in turn"
+            sentences.append(f"Of {count_of(checked.labels, 'label')} held back {how}, right: {right}.")
         if self.unchecked:
             sentences.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
         sentences.extend(self._lowered())
@@ -206,8 +207,9 @@ class LabelPersonalization:
 
 def cross_validation_dict(checked: CrossValidation) -> dict[str, Any]:
     """Return a cross-validation, JSON-ready: ``labels``, ``parts``, correct predictions by predictor, the same
-    ``by_class``, and the classes whose sensitivity a model ``lowers``.
+    ``by_class``, and the classes whose sensitivity a model ``lowers``; ``by_time`` if the parts are blocks of time.
     """
     by_class = {name: {"labels": result.labels, **result.right} for name, result in checked.by_class.items()}
     lowers = {name: checked.lowered(name) for name in ("personal", "scratch")}
-    return {"labels": checked.labels, "parts": checked.folds, **checked.right, "by_class": by_class, "lowers": lowers}
+    parts = {"labels": checked.labels, "parts": checked.folds, **({"by_time": True} if checked.by_time else {})}
+    return {**parts, **checked.right, "by_class": by_class, "lowers": lowers}

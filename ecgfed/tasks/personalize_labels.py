@@ -222,7 +222,7 @@ def _learner(
         symbols = ", ".join(user_labels.counts)
         expected = f"some of the bundle's {' '.join(bundle.labels.symbols)}"
         raise RecordError(param("labels"), f"are {symbols} alone", expected)
-    beats = training_beats(grouped, user_labels.label)
+    beats = training_beats(grouped, user_labels.label, whole=how.uses_unlabelled)
     metadata = bundle.trained_on
     counts = metadata.epoch_counts or metadata.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])

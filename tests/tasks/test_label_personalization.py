@@ -5,7 +5,7 @@ import itertools
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,10 @@ from ecgfed.base.errors import BundleError, EcgfedError, OptionError, RecordErro
 from ecgfed.core.methods.base import Batch
 from ecgfed.core.nets.net import Inputs
 from ecgfed.core.personal.base import PatientBeats
+from ecgfed.core.personal.distilled import Distilled
 from ecgfed.core.personal.kernel import Kernel
 from ecgfed.core.personal.partway import Partway
+from ecgfed.core.personal.registry import personal_by_name
 from ecgfed.device import open_bundle
 from ecgfed.domain.labels.label_errors import expected_errors
 from ecgfed.domain.labels.spread import spread
@@ -38,12 +40,14 @@ from ecgfed.tasks.cross_validation import (
     ClassResult,
     CrossValidation,
     Learner,
+    are_consecutive,
+    assign_blocks,
     assign_folds,
     cross_validate,
     training_beats,
 )
 from ecgfed.tasks.grouped import GroupedBeats
-from ecgfed.tasks.label_personalization import LabelPersonalization
+from ecgfed.tasks.label_personalization import LabelPersonalization, cross_validation_dict
 from ecgfed.tasks.rhythms import sure_episodes
 
 pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.progress.EcgfedWarning")
@@ -153,6 +157,81 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
         for name, lost in check.lost.items():
             assert check.right[name] - check.right["global"] == check.gained[name] - lost
     assert cross_validate(learner, dict(list(label.items())[:3]), grouped.predictions.label) is None
+
+
+def test_blocks_of_time_are_in_order_and_of_one_size() -> None:
+    for count in (5, 6, 19, 100):
+        blocks = assign_blocks(count, 5)
+        expected = [len(block) for block in np.array_split(np.arange(count), 5)]
+        assert blocks.tolist() == sorted(blocks.tolist())
+        assert sorted(Counter(blocks.tolist()).values()) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("beats", "expected"),
+    [
+        (range(40, 400), True),  # minutes without a gap
+        ([*range(100), *range(101, 200), *range(203, 300)], True),  # some beats without a label
+        (range(0, 2000, 97), False),  # as the page asks
+        ([3, 4, 90, 91, 200, 300, 400, 500], False),  # two pairs
+        ([7], False),
+    ],
+)
+def test_labels_are_consecutive_where_most_have_the_next_beat_labelled(beats: Iterable[int], expected: bool) -> None:
+    assert are_consecutive(np.array(list(beats))) == expected
+
+
+def test_labels_of_consecutive_beats_are_held_back_in_blocks_of_time(
+    record: Path, grouped: GroupedBeats, label: dict[int, str]
+) -> None:
+    """The groups' share by hand: each fifth in order of time takes the labels of the other four."""
+    truth = truth_of(record, grouped)
+    early = {beat: truth[beat] for beat in range(100)}
+    learner = replace(learner_of(grouped, early), how=personal_by_name("head"))  # the fastest
+    checked = cross_validate(learner, early, grouped.predictions.label)
+    assert checked is not None
+    assert (checked.by_time, checked.labels, checked.folds) == (True, 100, 5)
+    classes = grouped.bundle.labels.symbols
+    right = 0
+    for start in range(0, 100, 20):
+        names, _ = spread(grouped.groups, {beat: early[beat] for beat in early if not start <= beat < start + 20})
+        right += sum(classes[str(names[beat])] == classes[early[beat]] for beat in range(start, start + 20))
+    assert checked.right["groups"] == right
+    assert cross_validation_dict(checked)["by_time"]
+    scattered = cross_validate(replace(learner_of(grouped, label), how=learner.how), label, grouped.predictions.label)
+    assert scattered is not None
+    assert not scattered.by_time
+    assert "by_time" not in cross_validation_dict(scattered)
+
+
+def test_the_teacher_answers_all_beats_without_a_label_those_after_the_first_minutes_too(
+    record: Path, grouped: GroupedBeats
+) -> None:
+    first = grouped_of(record, minutes=1)
+    early = dict(enumerate(truth_of(record, first)[: first.grouped - 5]))
+    beats = training_beats(first, early, whole=True)
+    assert beats.row.tolist() == list(range(grouped.grouped))
+    learner = replace(learner_of(first, early), beats=beats, how=Distilled())
+    own = learner.patient_beats(early)
+    assert own is not None
+    assert own.unlabelled is not None
+    windows = torch.from_numpy(grouped.beats.windows.window_mv)
+    assert torch.equal(own.unlabelled.examples, windows[first.grouped - 5 :])
+    assert torch.equal(own.train.inputs.examples, windows[: first.grouped])
+    partway = replace(learner, how=Partway()).patient_beats(early)
+    assert partway is not None
+    assert partway.unlabelled is None
+
+
+def test_a_distilled_model_is_exported(
+    record: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ecgfed.core.personal.distilled.STEPS", 20)
+    stated(monkeypatch, personal=11, scratch=10, **{"global": 10})
+    distilled = package.personalize_labels(record, tmp_path / "b", labels=labels, personal="distilled")
+    assert distilled.bundle.manifest["patients"]["rec"]["personal"] == "distilled"
+    own, everyone = (package.predict(distilled.bundle, record, patient=who) for who in ("rec", None))
+    assert (own.probability != everyone.probability).any()
 
 
 def test_of_very_many_labels_some_are_learned_from(

@@ -27,12 +27,14 @@ class PatientBeats:
         valid: validation beats, or None.
         everyone: (classes,) class shares of the training beats of all patients; used by ``prior`` only.
         seed: the run's seed and the patient's number, for random choices.
+        unlabelled: the recording's beats without a label, or None; used by models with ``uses_unlabelled`` only.
     """
 
     train: Batch
     valid: Batch | None
     everyone: Tensor
     seed: tuple[int, int] = (0, 0)
+    unlabelled: Inputs | None = None
 
     @property
     def classes(self) -> int:
@@ -58,6 +60,8 @@ class Personal(ABC):
     name: ClassVar[str] = ""
     title: ClassVar[str]
     reference: ClassVar[str] = ""
+    #: Whether it also learns from beats without a label, if there are any.
+    uses_unlabelled: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, net: Net, model: Params, beats: PatientBeats) -> Pipeline:

@@ -29,6 +29,7 @@ from .reading import (
     typed_reading,
 )
 from .reporter import Output
+from .stop import interrupted_once
 
 if TYPE_CHECKING:
     from ecgfed.tasks.label import Labelling, Served
@@ -111,7 +112,8 @@ def _serve(labelling: "Labelling", *, overwrite: bool, browser: bool) -> "Served
         if browser:
             webbrowser.open(address)
 
-    return labelling.serve(opened, overwrite=overwrite)
+    with interrupted_once():
+        return labelling.serve(opened, overwrite=overwrite)
 
 
 def _print(labelling: "Labelling", ended: "Served | None", elapsed: float, record: Path, reading: str) -> None:

@@ -4,7 +4,7 @@ import errno
 import re
 import sys
 from concurrent.futures import BrokenExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import pairwise
 from typing import NoReturn
 
@@ -181,9 +181,11 @@ def main() -> None:
     open_closed_streams()
     with spelling(option_speller(app)), interruptible() as interruption:
         try:
-            with naming_the_extra("this command"):
+            with closing(interruption), naming_the_extra("this command"):
                 code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
-            sys.stdout.flush()
+                sys.stdout.flush()
+            if interruption.code or code == 130:  # a library swallowed the interruption; what the parser makes of one
+                raise KeyboardInterrupt
         except (KeyboardInterrupt, typer.Abort) as stop:
             if isinstance(stop.__cause__, EOFError):  # the parser takes a file that ends too soon for Ctrl-D
                 raise stop.__cause__ from None
@@ -192,8 +194,6 @@ def main() -> None:
             if interruption.code is None:
                 _refuse(error)
             _stop(interruption.code, "stopped")  # a library caught the interruption, and raised something of its own
-    if code == 130:  # what the parser makes of an interruption
-        _stop(interruption.code or 130, "stopped")
     if isinstance(code, int) and code:
         raise SystemExit(code)
 

@@ -1,14 +1,21 @@
 """Ctrl-C and SIGTERM: a command leaves nothing half made; a training finishes and saves its round first."""
 
+import _thread
+import math
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import FrameType
 
 #: signal -> what a person calls it
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+#: Seconds in which a second signal asks for the same: ``timeout`` sends one to a command and one to its process group.
+_TWICE_S = 1.0
 
 
 class StopRequest:
@@ -64,8 +71,22 @@ def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
         yield request
 
 
+class _Interrupted(KeyboardInterrupt):
+    """What unwinds a command; calls ``gone`` as it ceases to exist, caught or lost."""
+
+    def __init__(self, gone: Callable[[], None]) -> None:
+        super().__init__()
+        self._gone = gone
+
+    def __del__(self) -> None:
+        self._gone()
+
+
 class Interruption:
     """What Ctrl-C or SIGTERM asked of this process while a command ran.
+
+    Python raises an interruption once, wherever the main thread is. Inside a finaliser or a library's bare ``except:``
+    (that of ``mpmath``, which torch imports) it is lost and the command would go on; it is raised again then.
 
     Attributes:
         code: the exit code to end with, 128 + the signal's number; None while nobody asked.
@@ -74,6 +95,9 @@ class Interruption:
     def __init__(self) -> None:
         self.code: int | None = None
         self._process = os.getpid()
+        self._raised_s = -math.inf  # when what is unwinding now was raised
+        self._closed = False
+        self._again = threading.Lock()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Note what was asked, and unwind as after Ctrl-C, so that what is half made is taken away."""
@@ -81,14 +105,46 @@ class Interruption:
         if os.getpid() != self._process:  # a worker process that was forked from this one ends as any other
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        self.code = 128 + number
-        raise KeyboardInterrupt
+        if self._closed or time.monotonic() < self._raised_s + _TWICE_S:
+            return
+        self.code, self._raised_s = 128 + number, time.monotonic()
+        # in no variable: its traceback would hold it for ever
+        raise _Interrupted(partial(self._gone, signal.Signals(number)))
+
+    def _gone(self, number: signal.Signals) -> None:
+        if not self._closed and os.getpid() == self._process:
+            self._raised_s = -math.inf
+            _thread.start_new_thread(self._interrupt_again, (number,))  # raised in a finaliser, it is lost as before
+
+    def _interrupt_again(self, number: signal.Signals) -> None:
+        time.sleep(0.01)
+        with self._again:
+            if not self._closed:
+                _thread.interrupt_main(number)
+
+    def close(self) -> None:
+        """Raise no more: the command has ended."""
+        self._closed = True
+        with self._again:  # what is on its way comes now, not to the handler of before
+            pass
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yield what SIGINT and SIGTERM ask for, until the block ends; one that is ignored stays so (a shell's ``&``)."""
-    interruption = Interruption()
-    heeded = [number for number in _NAMES if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-    with _handling(heeded, interruption.handle):
-        yield interruption
+    """Yield what SIGINT and SIGTERM ask for, to be closed in the block; an ignored one stays so (a shell's ``&``)."""
+    interruption, shown = Interruption(), sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, _Interrupted) else shown(lost)
+    try:
+        with _handling(_heeded(), interruption.handle):
+            yield interruption
+    finally:
+        sys.unraisablehook = shown
+
+
+def interrupted_once() -> AbstractContextManager[None]:
+    """Return a block in which SIGINT and SIGTERM raise a KeyboardInterrupt that it catches, as its regular end."""
+    return _handling(_heeded(), signal.default_int_handler)
+
+
+def _heeded() -> list[signal.Signals]:
+    return [number for number in _NAMES if signal.getsignal(number) not in (signal.SIG_IGN, None)]

@@ -103,11 +103,11 @@ def test_ctrl_c_leaves_a_run_to_go_on_with(cohort_path: Path, tmp_path: Path) ->
     run = tmp_path / "run"
     command = [ECGFED, "train", str(cohort_path), "--out", str(run), "--rounds", "5000", "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not (run / "checkpoint" / "progress.json").is_file() and time.monotonic() < deadline:
+    while not (run / "checkpoint" / "progress.json").is_file():
+        assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1].startswith("ecgfed: stopped after round ")
     assert "Traceback" not in err

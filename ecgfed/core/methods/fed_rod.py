@@ -62,7 +62,6 @@ class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
     hidden: int = ranged(16, 1, 4096)
 
     def check_together(self) -> None:
-        super().check_together()
         self.generic_settings()  # raises what that method's settings raise
         for name in _unused_settings(self.generic):
             if getattr(self, name) != _DEFAULTS[name]:

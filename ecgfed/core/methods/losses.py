@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.base.errors import OptionError
+from ecgfed.base.errors import OptionError, param
 from ecgfed.core.methods.interface import Batch, cross_entropy, row_mean
 from ecgfed.core.methods.settings import Settings, choice, ranged
 from ecgfed.core.nets.layers import Params, linear
@@ -67,7 +67,9 @@ class LossSettings(Settings):
         super().check_together()
         if self.label_smoothing and self.risk != "ce":
             value = f"{self.label_smoothing:g} with risk {self.risk}"
-            raise OptionError("label_smoothing", value, "0, or risk ce", "set one of the two", code="conflict")
+            raise OptionError(
+                f"{param('settings')} label_smoothing", value, "0, or risk ce", "set one of the two", code="conflict"
+            )
 
 
 def is_label(label: Tensor, classes: int) -> Tensor:

@@ -150,6 +150,7 @@ class RecordingParts:
         data: the data of the page's scripts.
         lead_segments: which leads the beat detection used, from start to end; empty where not assessed.
         event_list: every run, pause and rhythm episode, in order of time.
+        header_lines: the recording's header on patient and recording; None where it was not requested.
     """
 
     record: str
@@ -174,3 +175,4 @@ class RecordingParts:
     data: dict[str, Any] = field(repr=False)
     lead_segments: tuple[LeadSegment, ...] = ()
     event_list: tuple[ListedEvent, ...] = ()
+    header_lines: tuple[str, ...] | None = None

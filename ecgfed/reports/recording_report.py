@@ -82,6 +82,7 @@ class RecordingReport:
             "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
             "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
             "events": [event.to_dict() for event in parts.event_list],
+            "header_lines": parts.header_lines,
             "hours": [{**asdict(hour), **withheld} for hour in events.hours],
             "rules": events.rules.to_dict(),
             "files": [str(file) for file in self.files],

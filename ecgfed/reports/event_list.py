@@ -108,7 +108,7 @@ def _interval(kind: str, interval: At, gallery: Sequence[Drawn]) -> ListedEvent:
 
 
 def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) -> list[ListedEvent]:
-    """Return the episodes of a rhythm, with the counted beats in each and the rate of its usable intervals."""
+    """Return the episodes of a rhythm, with the counted beats in each, None for none, and the rate of usable intervals."""
     rows = []
     for number, (start, stop) in enumerate(rhythm.episodes):
         first, last = (int(at) for at in np.searchsorted(beats.time_s, [start, stop]))
@@ -121,10 +121,10 @@ def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) ->
                 rhythm.rhythm,
                 start,
                 stop,
-                int(beats.assessed[first:last].sum()),
+                int(beats.assessed[first:last].sum()) or None,
                 60 * len(rr) / float(rr.sum()) if len(rr) else None,
                 certainty,
-                certainty is not None,
+                certainty is not None or rhythm.rhythm.startswith("possible "),
                 strip=_strip_at(start, gallery),
             )
         )

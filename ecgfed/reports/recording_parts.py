@@ -70,7 +70,7 @@ class ListedEvent:
         name: its name: ``VT``, ``AF``.
         start_s: where it begins, in seconds; of a run its first beat.
         stop_s: where it ends; of a run its last beat.
-        beats: number of its beats; None for intervals.
+        beats: number of its counted beats; None for intervals, and where no beat is counted.
         per_min: its rate in beats a minute; None where it has none.
         confidence: of a run the mean probability of its kind, of an episode its certainty; None where not assessed.
         review: it must be reviewed before it counts as a finding.

@@ -108,7 +108,7 @@ def _interval(kind: str, interval: At, gallery: Sequence[Drawn]) -> ListedEvent:
 
 
 def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) -> list[ListedEvent]:
-    """Return the episodes of a rhythm, with the counted beats in each, None for none, and the rate of usable intervals."""
+    """Return the episodes of a rhythm: the counted beats in each (None without any), the rate of usable intervals."""
     rows = []
     for number, (start, stop) in enumerate(rhythm.episodes):
         first, last = (int(at) for at in np.searchsorted(beats.time_s, [start, stop]))

@@ -99,6 +99,9 @@ def report_command(
         str | None,
         typer.Option(metavar="TIME", help="When the recording begins, in these files: 2026-03-04T09:15:00+01:00."),
     ] = None,
+    header: Annotated[
+        bool, typer.Option("--header", help="Show what the header states of patient and recording; it may name them.")
+    ] = False,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     overwrite: OverwriteOption = False,
@@ -139,6 +142,7 @@ def report_command(
             formats=formats or "",
             subject=subject or "",
             start=start,
+            header=header,
             overwrite=overwrite,
             progress=progress,
         )

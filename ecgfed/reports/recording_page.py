@@ -3,6 +3,7 @@
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
 from ecgfed.reports.markup import Cell, clock, joined, moment, per_cent
@@ -40,6 +41,9 @@ def recording_page(parts: RecordingParts) -> str:
         stretches=sorted(sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]),
         rates=rate_table(parts),
         rhythms=rhythm_table(parts),
+        event_head=EVENT_HEAD,
+        event_rows=event_rows(parts),
+        not_listed=not_listed(parts.events),
         hours_head=hours_head,
         hours=hours,
         max_rows=LISTED,

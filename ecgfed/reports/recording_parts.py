@@ -1,6 +1,6 @@
 """The content of a recording's report before it is rendered: numbers and text, without file paths."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ecgfed.domain.events.find import Events
@@ -61,6 +61,45 @@ class Drawn:
 
 
 @dataclass(frozen=True)
+class ListedEvent:
+    """A run, a pause or an episode of a rhythm in the list of events.
+
+    Attributes:
+        kind: ``ventricular run``, ``supraventricular run``, ``pause``, ``interval not confirmed``, ``no beat at an
+            end`` or ``rhythm``.
+        name: its name: ``VT``, ``AF``.
+        start_s: where it begins, in seconds; of a run its first beat.
+        stop_s: where it ends; of a run its last beat.
+        beats: number of its counted beats; None for intervals, and where no beat is counted.
+        per_min: its rate in beats a minute; None where it has none.
+        confidence: of a run the mean probability of its kind, of an episode its certainty; None where not assessed.
+        review: it must be reviewed before it counts as a finding.
+        uncertain: number of its beats of low confidence; None where not assessed.
+        cut: it begins or ends at an unusable stretch, so that it may be longer.
+        strip: the number of the first strip that shows where it begins; None where none does.
+    """
+
+    kind: str
+    name: str
+    start_s: float
+    stop_s: float
+    beats: int | None = None
+    per_min: float | None = None
+    confidence: float | None = None
+    review: bool = False
+    uncertain: int | None = None
+    cut: bool = False
+    strip: int | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return a JSON-ready dictionary."""
+        values = asdict(self)
+        for name, digits in (("start_s", 3), ("stop_s", 3), ("per_min", 1), ("confidence", 3)):
+            values[name] = None if values[name] is None else round(values[name], digits)
+        return values
+
+
+@dataclass(frozen=True)
 class ReaderComparison:
     """Where two readers of the same beats disagree.
 
@@ -110,6 +149,8 @@ class RecordingParts:
         bin_s: seconds in a bin of the timeline.
         data: the data of the page's scripts.
         lead_segments: which leads the beat detection used, from start to end; empty where not assessed.
+        event_list: every run, pause and rhythm episode, in order of time.
+        header_lines: the recording's header on patient and recording; None where it was not requested.
     """
 
     record: str
@@ -133,3 +174,5 @@ class RecordingParts:
     bin_s: float
     data: dict[str, Any] = field(repr=False)
     lead_segments: tuple[LeadSegment, ...] = ()
+    event_list: tuple[ListedEvent, ...] = ()
+    header_lines: tuple[str, ...] | None = None

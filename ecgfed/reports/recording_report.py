@@ -15,6 +15,7 @@ from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
+from ecgfed.reports.event_list import event_list
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.reports.recording_warnings import recording_header, warnings_and_notes
@@ -80,6 +81,8 @@ class RecordingReport:
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
             "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
             "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
+            "events": [event.to_dict() for event in parts.event_list],
+            "header_lines": parts.header_lines,
             "hours": [{**asdict(hour), **withheld} for hour in events.hours],
             "rules": events.rules.to_dict(),
             "files": [str(file) for file in self.files],
@@ -156,4 +159,5 @@ def parts_of(
         width,
         drawing.data(timeline, rhythms),
         labelled.lead_segments,
+        event_list(reading.beats, reading.events, rhythms, gallery),
     )

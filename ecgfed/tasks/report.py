@@ -1,6 +1,7 @@
 """``report``: a page for clinicians from one recording. This path does not import torch."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,7 @@ def report(
     formats: str | Sequence[str] = (),
     subject: str = "",
     start: datetime | str | None = None,
+    header: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
     **options: object,
@@ -73,6 +75,8 @@ def report(
             ``dicom``, ``dicom-pdf`` (docs/report.md).
         subject: identifier of the patient in these files; by default they name no patient.
         start: when the recording begins, with its offset from UTC, in these files; by default they state no clock time.
+        header: show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may
+            name the patient.
         overwrite: replace existing files, but never the recording itself.
         progress: receives progress, notes and warnings.
         options: the fields of ``RecordingOptions``; they take precedence over ``how``.
@@ -116,6 +120,8 @@ def report(
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
     parts = parts_of(reading, marks, model=model, intended_use=use)
+    if header:
+        parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))
     for exclusions in excluded:
         if exclusions.line:

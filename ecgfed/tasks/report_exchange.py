@@ -81,7 +81,8 @@ class Exchange:
             elif name == DICOM:
                 made[path] = waveform_bytes(recording, document)
             elif self.browser is not None:
-                page = recording_page(replace(parts, record=self.stated.subject or "without a name"))
+                subject = self.stated.subject or "without a name"
+                page = recording_page(replace(parts, record=subject, header_lines=None))
                 made[path] = encapsulated_pdf(print_pdf(page, self.browser), document, parts.duration_s)
         return made
 

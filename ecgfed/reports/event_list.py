@@ -1,0 +1,146 @@
+"""Every run, pause and rhythm episode of a report, in order of time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import Beats
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.find import Events
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.domain.events.rhythm import At, RhythmEpisodes
+from ecgfed.reports.markup import Cell, joined, moment
+from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
+from ecgfed.reports.strip_selection import STRIP_S
+
+EVENT_HEAD = ("Event", "From", "Length", "Beats", "Rate", "Confidence", "Strip")
+
+
+def event_list(
+    beats: Beats, events: Events, rhythms: Sequence[RhythmEpisodes], gallery: Sequence[Drawn]
+) -> tuple[ListedEvent, ...]:
+    """Return every run, pause and rhythm episode, in order of time.
+
+    Runs of a kind whose counts are withheld are among them, all to be reviewed.
+
+    Args:
+        beats: all beats.
+        events: their counts.
+        rhythms: the rhythms and their episodes.
+        gallery: the strips of the page, to which events lead.
+    """
+    rows = [row for kind, counts in _assessed(events).items() for row in _runs(beats, kind, counts, gallery)]
+    pauses = events.pauses
+    for kind, intervals in (
+        ("pause", pauses.intervals),
+        ("interval not confirmed", pauses.not_confirmed),
+        ("no beat at an end", pauses.ends),
+    ):
+        rows += [_interval(kind, interval, gallery) for interval in intervals]
+    for rhythm in rhythms:
+        rows += _episodes(beats, rhythm, gallery)
+    return tuple(sorted(rows, key=lambda row: (row.start_s, row.stop_s, row.kind)))
+
+
+def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
+    """Return the rows of the table of events; its head is ``EVENT_HEAD``."""
+    titles = {drawn.number: drawn.title for drawn in parts.gallery}
+    return [
+        (
+            event.name,
+            moment(event.start_s),
+            f"{'at least ' * event.cut}{event.stop_s - event.start_s:.2f} s",
+            "-" if event.beats is None else event.beats,
+            "-" if event.per_min is None else f"{event.per_min:.0f}/min",
+            _confidence(event),
+            "-"
+            if event.strip is None
+            else Markup('<a href="#strip-{}">{}</a>').format(event.strip, joined(titles[event.strip])),
+        )
+        for event in parts.event_list
+    ]
+
+
+def not_listed(events: Events) -> tuple[str, ...]:
+    """Return a sentence for everything that the list of events lacks, and why."""
+    sentences = []
+    for kind, word in KIND_WORDS.items():
+        if kind not in _assessed(events):
+            sentences.append(f"Runs of {word} beats: {events.withheld.get(kind, 'not assessed')}.")
+    if count := events.pauses.not_assessed:
+        text = f"{count_of(count, 'interval')} as long as a pause"
+        sentences.append(f"{text} touch an unusable stretch: beats may be missing there, and none is listed.")
+    return tuple(sentences)
+
+
+def _assessed(events: Events) -> dict[Kind, Ectopy]:
+    """Return the counts of each kind, those to be reviewed in place of withheld ones."""
+    both = {**events.ectopic, **events.to_review}
+    return {kind: counts for kind, counts in both.items() if counts is not None}
+
+
+def _runs(beats: Beats, kind: Kind, counts: Ectopy, gallery: Sequence[Drawn]) -> list[ListedEvent]:
+    probability = None if beats.probability is None else beats.kind_probability(kind)
+    return [
+        ListedEvent(
+            f"{KIND_WORDS[kind]} run",
+            run.name,
+            run.start_s,
+            run.stop_s,
+            run.beats,
+            run.per_min,
+            None if probability is None else float(probability[run.first : run.last + 1].mean()),
+            run.review,
+            run.uncertain,
+            run.cut,
+            _strip_at(run.start_s, gallery),
+        )
+        for run in counts.runs
+    ]
+
+
+def _interval(kind: str, interval: At, gallery: Sequence[Drawn]) -> ListedEvent:
+    review = kind != "pause" or not interval.confirmed
+    strip = _strip_at(interval.start_s, gallery)
+    return ListedEvent(kind, kind, interval.start_s, interval.stop_s, review=review, strip=strip)
+
+
+def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) -> list[ListedEvent]:
+    """Return the episodes of a rhythm: the counted beats in each (None without any), the rate of usable intervals."""
+    rows = []
+    for number, (start, stop) in enumerate(rhythm.episodes):
+        first, last = (int(at) for at in np.searchsorted(beats.time_s, [start, stop]))
+        inside = slice(first, max(first, last - 1))
+        rr = beats.rr_s[inside][beats.known[inside]]
+        certainty = rhythm.certainty[number] if rhythm.certainty else None
+        rows.append(
+            ListedEvent(
+                "rhythm",
+                rhythm.rhythm,
+                start,
+                stop,
+                int(beats.assessed[first:last].sum()) or None,
+                60 * len(rr) / float(rr.sum()) if len(rr) else None,
+                certainty,
+                certainty is not None or rhythm.rhythm.startswith("possible "),
+                strip=_strip_at(start, gallery),
+            )
+        )
+    return rows
+
+
+def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:
+    """Return the number of the first strip that shows a time."""
+    shown = (drawn for drawn in gallery if drawn.at_s is not None and drawn.at_s <= time_s < drawn.at_s + STRIP_S)
+    return next((drawn.number for drawn in shown), None)
+
+
+def _confidence(event: ListedEvent) -> str:
+    parts = ["to review"] if event.review else []
+    if event.confidence is not None:
+        parts.append(f"{'certainty' if event.kind == 'rhythm' else 'mean probability'} {event.confidence:.2f}")
+    if event.uncertain:
+        parts.append(f"{event.uncertain:,} of low confidence")
+    return ", ".join(parts) or "-"

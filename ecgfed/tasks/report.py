@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import check_free
-from ecgfed.base.options import flat_options
+from ecgfed.base.options import flat_options, merged, names_of
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import open_every_lead
@@ -25,7 +24,7 @@ from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.report_exchange import exchange_of
+from ecgfed.tasks.report_exchange import ReportOptions, exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
 from ecgfed.tasks.report_model import model_rows
@@ -36,7 +35,7 @@ _AT_A_TIME = 2
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
-@flat_options(RecordingOptions)
+@flat_options(ReportOptions, RecordingOptions)
 def report(
     recording: Recording | Path | str,
     bundle: Bundle | Path | str | None = None,
@@ -49,10 +48,6 @@ def report(
     force: bool = False,
     rules: EventRules | None = None,
     pdf: bool = False,
-    formats: str | Sequence[str] = (),
-    subject: str = "",
-    start: datetime | str | None = None,
-    header: bool = False,
     overwrite: bool = False,
     progress: ProgressReporter = SILENT,
     **options: object,
@@ -71,15 +66,9 @@ def report(
         force: allow a model of synthetic patients for other recordings.
         rules: how events are counted.
         pdf: also print the page to a PDF beside it, with Chromium.
-        formats: also write the figures, or signal and beats, beside the page: ``fhir``, ``table``, ``aecg``,
-            ``dicom``, ``dicom-pdf`` (docs/report.md).
-        subject: identifier of the patient in these files; by default they name no patient.
-        start: when the recording begins, with its offset from UTC, in these files; by default they state no clock time.
-        header: show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may
-            name the patient.
         overwrite: replace existing files, but never the recording itself.
         progress: receives progress, notes and warnings.
-        options: the fields of ``RecordingOptions``; they take precedence over ``how``.
+        options: the fields of ``ReportOptions``, and those of ``RecordingOptions``, which take precedence over ``how``.
 
     Raises:
         EcgfedError: an input cannot be used; the message is one line.
@@ -89,8 +78,9 @@ def report(
         >>> ecgfed.report("cohort-records/demo01", "bundle", patient="demo01")  # doctest: +ELLIPSIS
         RecordingReport('demo01': ... beats, .../min, ... warnings)
     """
-    asked = RecordingOptions.merged(how, options, "report")
-    exchange = exchange_of(formats, out, subject, start, asked.leads)
+    page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
+    stated, asked = merged(ReportOptions, None, page, "report"), RecordingOptions.merged(how, options, "report")
+    exchange = exchange_of(stated, out, asked.leads)
     more = list(exchange.files.values())
     targets = page_targets(out, pdf=pdf, overwrite=overwrite, more=more)
     browser = find_browser() if pdf else None
@@ -120,7 +110,7 @@ def report(
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
     parts = parts_of(reading, marks, model=model, intended_use=use)
-    if header:
+    if stated.header:
         parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))
     for exclusions in excluded:

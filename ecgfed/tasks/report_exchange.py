@@ -12,6 +12,7 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.extras import require
+from ecgfed.base.options import Options, option
 from ecgfed.base.text import safe_text
 from ecgfed.domain.record.aecg_writer import FORMAT as AECG
 from ecgfed.domain.record.aecg_writer import aecg_bytes, check_aecg
@@ -32,6 +33,28 @@ FHIR, TABLE = "fhir", "table"
 #: Format -> the end of its file's name.
 SUFFIXES = {FHIR: ".fhir.json", TABLE: ".csv", AECG: ".aecg.xml", DICOM: ".dcm", PDF_FORMAT: ".pdf.dcm"}
 LOW_CONFIDENCE, NOT_COUNTED = "low confidence", "in an unusable stretch, not counted"
+
+
+@dataclass(frozen=True)
+class ReportOptions(Options):
+    """What a report states of patient and recording, and the files beside its page."""
+
+    formats: str | Sequence[str] = option(
+        (),
+        "Also write the figures, or signal and beats, beside the page: ``fhir``, ``table``, ``aecg``, ``dicom``, "
+        "``dicom-pdf`` (docs/report.md).",
+        flag="format",
+    )
+    subject: str = option("", "Identifier of the patient in these files; by default they name no patient.")
+    start: datetime | str | None = option(  # noqa: RUF009
+        None,
+        "When the recording begins, with its offset from UTC, in these files; by default they state no clock time.",
+    )
+    header: bool = option(
+        False,
+        "Show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may name "
+        "the patient.",
+    )
 
 
 @dataclass(frozen=True)
@@ -112,25 +135,20 @@ class Exchange:
 
 
 def exchange_of(
-    formats: str | Sequence[str],
-    page: Path | str | None,
-    subject: str = "",
-    start: datetime | str | None = None,
-    leads: str | Sequence[str] | None = None,
+    stated_by_user: ReportOptions, page: Path | str | None, leads: str | Sequence[str] | None = None
 ) -> Exchange:
     """Return the files to write beside a page, checked before the work begins.
 
     Args:
-        formats: names among ``SUFFIXES``, as a list or separated by commas.
+        stated_by_user: names among ``SUFFIXES``, as a list or separated by commas, and what the files state.
         page: the page, whose name the files have too; None for none.
-        subject: identifier of the patient; ``""`` for none.
-        start: when the recording begins, with its offset from UTC; None for none.
         leads: the leads that the user typed.
 
     Raises:
         OptionError: an unknown format, a format without a page, a subject or a start without a format, no Chromium.
         MissingExtraError: pydicom is not installed.
     """
+    formats, subject, start = stated_by_user.formats, stated_by_user.subject, stated_by_user.start
     texts = [formats] if isinstance(formats, str) else list(formats)
     names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
     for name in names:
@@ -139,10 +157,10 @@ def exchange_of(
     if names and page is None:
         action = f"name one with {param('out')}"
         raise OptionError("formats", f"without {param('out')}", "a page to write beside", action, code="missing")
-    for option, value in (("subject", subject), ("start", start)):
+    for name, value in (("subject", subject), ("start", start)):
         if value and not names:
             expected = f"{param('formats')} too: the page names neither"
-            raise OptionError(option, f"without {param('formats')}", expected, code="missing")
+            raise OptionError(name, f"without {param('formats')}", expected, code="missing")
     if DICOM in names or PDF_FORMAT in names:
         require("pydicom", "writing DICOM")
     browser = find_browser("formats") if PDF_FORMAT in names else None

@@ -199,7 +199,7 @@ def test_engines_train_on_the_same_batches(name: str, norm: str) -> None:
     threads, stacked, parallel = (flatten({"server": state.server, "0": state.client_states[0]}) for state in states)
     assert states[0].beats_used == states[1].beats_used
     for path, value in threads.items():
-        torch.testing.assert_close(stacked[path], value, atol=2e-5, rtol=1e-3)
+        torch.testing.assert_close(stacked[path], value, atol=1e-4, rtol=1e-3)
         assert torch.equal(stacked[path], parallel[path])
 
 

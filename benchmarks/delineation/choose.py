@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import benchmark, option, save
-from delineation.qtdb import Floats, closer, names, nearest, read
+from qtdb import Floats, closer, names, nearest, read
 
 from ecgfed.domain.signal.peaks import find_peaks
 from ecgfed.domain.waves.delineate import BeatWindows, delineate_windows
@@ -27,30 +27,24 @@ from ecgfed.domain.waves.points import POINTS, SETTINGS, WaveSettings
 
 #: Values that are tried.
 VALUES: dict[str, tuple[float, ...]] = {
-    "qrs_sigma_s": (0.005, 0.006, 0.007, 0.008, 0.009),
-    "qrs_quiet_s": (0.016, 0.020, 0.024, 0.028),
-    "onset_share": (0.04, 0.05, 0.06, 0.07, 0.08, 0.10),
-    "end_share": (0.04, 0.05, 0.06, 0.07, 0.08, 0.10),
-    "noise_times": (1.5, 2.0, 2.5, 3.0),
-    "noise_share": (0.08, 0.10, 0.12, 0.15, 0.20, 0.25),
-    "wave_sigma_s": (0.010, 0.012, 0.014, 0.016, 0.018, 0.020),
-    "alike": (0.8, 0.9),
-    "neighbours": (4, 7, 10),
-    "averaged_share": (0.0, 0.3, 0.5, 0.7),
-    "p_sigma_s": (0.016, 0.019, 0.022, 0.025, 0.030),
-    "p_rr_share": (0.40, 0.45, 0.50),
-    "p_after_t_s": (0.0, 0.02, 0.04, 0.06),
-    "p_negative": (0.6, 0.8),
-    "p_far": (0.5, 1.0, 1.5, 2.0),
-    "p_slope_s": (0.05, 0.06, 0.07, 0.08),
-    "p_onset_s": (0.06, 0.07, 0.08, 0.09, 0.10),
-    "p_end_s": (0.03, 0.04, 0.05, 0.06, 0.07),
-    "t_sigma_s": (0.025, 0.030, 0.035, 0.040),
-    "t_first_s": (0.06, 0.08, 0.10),
-    "t_rr_share": (0.62, 0.65, 0.68, 0.72),
-    "t_root": (0.45, 0.50, 0.55, 0.60),
-    "t_slope_s": (0.08, 0.10, 0.12, 0.14),
-    "t_end_s": (0.10, 0.12, 0.14, 0.16, 0.18),
+    "qrs_sigma_s": (0.006, 0.007, 0.008),
+    "qrs_quiet_s": (0.020, 0.024, 0.028),
+    "onset_share": (0.05, 0.06, 0.07),
+    "end_share": (0.04, 0.05, 0.06),
+    "noise_times": (1.5, 2.0, 2.5),
+    "noise_share": (0.10, 0.15, 0.20, 0.25),
+    "wave_sigma_s": (0.014, 0.016, 0.018),
+    "averaged_share": (0.0, 0.3, 0.5),
+    "p_sigma_s": (0.019, 0.022, 0.025),
+    "p_far": (0.5, 1.0, 1.5),
+    "p_slope_s": (0.06, 0.07, 0.08),
+    "p_onset_s": (0.07, 0.08, 0.09),
+    "p_end_s": (0.05, 0.06, 0.07),
+    "t_sigma_s": (0.025, 0.030, 0.035),
+    "t_first_s": (0.08, 0.10, 0.12),
+    "t_root": (0.50, 0.55, 0.60),
+    "t_slope_s": (0.08, 0.10, 0.12),
+    "t_end_s": (0.10, 0.12, 0.14),
 }
 #: The correction of a point, and no larger error in ms counts.
 CORRECTIONS = {
@@ -102,24 +96,24 @@ def criterion(records: list[list[Lead]], settings: WaveSettings) -> tuple[float,
     known = [np.isfinite(leads[0].points) for leads in records]
     total, corrections = 0.0, {}
     for column, point in enumerate(POINTS):
-        of_point = [one[:, mask[:, column], column] for one, mask in zip(errors, known, strict=True)]
-        of_point = [one for one in of_point if one.size]
+        of_point = [of_record[:, mask[:, column], column] for of_record, mask in zip(errors, known, strict=True)]
+        of_point = [part for part in of_point if part.size]
         shift = 0.0
         if point in CORRECTIONS:
-            shift = -float(np.median([np.nanmedian(closer(one[:, :, None])) for one in of_point]))
+            shift = -float(np.median([np.nanmedian(closer(part[:, :, None])) for part in of_point]))
             corrections[CORRECTIONS[point]] = round(shift / 1000, 3)
         limit = LIMIT_MS.get(point, OTHER_LIMIT_MS)
-        for one in of_point:
-            moved = np.nan_to_num(np.clip(one + shift, -limit, limit), nan=limit)
+        for part in of_point:
+            moved = np.nan_to_num(np.clip(part + shift, -limit, limit), nan=limit)
             size = np.sqrt((moved**2).mean(axis=1))
             nearest_lead = np.sqrt((np.abs(moved).min(axis=0) ** 2).mean())
             total += (float(nearest_lead) + float(size.mean())) / len(of_point)
     return total, corrections
 
 
-def main(given: argparse.Namespace) -> None:
-    tuning, _ = names(given.source)
-    records = [leads_of(given.source, name) for name in tuning]
+def main(args: argparse.Namespace) -> None:
+    tuning, _ = names(args.source)
+    records = [leads_of(args.source, name) for name in tuning]
     settings, rng = SETTINGS, np.random.default_rng(0)
     best, corrections = criterion(records, settings)
     print(f"{best:.2f} ms with today's constants", flush=True)
@@ -135,7 +129,7 @@ def main(given: argparse.Namespace) -> None:
         if best == before:
             break
     settings = replace(settings, **corrections)
-    save(given, {"records": tuning, "criterion_ms": round(best, 2), "settings": asdict(settings)})
+    save(args, {"records": tuning, "criterion_ms": round(best, 2), "settings": asdict(settings)})
 
 
 if __name__ == "__main__":

@@ -25,13 +25,13 @@ writes this page from [`results.json`](results.json); change neither by hand.
     python benchmarks/delineation/choose.py --source DATA/qtdb
     python benchmarks/delineation/run.py --data DATA
 
-DATA holds `qtdb` and `mitdb`. QTDB's annotator `q1c` marked the waves of some 30 beats of each record. Of the 27 records
-at hand that are no copies of MIT-BIH (Martinez et al. used 105, among them those copies), every second one by name
-was used to choose the constants (`choose.py`, [`chosen.json`](chosen.json)), and the others only to measure. Each
-record counts as one patient; nothing says otherwise. R peaks are our detector's, on each lead, for both delineators.
+DATA holds `qtdb` and `mitdb`. QTDB's annotator `q1c` marked the waves of some 30 beats of each record. Of the 27
+records at hand that are no copies of MIT-BIH (Martinez et al. used 105, among them those copies), every second one by
+name was used to choose the constants (`choose.py`, [`chosen.json`](chosen.json)), and the others only to measure.
+Each record counts as one patient; nothing says otherwise. R peaks are our detector's, on each lead, for both delineators.
 """
-_MAIN = """Errors are located less annotated, in ms: mean ± standard deviation, each the mean over records; in parentheses
-the standard deviation of all beats together; then the share of annotated points that were not located.
+_MAIN = """Errors are located less annotated, in ms: mean ± standard deviation, each the mean over records; in
+parentheses the standard deviation of all beats together; then the share of annotated points that were not located.
 
 *Closer lead*: the annotator saw both leads, a delineator sees one, so that for each point the lead counts that is
 nearer to the annotation, as in Martinez et al. 2004. In use nobody knows which one that is: *first lead* and *second
@@ -47,8 +47,8 @@ _RECORDS = """## By record, closer lead
 """
 _P = """## P waves where there are none
 
-Share of the conducted beats (N, L, R) of MIT-BIH with a P wave located, in MLII or the first lead, without beats of poor
-quality. A P wave has to repeat in neighbouring beats of like shape and rate; how much was chosen on DS1.
+Share of the conducted beats (N, L, R) of MIT-BIH with a P wave located, in MLII or the first lead, without beats of
+poor quality. A P wave has to repeat in neighbouring beats of like shape and rate; how much was chosen on DS1.
 """
 
 
@@ -91,18 +91,13 @@ def _ways(rows: Mapping[str, Mapping[str, Any]], published: bool = False) -> str
 
 
 def _main(ours: Mapping[str, Any], neurokit: Mapping[str, Any]) -> str:
-    rows = {
-        f"{name}, {way}": of[way]
-        for way in ours
-        for name, of in (("ecgfed", ours), ("NeuroKit2 DWT", neurokit))
-    }
+    rows = {f"{name}, {way}": of[way] for way in ours for name, of in (("ecgfed", ours), ("NeuroKit2 DWT", neurokit))}
     return _ways(rows, published=True)
 
 
 def _by_record(records: Mapping[str, Any]) -> str:
     rows = [
-        (name, *(f"{of[p][0]:.1f} ± {of[p][1]:.1f}" if p in of else "-" for p in NAMES))
-        for name, of in records.items()
+        (name, *(f"{of[p][0]:.1f} ± {of[p][1]:.1f}" if p in of else "-" for p in NAMES)) for name, of in records.items()
     ]
     return _table(("record", *NAMES.values()), rows)
 

@@ -2,8 +2,8 @@
 
     python benchmarks/delineation/run.py --data DATA
 
-DATA holds ``qtdb`` and ``mitdb``. Minutes on one core. Writes ``results.json`` (or ``--results``) and README.md. R peaks
-are our detector's, on each lead, for both delineators. What is measured:
+DATA holds ``qtdb`` and ``mitdb``. Minutes on one core. Writes ``results.json`` (or ``--results``) and README.md. R
+peaks are our detector's, on each lead, for both delineators. What is measured:
 
 - ``records``, ``tuning``: errors (located less annotated, ms) on the records for measuring, and on those by which
   ``choose.py`` chose the constants: of the closer lead for each point, as Martinez et al. 2004 have it, and of each
@@ -16,7 +16,7 @@ are our detector's, on each lead, for both delineators. What is measured:
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import benchmark, option, save
-from delineation.page import page
-from delineation.qtdb import AROUND, WAYS, Annotated, Floats, Ints, closer, names, nearest, read, summary
+from common import DS1, DS2, benchmark, option, save
+from page import page
+from qtdb import AROUND, WAYS, Annotated, Floats, Ints, closer, names, nearest, read, summary
 
 import ecgfed
 from ecgfed.domain.record.reader import open_every_lead
@@ -36,15 +36,8 @@ from ecgfed.domain.waves.points import POINTS
 
 #: NeuroKit2's names of the points.
 NEUROKIT = dict(
-    zip(
-        POINTS,
-        ("P_Onsets", "P_Peaks", "P_Offsets", "R_Onsets", "R_Offsets", "T_Peaks", "T_Offsets"),
-        strict=True,
-    )
+    zip(POINTS, ("P_Onsets", "P_Peaks", "P_Offsets", "R_Onsets", "R_Offsets", "T_Peaks", "T_Offsets"), strict=True)
 )
-#: Records of MIT-BIH by which ``p_common`` was chosen (de Chazal et al. 2004), paced ones left out; the others measure it.
-DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 215 220 223 230".split()
-DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 231 232 233 234".split()
 #: Rhythms with P waves and without.
 RHYTHMS = {"sinus rhythm": ("(N",), "fibrillation or flutter": ("(AFIB", "(AFL")}
 Locate = Callable[[Recording, Ints], Floats]
@@ -83,7 +76,7 @@ def errors_ms(of: Annotated, locate: Locate) -> Floats:
 
 def measured(records: Mapping[str, Annotated], errors: Mapping[str, Floats]) -> dict[str, Any]:
     annotated = [of.points for of in records.values()]
-    return {way: summary([take(one) for one in errors.values()], annotated) for way, take in WAYS.items()}
+    return {way: summary([take(of_record) for of_record in errors.values()], annotated) for way, take in WAYS.items()}
 
 
 def p_waves(source: Path, record: str) -> dict[str, tuple[int, int]]:
@@ -101,7 +94,7 @@ def p_waves(source: Path, record: str) -> dict[str, tuple[int, int]]:
     return {name: (int(known[mask].sum()), int(mask.sum())) for name, mask in masks.items()}
 
 
-def p_shares(source: Path, records: list[str]) -> dict[str, dict[str, float]]:
+def p_shares(source: Path, records: Sequence[str]) -> dict[str, dict[str, float]]:
     counts = [p_waves(source, record) for record in records]
     totals = {name: np.sum([count[name] for count in counts], axis=0).tolist() for name in RHYTHMS}
     return {
@@ -110,8 +103,8 @@ def p_shares(source: Path, records: list[str]) -> dict[str, dict[str, float]]:
     }
 
 
-def main(given: argparse.Namespace) -> None:
-    tuning, testing = ({name: read(given.data / "qtdb", name) for name in half} for half in names(given.data / "qtdb"))
+def main(args: argparse.Namespace) -> None:
+    tuning, testing = ({name: read(args.data / "qtdb", name) for name in half} for half in names(args.data / "qtdb"))
     result: dict[str, Any] = {"split": {"tuning": list(tuning), "testing": list(testing)}}
     errors = {name: errors_ms(of, ours) for name, of in testing.items()}
     of_neurokit = {name: errors_ms(of, neurokit) for name, of in testing.items()}
@@ -119,8 +112,8 @@ def main(given: argparse.Namespace) -> None:
     result["by_record"] = {name: summary_of(closer(errors[name]), of.points) for name, of in testing.items()}
     of_tuning = {name: errors_ms(of, ours) for name, of in tuning.items()}
     result["tuning"] = {"ecgfed": measured(tuning, of_tuning)}
-    result["p_waves"] = {name: p_shares(given.data / "mitdb", of) for name, of in (("DS1", DS1), ("DS2", DS2))}
-    save(given, result)
+    result["p_waves"] = {name: p_shares(args.data / "mitdb", of) for name, of in (("DS1", DS1), ("DS2", DS2))}
+    save(args, result)
     Path(__file__).with_name("README.md").write_text(page(result), "utf-8")
 
 

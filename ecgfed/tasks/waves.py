@@ -1,4 +1,4 @@
-"""``delineate`` and ``wave_intervals``: P, QRS and T of each beat of a recording, and its intervals by class and hour."""
+"""``delineate`` and ``wave_intervals``: the waves of each beat of a recording, and intervals by class and hour."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,8 @@ class WaveIntervals:
     averages: tuple[AverageBeat, ...]
 
     def __repr__(self) -> str:
-        return f"WaveIntervals({shortened(self.delineation.record, 60)!r}: {count_of(len(self.averages), 'average beat')})"
+        record = shortened(self.delineation.record, 60)
+        return f"WaveIntervals({record!r}: {count_of(len(self.averages), 'average beat')})"
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary without samples."""
@@ -169,9 +170,7 @@ def _opened(record: Recording | Path | str, leads: str | tuple[str, ...] | None,
 def _peaks(recording: Recording, peaks: NDArray[np.int64] | Annotation | None) -> NDArray[np.int64]:
     """Return the R peaks of a recording, detected or as given."""
     if recording.fs_hz < MIN_FS_HZ:
-        raise RecordError(
-            recording.path, f"has {recording.fs_hz:g} samples a second", f"{MIN_FS_HZ:g} Hz or more"
-        )
+        raise RecordError(recording.path, f"has {recording.fs_hz:g} samples a second", f"{MIN_FS_HZ:g} Hz or more")
     if peaks is None:
         return find_peaks(ecg_alone(recording))
     sample = np.asarray(peaks.beats().sample if isinstance(peaks, Annotation) else peaks)

@@ -9,7 +9,7 @@ from ecgfed.base.errors import OptionError, RecordError
 from ecgfed.domain.waves.lead import delineate_lead
 from ecgfed.domain.waves.points import POINTS
 
-#: How far the median over beats may be from a corner without rounding, in ms: a reader puts P and T ends a little apart.
+#: How far the median over beats may be from where a wave was drawn, in ms.
 WITHIN_MS = {"p_onset": 20, "p_end": 25, "qrs_onset": 12, "qrs_end": 15, "t_end": 20}
 
 

@@ -84,7 +84,7 @@ class WaveSettings:
         t_first_s: its peak is at least so long behind the end of the QRS complex.
         t_reach_s: ... at most so long behind the R peak.
         t_rr_share: ... at most this share of the next interval ...
-        t_root: ... and at most this multiple of the root of the interval before, in seconds; of ``T_LEAST_RR_S`` at least.
+        t_root: ... and at most this multiple of the root of the interval before, both in seconds.
         t_slope_s: the steepest slope is at most so far behind the peak.
         t_end_s: its end is at most so far behind the steepest slope.
         p_onset_offset_s: what is added to a located onset, since a reader sees both leads of a recording.

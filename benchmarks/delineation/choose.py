@@ -2,11 +2,11 @@
 
     python benchmarks/delineation/choose.py --source QTDB
 
-One constant after another is set to the best of its values, in a random order, until none improves. What is minimised
-is the root mean square error of a record, limited so that a wave taken for another one weighs no more than one missed;
-summed over the points, of the closer lead and of both leads, and averaged over records. Corrections make the median
-error of the closer lead zero, over records. Minutes on one core. Writes ``chosen.json`` (or ``--results``), which
-``WaveSettings`` is tested against.
+From the constants in the package on, one after another is set to the best of its values, in a random order, twice.
+What is minimised is the root mean square error of a record, limited so that a wave taken for another one weighs no more
+than one missed; summed over the points, of the closer lead and of both leads, and averaged over records. Corrections
+make the median error of the closer lead zero, over records. Minutes on one core. Writes ``chosen.json`` (or
+``--results``), which ``WaveSettings`` is tested against.
 """
 
 import argparse

@@ -28,7 +28,8 @@ writes this page from [`results.json`](results.json); change neither by hand.
 DATA holds `qtdb` and `mitdb`. QTDB's annotator `q1c` marked the waves of some 30 beats of each record. Of the 27
 records at hand that are no copies of MIT-BIH (Martinez et al. used 105, among them those copies), every second one by
 name was used to choose the constants (`choose.py`, [`chosen.json`](chosen.json)), and the others only to measure.
-Each record counts as one patient; nothing says otherwise. R peaks are our detector's, on each lead, for both delineators.
+Each record counts as one patient; nothing says otherwise. R peaks are our detector's, on each lead, for both
+delineators.
 """
 _MAIN = """Errors are located less annotated, in ms: mean ± standard deviation, each the mean over records; in
 parentheses the standard deviation of all beats together; then the share of annotated points that were not located.

@@ -27,7 +27,7 @@ class Beat:
         """Return the beat at times from its R peak, mV."""
         onset, end = self.qrs
         knots = [onset, onset / 2, 0.0, end * 0.45, end]
-        signal = np.interp(t_s, knots, [0.0, -0.1, 1.2, -0.3, self.st_mv])
+        signal = np.interp(t_s, knots, [0.0, -0.2, 1.2, -0.3, self.st_mv])
         for (start, stop), height in ((self.p, self.p_mv), (self.t, self.t_mv)):
             part = (t_s - start) / (stop - start)
             signal += np.where((part > 0) & (part < 1), height * np.sin(np.pi * np.clip(part, 0, 1)) ** 1.5, 0.0)

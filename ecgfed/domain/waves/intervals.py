@@ -162,16 +162,18 @@ def _average(
     if len(chosen) < MIN_BEATS:
         reason = FEW_BEATS if count < MIN_BEATS or usable.sum() >= MIN_BEATS else NOISE
         none, lost = Measurement(None, None, 0, reason), np.full(len(POINTS), np.nan)
-        return AverageBeat(name, *edges, count, 0, np.empty(0), windows.r, lost, np.nan, *[none] * len(INTERVALS))
+        not_assessed = dict.fromkeys(INTERVALS, none)
+        return AverageBeat(name, edges[0], edges[1], count, 0, np.empty(0), windows.r, lost, np.nan, **not_assessed)
     numbers, rows = numbers[chosen], rows[chosen]
     averaged, points, levelled = _mean_beat(windows, rows)
     single = beats.points.array()[numbers]
     in_fibrillation = float(beats.fibrillation[numbers].mean()) > FIBRILLATION_SHARE
     rr_s = windows.rr_before_s[rows]
-    measured = _intervals(points, single, float(rr_s.mean()), rr_s, windows.fs_hz, in_fibrillation)
-    st_mv = _st_level(averaged, levelled, points, windows)
+    mean_rr_s = float(rr_s.mean())
+    measured = _intervals(points, single, mean_rr_s, rr_s, windows.fs_hz, in_fibrillation)
+    measured["st_mv"] = _st_level(averaged, levelled, points, windows)
     return AverageBeat(
-        name, *edges, count, len(numbers), averaged, windows.r, points, float(rr_s.mean()), *measured, st_mv
+        name, edges[0], edges[1], count, len(numbers), averaged, windows.r, points, mean_rr_s, **measured
     )
 
 
@@ -200,29 +202,28 @@ def _mean_beat(windows: BeatWindows, rows: Ints) -> tuple[Floats, Floats, Floats
     level = chosen.window_mv[np.arange(len(rows))[:, None], at].mean(axis=1, keepdims=True)
     levelled = chosen.window_mv - level
     power = (wave_slope(without_qrs(chosen, onset, end), windows.fs_hz) ** 2).mean(axis=0)
-    means = [np.array([rr_s.mean()]) for rr_s in (chosen.rr_before_s, chosen.rr_after_s)]
-    mean = BeatWindows(levelled.mean(axis=0, keepdims=True), windows.r, *means, windows.fs_hz)
+    before_s, after_s = (np.array([rr_s.mean()]) for rr_s in (chosen.rr_before_s, chosen.rr_after_s))
+    mean = BeatWindows(levelled.mean(axis=0, keepdims=True), windows.r, before_s, after_s, windows.fs_hz)
     points = delineate_mean(mean, power[None], np.array([len(rows)]))
     return mean.window_mv[0], points.array()[0], levelled
 
 
 def _intervals(
     points: Floats, single: Floats, mean_rr_s: float, rr_s: Floats, fs_hz: float, in_fibrillation: bool
-) -> list[Measurement]:
+) -> dict[str, Measurement]:
     """Return PR, QRS, QT and both QTc of an average beat."""
     pr = _interval(points, single, _P_ONSET, _QRS_ONSET, fs_hz, NO_P_WAVE)
     qrs = _interval(points, single, _QRS_ONSET, _QRS_END, fs_hz, "no QRS complex")
     qt = _interval(points, single, _QRS_ONSET, _T_END, fs_hz, NO_T_WAVE)
     if in_fibrillation:
         pr = qt = Measurement(None, None, 0, FIBRILLATION)
-    corrected = []
-    for power in (1 / 2, 1 / 3):
+    corrected = {"qtc_bazett_ms": qt, "qtc_fridericia_ms": qt}
+    for name, power in zip(corrected, (1 / 2, 1 / 3), strict=True):
         if qt.value is None:
-            corrected.append(qt)
             continue
         of_single = (single[:, _T_END] - single[:, _QRS_ONSET]) * 1000 / fs_hz / rr_s**power
-        corrected.append(Measurement(qt.value / mean_rr_s**power, _sd(of_single), qt.beats))
-    return [pr, qrs, qt, *corrected]
+        corrected[name] = Measurement(qt.value / mean_rr_s**power, _sd(of_single), qt.beats)
+    return {"pr_ms": pr, "qrs_ms": qrs, "qt_ms": qt, **corrected}
 
 
 def _interval(points: Floats, single: Floats, start: int, stop: int, fs_hz: float, missing: str) -> Measurement:

@@ -95,14 +95,14 @@ class WaveSettings:
     """
 
     qrs_sigma_s: float = 0.007
-    qrs_quiet_s: float = 0.024
-    onset_share: float = 0.06
+    qrs_quiet_s: float = 0.028
+    onset_share: float = 0.07
     end_share: float = 0.05
-    noise_times: float = 2.0
+    noise_times: float = 2.5
     noise_share: float = 0.25
-    onset_reach_s: float = 0.10
+    onset_reach_s: float = 0.1
     end_reach_s: float = 0.12
-    wave_sigma_s: float = 0.016
+    wave_sigma_s: float = 0.014
     alike: float = 0.8
     alike_rr: float = 0.2
     neighbours: int = 7
@@ -114,20 +114,20 @@ class WaveSettings:
     p_negative: float = 0.6
     p_far: float = 1.0
     p_common: float = 0.4
-    p_slope_s: float = 0.07
+    p_slope_s: float = 0.06
     p_onset_s: float = 0.08
     p_end_s: float = 0.07
     t_sigma_s: float = 0.03
-    t_first_s: float = 0.10
+    t_first_s: float = 0.08
     t_reach_s: float = 0.62
     t_rr_share: float = 0.68
     t_root: float = 0.55
-    t_slope_s: float = 0.10
+    t_slope_s: float = 0.1
     t_end_s: float = 0.12
-    p_onset_offset_s: float = 0.008
+    p_onset_offset_s: float = 0.004
     p_end_offset_s: float = -0.016
-    qrs_onset_offset_s: float = -0.002
-    qrs_end_offset_s: float = -0.007
+    qrs_onset_offset_s: float = -0.004
+    qrs_end_offset_s: float = -0.006
     t_end_offset_s: float = -0.004
 
 

@@ -103,7 +103,7 @@ def delineate(
     Examples:
         >>> import ecgfed
         >>> ecgfed.delineate("cohort-records/demo01")
-        Delineation('demo01': 82 beats on MLII, 82 usable)
+        Delineation('demo01': 71 beats on MLII, 70 usable)
     """
     recording = _opened(record, leads, how)
     sample = _peaks(recording, peaks)

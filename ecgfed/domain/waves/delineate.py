@@ -4,8 +4,8 @@ The QRS complex is where the smoothed slope exceeds a share of its steepest, or 
 takes its place, so that its slopes do not reach into the P and T waves when these are smoothed. Both are looked for by
 their curvature, which neither a moving baseline nor an elevated ST segment changes, in the mean of the neighbouring
 beats of the same shape and rate. A boundary is where the area between the wave's steepest tangent point and the line
-through a point of rest is largest, which needs no threshold (Zhang et al., Physiol Meas 27:1223-1239, 2006;
-Vazquez-Seisdedos et al., BioMed Eng OnLine 10:43, 2011). Constants: ``WaveSettings``; measured in
+through a point of rest is largest, which needs no threshold (Zhang et al., Computers in Cardiology 2005, doi
+10.1109/CIC.2005.1588203; Vazquez-Seisdedos et al., BioMed Eng OnLine 10:77, 2011). Constants: ``WaveSettings``; measured in
 ``benchmarks/delineation``.
 """
 

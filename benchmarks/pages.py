@@ -23,6 +23,7 @@ from loaded_scripts import BENCHMARKS, ROOT, load_script
 WHOLE = (
     ("docs/results.md", "results_page.py", "page", None),
     ("benchmarks/clinical/README.md", "clinical/page.py", "page", "clinical/results.json"),
+    ("benchmarks/delineation/README.md", "delineation/page.py", "page", "delineation/results.json"),
     ("benchmarks/hospitals/README.md", "hospitals/page.py", "page", "hospitals/results.json"),
     ("benchmarks/pacing/README.md", "pacing/page.py", "page", "pacing/results.json"),
     ("benchmarks/rhythm/README.md", "rhythm/page.py", "page", "rhythm/results.json"),

@@ -52,5 +52,9 @@ from .tasks.report import report as report
 from .tasks.report_run import report_run as report_run
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds
+from .tasks.waves import Delineation as Delineation
+from .tasks.waves import WaveIntervals as WaveIntervals
+from .tasks.waves import delineate as delineate
+from .tasks.waves import wave_intervals as wave_intervals
 
 __version__: str

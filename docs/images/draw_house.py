@@ -29,6 +29,7 @@ WHAT = {
     "device": "a bundle's answers, streams",
     "labels": "which beats to ask for",
     "beats": "the one path: from a recording to windows and RR features",
+    "waves": "P, QRS and T of a beat, and its intervals",
     "signal": "filters, quality, R peaks",
     "record": "WFDB, EDF, CSV, NumPy, DICOM, HL7 aECG, SCP-ECG, ISHNE",
     "events": "what beats add up to",

@@ -5,8 +5,8 @@ takes its place, so that its slopes do not reach into the P and T waves when the
 their curvature, which neither a moving baseline nor an elevated ST segment changes, in the mean of the neighbouring
 beats of the same shape and rate. A boundary is where the area between the wave's steepest tangent point and the line
 through a point of rest is largest, which needs no threshold (Zhang et al., Computers in Cardiology 2005, doi
-10.1109/CIC.2005.1588203; Vazquez-Seisdedos et al., BioMed Eng OnLine 10:77, 2011). Constants: ``WaveSettings``; measured in
-``benchmarks/delineation``.
+10.1109/CIC.2005.1588203; Vazquez-Seisdedos et al., BioMed Eng OnLine 10:77, 2011). Constants: ``WaveSettings``;
+measured in ``benchmarks/delineation``.
 """
 
 from dataclasses import dataclass

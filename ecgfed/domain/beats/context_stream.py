@@ -8,33 +8,42 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.beats import context, strip
 from ecgfed.domain.beats.patient_beat import BLOCK, Beats, Floats
+from ecgfed.domain.beats.windows import BESIDE
 
 #: Beats that are put through at once, in blocks.
 _CHUNK = 1024
 
 
 class _Version(NamedTuple):
-    """What computes the features, their names, and how many beats before and after a beat decide them."""
+    """What computes the features, their names, how many beats around a beat decide them, and numbers beside it."""
 
     values: Callable[[Beats], NDArray[np.float32]]
     names: tuple[str, ...]
     history: int
     look_ahead: int
+    beside: int
 
 
 _VERSIONS = {
-    2: _Version(context.values, context.FEATURES, context.HISTORY, context.LOOK_AHEAD),
-    3: _Version(strip.values, strip.FEATURES, strip.HISTORY, strip.LOOK_AHEAD),
+    2: _Version(context.values, context.FEATURES, context.HISTORY, context.LOOK_AHEAD, 0),
+    3: _Version(strip.values, strip.FEATURES, strip.HISTORY, strip.LOOK_AHEAD, sum(BESIDE)),
 }
 #: version -> how many beats later the features of a beat are decided
 LOOK_AHEAD = {number: version.look_ahead for number, version in _VERSIONS.items()}
 
 
 def _beats(
-    before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_], beside_mv: NDArray[np.float32] | None
+    before_s: Floats,
+    window_mv: NDArray[np.float32],
+    usable: NDArray[np.bool_],
+    beside_mv: NDArray[np.float32] | None,
+    version: _Version,
 ) -> Beats:
-    if beside_mv is None:
-        beside_mv = np.empty((len(usable), 0), np.float32)
+    if beside_mv is None or not len(usable):
+        beside_mv = np.empty((len(usable), version.beside if not len(usable) else 0), np.float32)
+    if beside_mv.shape != (len(usable), version.beside):
+        expected = f"({len(usable)}, {version.beside}), of windows.cut_beside"
+        raise ValueError(f"beside_mv has shape {beside_mv.shape}, expected {expected}")
     return Beats(np.asarray(before_s, np.float64), window_mv[:, 0], usable, beside_mv)
 
 
@@ -47,7 +56,7 @@ class ContextStream:
 
     def __init__(self, version: int = 2) -> None:
         self._version = _VERSIONS[version]
-        self._held = _beats(np.empty(0), np.empty((0, 1, 256), np.float32), np.empty(0, bool), None)
+        self._held = _beats(np.empty(0), np.empty((0, 1, 256), np.float32), np.empty(0, bool), None, self._version)
         self._first, self._given = 0, 0  # numbers of the first beat held, and of the next whose features are due
 
     def push(
@@ -67,10 +76,11 @@ class ContextStream:
 
         Returns:
             (decided, features) float32 of the beats that follow those given before.
+
+        Raises:
+            ValueError: ``beside_mv`` is of another shape than the version needs.
         """
-        beats = _beats(before_s, window_mv, usable, beside_mv)
-        if len(usable):
-            self._held = self._held.then(beats) if len(self._held.usable) else beats
+        self._held = self._held.then(_beats(before_s, window_mv, usable, beside_mv, self._version))
         ready = self._first + len(self._held.before_s) - self._version.look_ahead
         return self._give(ready // BLOCK * BLOCK)
 
@@ -139,7 +149,7 @@ def provisional_features(
     """
     if not len(window_mv):
         return np.empty((0, len(_VERSIONS[version].names)), np.float32)
-    beats = _beats(before_s[:-1], window_mv, usable, beside_mv)
+    beats = _beats(before_s[:-1], window_mv, usable, beside_mv, _VERSIONS[version])
     following = Beats(
         np.asarray(before_s[-1:], np.float64),
         np.zeros_like(beats.window_mv[:1]),

@@ -34,13 +34,7 @@ FEATURES = (
 
 
 def values(beats: Beats) -> NDArray[np.float32]:
-    """Features of beats in a row, (beats, features); those near a cut are not to be used (``HISTORY``).
-
-    Raises:
-        ValueError: nothing lies beside the windows: they were cut for version 2.
-    """
-    if beats.beside_mv.shape[1] != sum(BESIDE):
-        raise ValueError(f"{beats.beside_mv.shape[1]} numbers beside each window, expected {sum(BESIDE)} (cut_beside)")
+    """Features of beats in a row, (beats, features); those near a cut are not to be used (``HISTORY``)."""
     typical_beat = TypicalBeat(beats)
     own = context.values(beats, typical_beat)
     middle = beats.window_mv.reshape(len(own), WINDOW, STRIP_STEP).mean(axis=2)

@@ -123,7 +123,7 @@ def cut_beside(signal_mv: NDArray[np.floating], r_samples: NDArray[np.int64]) ->
 
 def beside_of(around_mv: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return (beats, 80) float32 mV of strips (beats, 576) at 360 Hz: what lies beside the window, at 90 Hz."""
-    pooled = around_mv.reshape(len(around_mv), -1, STRIP_STEP).mean(axis=2)
+    pooled = around_mv.reshape(len(around_mv), STRIP_SAMPLES // STRIP_STEP, STRIP_STEP).mean(axis=2)
     return np.concatenate([pooled[:, : BESIDE[0]], pooled[:, -BESIDE[1] :]], axis=1)
 
 

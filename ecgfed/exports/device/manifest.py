@@ -158,13 +158,22 @@ def _check_runtime(path: Path, manifest: Mapping[str, Any], modality: str) -> No
     does: dict[str, list[Any]] = {"normalisation": [NORMALISATION[modality]], "rr_features": list(RR_METADATA.values())}
     for name, values in does.items():
         if name in manifest and not any(_same(manifest[name], value) for value in values):
-            allowed_text = " or ".join(f"{value!r:.200}" for value in values)
-            raise BundleError(path, f"{name} {manifest[name]!r:.100}", f"{allowed_text}, all this ecgfed runs", _AGAIN)
+            allowed_text = " or ".join(map(_described, values))
+            raise BundleError(
+                path, f"{name} {_described(manifest[name])}", f"{allowed_text}, all this ecgfed runs", _AGAIN
+            )
     inputs, version = manifest["inputs"], rr_version_in(manifest) or 1
     known = {name: list(input_of(name, version)[1]) for name in INPUTS}
     allowed = [{"image"}] if modality == "image" else [{"window"}, {"window", "rr"}]
     if set(inputs) not in allowed or any(not _same(inputs[name], known[name]) for name in inputs):
         raise BundleError(path, f"inputs {inputs!r:.100}", "those of a net of ecgfed", _AGAIN)
+
+
+def _described(value: object) -> str:
+    """Return a value's text; of RR features their number and version, since names fill the line."""
+    if isinstance(value, Mapping) and isinstance(value.get("names"), list):
+        return f"{len(value['names'])} of version {value.get('version')!r:.20}"
+    return f"{value!r:.100}"
 
 
 def rr_version_in(manifest: Mapping[str, Any]) -> int:

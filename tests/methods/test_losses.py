@@ -54,7 +54,7 @@ def test_label_smoothing_by_hand(share: float) -> None:
 
 @pytest.mark.parametrize("risk", ["ir", "bsm", "ldam"])
 def test_label_smoothing_is_of_cross_entropy_alone(risk: str) -> None:
-    with pytest.raises(OptionError, match=r"^label_smoothing: 0\.1 with risk"):
+    with pytest.raises(OptionError, match=r"^settings label_smoothing: 0\.1 with risk"):
         make_settings(LossSettings, {"risk": risk, "label_smoothing": 0.1})
     with pytest.raises(OptionError):
         make_settings(FedAbcSettings, {"label_smoothing": 0.1})

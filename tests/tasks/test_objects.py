@@ -100,6 +100,7 @@ def objects(
             ecgfed.convert(records / "p1", place),
             ecgfed.convert(bad_recording(), place, progress=Recorder()),
         ],
+        "Delineation": [ecgfed.delineate(records / "p1"), ecgfed.delineate(bad_recording())],
         "Detections": [ecgfed.detect(records / "p1"), ecgfed.detect([recording, bad_recording()], place)],
         "Ec57Scores": [ecgfed.score_ec57(records / "p1", "atr", start=10)],
         "EcgfedError": [ecgfed.EcgfedError("here", "is one\nthing", "another", "do\nthat")],
@@ -129,6 +130,7 @@ def objects(
         "Run": [ecgfed.open_run(fedavg_run)],
         "RunReport": [ecgfed.report_run(fedavg_run), hostile_run(place)],
         "Scores": [ecgfed.Scores((result(0),)), ecgfed.Scores((result(0), result(1)))],
+        "WaveIntervals": [ecgfed.wave_intervals(records / "p1"), ecgfed.wave_intervals(bad_recording())],
         "ProgressReporter": [ecgfed.ProgressReporter()],
     }
 

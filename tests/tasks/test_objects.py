@@ -270,6 +270,7 @@ def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     assert with_one == {
         *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
         *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization", "EventRules"),
+        *("Delineation", "WaveIntervals"),
     }
     for name in with_one:
         for one in objects[name]:

@@ -93,7 +93,7 @@ def unseen_logits(bundle: ecgfed.Bundle, records: Sequence[Path], **options: Any
     return ValidationLogits(np.concatenate(logits).astype(np.float32), np.concatenate(label))
 
 
-def certainty_of(patients: Sequence[ValidationLogits], accuracy: float = 0.99) -> dict[str, Any]:
+def certainty_of(patients: Sequence[ValidationLogits], accuracy: float) -> dict[str, Any]:
     """Return the manifest's calibration entry for ``renewed_bundle``, from patients read by models without them."""
     return left_out_calibration(list(patients), accuracy, "patients left out")
 

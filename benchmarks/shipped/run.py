@@ -66,8 +66,8 @@ SETTINGS = {
 #: S is called from 0.61 of the most probable class's probability on, exp(-0.5). It gains between databases, and loses
 #: within them (docs/decisions/0085).
 OFFSETS = "S=0.5"
-#: How many of the answers that are not of low confidence are to be right. Label smoothing costs the most certain answers
-#: some of their lead over the others: 99% of them are right only where three in five are left out (docs/decisions/0089).
+#: How many of the answers that are not of low confidence are to be right. Label smoothing costs the most certain
+#: answers some of their lead over the others (docs/decisions/0089).
 SURE = 0.985
 #: Folder below DATA -> what its cohort is made with.
 SITES: dict[str, dict[str, Any]] = {

@@ -198,7 +198,7 @@ def test_a_broken_link_and_a_forgotten_page_fail_the_build(tmp_path: Path) -> No
 def test_pages_open_from_files_and_nothing_leaves_them(site: Path, pages: list[str]) -> None:
     """Each page on a light desktop and a dark phone, some the other way round, by axe, on paper; the search finds."""
     command = [driver_path(), str(HERE / "site.mjs"), chromium_path(), str(site)]
-    done = subprocess.run(command, input=json.dumps(pages), capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run(command, input=json.dumps(pages), capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["opened"] >= 2.2 * len(pages)

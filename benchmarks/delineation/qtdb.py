@@ -88,7 +88,7 @@ def closer(errors: Floats) -> Floats:
     return np.take_along_axis(errors, size.argmin(axis=0)[None], axis=0)[0]
 
 
-#: How the leads of a record are taken: the closer one for each point, as Martinez et al., or one alone.
+#: How the leads of a record are taken: the closer one for each point, as we understand Martinez et al., or one alone.
 WAYS: dict[str, Callable[[Floats], Floats]] = {
     "closer lead": closer,
     "first lead": lambda errors: errors[0],

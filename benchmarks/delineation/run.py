@@ -6,7 +6,7 @@ DATA holds ``qtdb`` and ``mitdb``. Minutes on one core. Writes ``results.json`` 
 peaks are our detector's, on each lead, for both delineators. What is measured:
 
 - ``records``, ``tuning``: errors (located less annotated, ms) on the records for measuring, and on those by which
-  ``choose.py`` chose the constants: of the closer lead for each point, as Martinez et al. 2004 have it, and of each
+  ``choose.py`` chose the constants: of the closer lead for each point, as we understand Martinez et al. 2004, and of each
   lead alone;
 - ``by_record``: the same of each record, closer lead;
 - ``p_waves``: share of MIT-BIH's beats with a P wave located, in sinus rhythm and in fibrillation or flutter, which has

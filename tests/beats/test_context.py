@@ -205,8 +205,8 @@ def version_3(symbols: str, usable: NDArray[np.bool_] | None = None) -> NDArray[
 
 def test_the_net_knows_where_the_features_lie() -> None:
     assert len(strip.FEATURES) == len(set(strip.FEATURES)) == RR_COUNT[3]
-    assert len(FEATURES) == context_net.OWN
-    assert strip.FEATURES[context_net.OWN] == "typical_mv"
+    assert len(FEATURES) == context_net.CONTEXT
+    assert strip.FEATURES[context_net.CONTEXT] == "typical_mv"
     assert strip.FEATURES[context_net.BESIDE] == "beside_0"
     assert strip.FEATURES[context_net.DIFFERENCE] == "difference_0"
     assert (context_net.BEFORE, context_net.AFTER) == BESIDE

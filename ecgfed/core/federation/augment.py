@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from ecgfed.core.methods.base import Batch
-from ecgfed.core.nets.context_net import AFTER, BEFORE, BESIDE, DIFFERENCE, OWN, SIZE_MV, STRIP
+from ecgfed.core.nets.context_net import AFTER, BEFORE, BESIDE, CONTEXT, DIFFERENCE, SIZE_MV, STRIP
 from ecgfed.core.nets.net import RR_COUNT
 from ecgfed.core.nets.resnet1d import CONTEXT_SCALE, RR_SCALE, SHAPE_STEP
 
@@ -55,7 +55,7 @@ def _vary_beats(
     shift = random.integers(-SHIFT, SHIFT, (beats, 1), endpoint=True)
     window_mv, rr = window_mv[:, 0], None if rr is None else rr.copy()
     if rr is not None and rr.shape[1] == RR_COUNT[3]:
-        size_mv = rr[:, OWN:BESIDE].clip(*SIZE_MV)
+        size_mv = rr[:, CONTEXT:BESIDE].clip(*SIZE_MV)
         noise = NOISE * random.standard_normal((beats, STRIP), np.float32)
         beside_mv = (size_mv * rr[:, BESIDE:DIFFERENCE]).repeat(SHAPE_STEP, axis=1)
         first, stop = SHAPE_STEP * BEFORE, SHAPE_STEP * BEFORE + samples
@@ -69,9 +69,9 @@ def _vary_beats(
         noise = NOISE * random.standard_normal((beats, samples // SHAPE_STEP), np.float32)
         window_mv = _varied(window_mv, gain, window_mv.std(axis=1, keepdims=True) * noise, shift)
     if rr is not None:
-        own = rr[:, :OWN]
+        context = rr[:, :CONTEXT]
         unit = np.array(RR_SCALE if rr.shape[1] == RR_COUNT[1] else [1 / scale for scale in CONTEXT_SCALE], np.float32)
-        own += JITTER * unit * random.standard_normal(own.shape, np.float32)
+        context += JITTER * unit * random.standard_normal(context.shape, np.float32)
     return window_mv[:, None], rr
 
 

@@ -39,11 +39,12 @@ def _beats(
     beside_mv: NDArray[np.float32] | None,
     version: _Version,
 ) -> Beats:
-    if beside_mv is None or not len(usable):
-        beside_mv = np.empty((len(usable), version.beside if not len(usable) else 0), np.float32)
-    if beside_mv.shape != (len(usable), version.beside):
-        expected = f"({len(usable)}, {version.beside}), of windows.cut_beside"
-        raise ValueError(f"beside_mv has shape {beside_mv.shape}, expected {expected}")
+    shape = (len(usable), version.beside)
+    if not len(usable) or (beside_mv is None and not version.beside):
+        beside_mv = np.empty(shape, np.float32)
+    if beside_mv is None or beside_mv.shape != shape:
+        actual = None if beside_mv is None else beside_mv.shape
+        raise ValueError(f"beside_mv has shape {actual}, expected {shape}, of windows.cut_beside")
     return Beats(np.asarray(before_s, np.float64), window_mv[:, 0], usable, beside_mv)
 
 

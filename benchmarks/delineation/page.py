@@ -35,8 +35,8 @@ _MAIN = """Errors are located less annotated, in ms: mean ± standard deviation,
 parentheses the standard deviation of all beats together; then the share of annotated points that were not located.
 
 *Closer lead*: the annotator saw both leads, a delineator sees one, so that for each point the lead counts that is
-nearer to the annotation, as we understand Martinez et al. 2004 (not checked in the paper). In use nobody knows which one that is: *first lead* and *second
-lead* are what a recording with one lead gets.
+nearer to the annotation, as we take Martinez et al. 2004 to do (not checked in the paper). In use nobody knows which
+one that is: *first lead* and *second lead* are what a recording with one lead gets.
 """
 _NOTES = """Not compared alike: the published figures are of 105 records, ours of {records}. NeuroKit2's DWT does not
 correct for what a reader sees in the other lead; ours adds a constant to onsets and ends, chosen on the tuning

@@ -6,8 +6,8 @@ DATA holds ``qtdb`` and ``mitdb``. Minutes on one core. Writes ``results.json`` 
 peaks are our detector's, on each lead, for both delineators. What is measured:
 
 - ``records``, ``tuning``: errors (located less annotated, ms) on the records for measuring, and on those by which
-  ``choose.py`` chose the constants: of the closer lead for each point, as we understand Martinez et al. 2004, and of each
-  lead alone;
+  ``choose.py`` chose the constants: of the closer lead for each point, as we take Martinez et al. 2004
+  to do, and of each lead alone;
 - ``by_record``: the same of each record, closer lead;
 - ``p_waves``: share of MIT-BIH's beats with a P wave located, in sinus rhythm and in fibrillation or flutter, which has
   none, lead MLII or the first; ``p_common`` was chosen on DS1.

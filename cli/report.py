@@ -10,6 +10,7 @@ import typer
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
+from ecgfed.reports.options import ReportOptions
 
 from .expand import takes_options
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, table
@@ -53,6 +54,7 @@ def _refuse_options_of_other(*, context: typer.Context, source: Path, **_values:
         refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
 
 
+@takes_options("stated", ReportOptions, parse={"formats": str, "start": str})
 @takes_options("how", ReadOptions, before=_refuse_options_of_other, check=check_reading)
 def report_command(
     *,
@@ -84,24 +86,7 @@ def report_command(
     ] = None,
     cohort: Annotated[Path | None, typer.Option("--cohort", help="Of a run: its cohort, where it has moved.")] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also print it as PDF beside the page, through Chromium.")] = False,
-    formats: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="LIST",
-            help="Also write files for other programs beside the page: fhir,table,aecg,dicom,dicom-pdf.",
-        ),
-    ] = None,
-    subject: Annotated[
-        str | None, typer.Option(metavar="ID", help="The patient's identifier in these files; default none.")
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When the recording begins, in these files: 2026-03-04T09:15:00+01:00."),
-    ] = None,
-    header: Annotated[
-        bool, typer.Option("--header", help="Show what the header states of patient and recording; it may name them.")
-    ] = False,
+    stated: ReportOptions,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     overwrite: OverwriteOption = False,
@@ -139,10 +124,7 @@ def report_command(
             force=force,
             rules=EventRules().changed(tuple(rule or ())),
             pdf=pdf,
-            formats=formats or "",
-            subject=subject or "",
-            start=start,
-            header=header,
+            **stated.given_values(),
             overwrite=overwrite,
             progress=progress,
         )

@@ -16,6 +16,7 @@ from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.drawing import reading_of
+from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
 from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.page_files import page_targets, write_page
@@ -24,7 +25,7 @@ from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.report_exchange import ReportOptions, exchange_of
+from ecgfed.tasks.report_exchange import exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
 from ecgfed.tasks.report_model import model_rows

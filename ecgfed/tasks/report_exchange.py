@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.extras import require
-from ecgfed.base.options import Options, option
 from ecgfed.base.text import safe_text
 from ecgfed.domain.record.aecg_writer import FORMAT as AECG
 from ecgfed.domain.record.aecg_writer import aecg_bytes, check_aecg
@@ -25,6 +23,7 @@ from ecgfed.reports.drawing import Reading
 from ecgfed.reports.fhir import fhir_bundle
 from ecgfed.reports.figure_table import figure_table
 from ecgfed.reports.figures import figures
+from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
 from ecgfed.tasks.pdf import find_browser, print_pdf
@@ -33,28 +32,6 @@ FHIR, TABLE = "fhir", "table"
 #: Format -> the end of its file's name.
 SUFFIXES = {FHIR: ".fhir.json", TABLE: ".csv", AECG: ".aecg.xml", DICOM: ".dcm", PDF_FORMAT: ".pdf.dcm"}
 LOW_CONFIDENCE, NOT_COUNTED = "low confidence", "in an unusable stretch, not counted"
-
-
-@dataclass(frozen=True)
-class ReportOptions(Options):
-    """What a report states of patient and recording, and the files beside its page."""
-
-    formats: str | Sequence[str] = option(
-        (),
-        "Also write the figures, or signal and beats, beside the page: ``fhir``, ``table``, ``aecg``, ``dicom``, "
-        "``dicom-pdf`` (docs/report.md).",
-        flag="format",
-    )
-    subject: str = option("", "Identifier of the patient in these files; by default they name no patient.")
-    start: datetime | str | None = option(  # noqa: RUF009
-        None,
-        "When the recording begins, with its offset from UTC, in these files; by default they state no clock time.",
-    )
-    header: bool = option(
-        False,
-        "Show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may name "
-        "the patient.",
-    )
 
 
 @dataclass(frozen=True)

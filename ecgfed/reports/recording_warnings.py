@@ -25,7 +25,7 @@ _MUCH = 0.01
 _MOST = 0.5
 #: Codes of warnings that change no figure of the headline: listed as notes.
 _NOTES = {"biphasic", "inverted", "lead-by-place", "lead-not-scored", "modified-lead", "resampled", "took-part"}
-_NOTES |= {"fibrillation", "av-block", "unknown-training", "unusable-seconds"}
+_NOTES |= {"fibrillation", "unknown-training", "unusable-seconds"}
 _UNCONFIRMED = "intervals-not-confirmed"
 #: Codes of predictions that already name the lead read in place of the requested one.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place", "lead-not-scored"}

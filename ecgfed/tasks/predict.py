@@ -33,7 +33,14 @@ from ecgfed.tasks.predict_inputs import PredictInput, bundle_and_recording
 from ecgfed.tasks.prediction_warnings import ModelWarning, model_warnings, refuse_synthetic, report_severe, same_lead
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter, report_exclusions
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.rhythms import by_rhythm, every_rhythm, rhythms_as_table, with_rhythms
+from ecgfed.tasks.rhythms import (
+    every_rhythm,
+    fibrillation_text,
+    rhythms_as_table,
+    sure_episodes,
+    with_rhythms,
+    without_supraventricular,
+)
 
 SUFFIX = "ecgfed"
 #: What the files of a recording end in.
@@ -275,10 +282,14 @@ def predict(
     predictions = _with_paced(
         replace(predictions, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, pacing
     )
-    predictions, of_rhythm = by_rhythm(predictions, opened.labels, beats)
+    inside = sure_episodes(beats.fibrillation).inside(beats.r_samples / recording.fs_hz)
+    predictions, relabelled = without_supraventricular(predictions, opened.labels, inside)
     if same := same_lead(recording, opened):
         progress.note(same)
-    warnings = (*model_warnings(opened, beats, predictions, patient), *of_rhythm)
+    warnings = model_warnings(opened, beats, predictions, patient)
+    if beats.fibrillation.episodes:
+        text = fibrillation_text(beats.fibrillation, recording.duration_s, relabelled)
+        warnings = (*warnings, ModelWarning("fibrillation", text))
     report_severe(warnings, progress)
     excluded = [
         beats_excluded(beats, predictions),

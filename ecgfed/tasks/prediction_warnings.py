@@ -42,7 +42,6 @@ CODES: dict[str, str] = {
     "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
     "flutter": "possible ventricular flutter or fibrillation, in which nothing is counted",
     "fibrillation": "episodes of atrial fibrillation or flutter, and beats whose class they changed",
-    "av-block": "episodes of possible AV block, and beats whose class they changed",
     "calibration": "detected waves that are calibration pulses and unclassified",
     "intervals-not-confirmed": "most intervals between beats could not be confirmed: beats may be missing",
     "no-signal": "beats have no signal around them and are unclassified",

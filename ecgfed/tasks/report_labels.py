@@ -30,7 +30,7 @@ from ecgfed.tasks.labels_checked import SPREAD, confirmed_labels, detected_peaks
 from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, describe_model
 from ecgfed.tasks.prediction_warnings import model_warnings
 from ecgfed.tasks.progress import ProgressReporter
-from ecgfed.tasks.rhythms import END_NOTE, by_rhythm, signal_rhythms
+from ecgfed.tasks.rhythms import END_NOTE, signal_rhythms, sure_episodes, without_supraventricular
 
 #: Classes that a file of labels is taken to assess even where it has none of them.
 _ALWAYS_ASSESSED = ("N", "V", "A")
@@ -240,7 +240,8 @@ def _rhythms(marks: Annotation, recording: Recording) -> tuple[RhythmEpisodes, .
 def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> Second:
     """Return a bundle's model as second reader of extracted beats."""
     predictions = bundle.classifier(patient).classify_recording(cut.blocks())
-    predictions, _ = by_rhythm(predictions, bundle.labels, cut)
+    inside = sure_episodes(cut.fibrillation).inside(cut.r_samples / cut.recording.fs_hz)
+    predictions, _ = without_supraventricular(predictions, bundle.labels, inside)
     codes = np.array([bundle.labels.symbol_of(name) for name in predictions.classes], dtype=np.str_)
     of_model = model_warnings(bundle, cut, predictions, patient)
     by, short = f"the {describe_model(patient)}", "own" if patient else "global"

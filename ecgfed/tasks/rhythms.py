@@ -17,11 +17,9 @@ from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Annotation
-from ecgfed.domain.signal.av_block import conducted_beats
 from ecgfed.domain.signal.flutter import FLUTTER
 from ecgfed.domain.signal.rhythm import NOTE
 from ecgfed.exports.device.predictions import Predictions
-from ecgfed.tasks.prediction_warnings import ModelWarning
 
 #: Episodes of this certainty and more are written into annotation files, and no beat in them is supraventricular.
 SURE = 0.5
@@ -58,15 +56,15 @@ def sure_episodes(rhythm: RhythmEpisodes) -> RhythmEpisodes:
 def without_supraventricular(
     predictions: Predictions, labels: LabelMap, inside: NDArray[np.bool_]
 ) -> tuple[Predictions, int]:
-    """Return predictions without supraventricular ectopic beats among some of the beats, and how many these were.
+    """Return predictions without supraventricular ectopic beats among those in atrial fibrillation, and their number.
 
-    Such a beat has the most probable of the other classes, and its probabilities are those on the condition that it is
-    none of the supraventricular ones.
+    No beat is premature in a rhythm without an order. Such a beat has the most probable of the other classes, and its
+    probabilities are those on the condition that it is none of the supraventricular ones.
 
     Args:
         predictions: of all beats.
         labels: the bundle's classes and their symbols.
-        inside: (beats,) bool, beats that are not premature by the rhythm.
+        inside: (beats,) bool, beats in episodes of atrial fibrillation.
     """
     symbols = {name: [mark for mark, of in labels.symbols.items() if of == name] for name in predictions.classes}
     supra = np.array([kind_of(symbols[name]) is Kind.SUPRA for name in predictions.classes])
@@ -80,44 +78,17 @@ def without_supraventricular(
     return replace(predictions, probability=probability, label=label), len(affected)
 
 
-def by_rhythm(
-    predictions: Predictions, labels: LabelMap, beats: RecordingBeats
-) -> tuple[Predictions, tuple[ModelWarning, ...]]:
-    """Return predictions without supraventricular beats where the rhythm explains them, and what is to be noted of it.
-
-    No beat is premature in fibrillation, a rhythm without an order, and none that possible AV block lets through in its
-    turn (``conducted_beats``).
-    """
-    r_s, notes = beats.r_samples / beats.recording.fs_hz, list[ModelWarning]()
-    inside = sure_episodes(beats.fibrillation).inside(r_s)
-    predictions, relabelled = without_supraventricular(predictions, labels, inside)
-    if beats.fibrillation.episodes:
-        text = _fibrillation_text(beats.fibrillation, beats.recording.duration_s)
-        notes.append(ModelWarning("fibrillation", text + _relabelled_text(relabelled, "there")))
-    conducted = conducted_beats(beats.av_block, r_s)
-    predictions, relabelled = without_supraventricular(predictions, labels, conducted)
-    if beats.av_block.episodes:
-        text = f"Possible AV block: {_episodes_text(beats.av_block, beats.recording.duration_s)}."
-        notes.append(ModelWarning("av-block", text + _relabelled_text(relabelled, "there in their turn")))
-    return predictions, tuple(notes)
-
-
-def _fibrillation_text(rhythm: RhythmEpisodes, duration_s: float) -> str:
+def fibrillation_text(rhythm: RhythmEpisodes, duration_s: float, relabelled: int) -> str:
+    """Return a sentence about episodes of atrial fibrillation, and the beats whose class they changed."""
     low, high = min(rhythm.certainty), max(rhythm.certainty)
     certainty = f"{high:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
-    return f"Atrial fibrillation or flutter: {_episodes_text(rhythm, duration_s)}, certainty {certainty}."
-
-
-def _episodes_text(rhythm: RhythmEpisodes, duration_s: float) -> str:
+    episodes = f"{count_of(len(rhythm.episodes), 'episode')}, {rhythm.seconds:.0f} s in all"
     share = f"{100 * rhythm.seconds / duration_s:.0f}%"
-    return f"{count_of(len(rhythm.episodes), 'episode')}, {rhythm.seconds:.0f} s in all ({share})"
-
-
-def _relabelled_text(relabelled: int, where: str) -> str:
+    text = f"Atrial fibrillation or flutter: {episodes} ({share}), certainty {certainty}."
     if not relabelled:
-        return ""
+        return text
     beats = count_of(relabelled, "beat that the model calls", "beats that the model calls")
-    return f" {beats} supraventricular {where} {'has' if relabelled == 1 else 'have'} the next most probable class."
+    return f"{text} {beats} supraventricular there {'has' if relabelled == 1 else 'have'} the next most probable class."
 
 
 def with_rhythms(

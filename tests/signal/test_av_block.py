@@ -7,10 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ecgfed.domain.beats.path import BeatOptions, read_beats
-from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.wfdb_files import read_annotation_file
-from ecgfed.domain.signal.av_block import AV_BLOCK, av_block, conducted_beats
+from ecgfed.domain.signal.av_block import av_block
 
 FS_HZ, PR_S = 250.0, 0.16
 
@@ -89,14 +88,6 @@ def test_what_is_excluded_is_not_assessed() -> None:
     episodes = av_block(recording, np.round(r_s * FS_HZ).astype(np.int64), [(0.0, 60.0)]).episodes
     assert len(episodes) == 1
     assert episodes[0][0] >= 60
-
-
-def test_beats_that_block_lets_through_in_their_turn() -> None:
-    """Of a cycle of 0.8 s: after 1.6, 0.8, 1.6 and 1.5 s in their turn, after 0.5 and 1.2 s not, nor outside."""
-    r_s = 10 + np.cumsum([0.0, 1.6, 0.8, 1.6, 0.5, 1.2, 1.5, 0.8])
-    episodes = RhythmEpisodes(AV_BLOCK, ((10.0, float(r_s[6])),))
-    expected = [False, True, True, True, False, False, True, False]
-    assert conducted_beats(episodes, r_s).tolist() == expected
 
 
 def test_block_that_mit_bih_marks_in_231_and_none_elsewhere(mitdb: Path) -> None:

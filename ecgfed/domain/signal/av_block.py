@@ -37,8 +37,6 @@ LIKE, HEIGHT, OWN_LIKE, OWN_SHARE = 0.85, (0.6, 1.6), 0.8, 0.6
 P_MIDDLE_S, T_END, T_MARGIN_S = 0.18, 0.40, 0.04
 #: Blocked beats of an episode, and how many seconds lie between two of them at most.
 MIN_BLOCKED, APART_S = 3, 30.0
-#: The interval before a conducted beat is one or two atrial cycles, give or take this share of a cycle.
-CONDUCTED = 0.15
 #: Seconds that are read at once, with a usual P wave of their own; fewer beats have none.
 _PART_S, _MIN_BEATS, _MIN_FS_HZ = 600.0, 20, 50.0
 
@@ -62,27 +60,6 @@ def av_block(recording: Recording, r_samples: Ints, without_s: Sequence[tuple[fl
     rows = np.split(spans, np.flatnonzero(np.diff(spans[:, 0]) > APART_S) + 1)
     episodes = tuple((float(row[0, 0]), float(row[-1, 1])) for row in rows if len(row) >= MIN_BLOCKED)
     return RhythmEpisodes(AV_BLOCK, episodes)
-
-
-def conducted_beats(episodes: RhythmEpisodes, r_s: Floats) -> Mask:
-    """Return which beats (beats,) of episodes of ``av_block`` come one or two atrial cycles after the beat before.
-
-    After a blocked beat a conducted one seems premature. The atrial cycle is half the median of an episode's long
-    intervals.
-
-    Args:
-        episodes: of ``av_block``.
-        r_s: (beats,) increasing R peaks in seconds.
-    """
-    conducted = np.zeros(len(r_s), np.bool_)
-    before_s = np.diff(r_s, prepend=np.nan)
-    for start, stop in episodes.episodes:
-        inside = (r_s > start) & (r_s <= stop)
-        long = before_s[inside & (before_s >= INTERVAL_S[0]) & (before_s <= INTERVAL_S[1])]
-        if len(long):
-            cycles = before_s / (np.median(long) / 2)
-            conducted |= inside & ((np.abs(cycles - 1) <= CONDUCTED) | (np.abs(cycles - 2) <= CONDUCTED))
-    return conducted
 
 
 def _of_part(recording: Recording, r_samples: Ints, start_s: float, stop_s: float) -> Floats:

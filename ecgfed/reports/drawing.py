@@ -14,13 +14,24 @@ from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.labels.edits import Edits
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
+from ecgfed.reports.edited import EditedBeats, apply_edits
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
 from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
-from ecgfed.reports.strip_selection import STRIP_S, SelectedStrip, Span, around, busiest_starts, rate_in, select_strips
+from ecgfed.reports.strip_selection import (
+    STRIP_S,
+    SelectedStrip,
+    Span,
+    around,
+    busiest_starts,
+    rate_in,
+    select_strips,
+    with_comments,
+)
 
 #: Columns of the timeline at most, and bytes of their strips at most.
 _MOST_BINS, _MOST_BYTES = 300, 6_500_000
@@ -42,6 +53,7 @@ class Reading:
         beats: the same beats as input of the counts.
         events: the counts.
         second: another reader of the same beats, or None.
+        edited: the labels before and after the edits of a physician; None without edits.
     """
 
     recording: Recording
@@ -50,6 +62,7 @@ class Reading:
     beats: Beats
     events: Events
     second: Second | None = None
+    edited: EditedBeats | None = None
 
 
 def reading_of(
@@ -58,8 +71,9 @@ def reading_of(
     labelled: Labelled,
     rules: EventRules,
     second: Second | None = None,
+    edits: Edits | None = None,
 ) -> Reading:
-    """Return the counts of a recording's labelled beats.
+    """Return the counts of a recording's labelled beats. Which stretches are unusable does not depend on edits.
 
     Args:
         recording: with every lead.
@@ -67,8 +81,15 @@ def reading_of(
         labelled: the labelled beats.
         rules: the rules of counting.
         second: another reader of the same beats, or None.
+        edits: of a physician, or None.
+
+    Raises:
+        RecordError: an edit of a beat or an episode that the report does not have.
     """
     bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked, *labelled.flutter])
+    edited = None if edits is None else apply_edits(labelled, second, edits, recording.fs_hz)
+    if edited is not None:
+        labelled, second = edited.labelled, edited.second
     beats = Beats(
         labelled.sample,
         labelled.label,
@@ -83,9 +104,10 @@ def reading_of(
         labelled.probability,
         labelled.out_of_distribution,
         labelled.provisional,
+        labelled.rejected,
     )
     events = find_events(beats, rules, withheld=labelled.withheld)
-    return Reading(recording, quality, labelled, beats, events, second)
+    return Reading(recording, quality, labelled, beats, events, second, edited)
 
 
 def unusable_parts(recording: Recording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
@@ -163,6 +185,8 @@ class Drawing:
                 else strip
                 for strip in chosen
             )
+        if reading.edited is not None:
+            chosen = with_comments(chosen, reading.edited.edits.strips, reading.recording.fs_hz)
         return tuple(self._drawn(strip) for strip in chosen)
 
     def averages(self) -> tuple[Drawn, ...]:

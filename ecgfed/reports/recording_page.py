@@ -59,7 +59,7 @@ def recording_page(parts: RecordingParts) -> str:
         styles=STYLES,
         scripts=SCRIPTS,
         data={**parts.data, "scale": f"{SCALE}, {parts.filter_name}"},
-        sheet=f"Record {parts.record}. {parts.intended_use}",
+        sheet=f"Record {parts.record}, {parts.review_line}. {parts.intended_use}",
     )
 
 

@@ -18,6 +18,7 @@ from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.edited import digest_of
+from ecgfed.reports.editing import editing_data
 from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
 from ecgfed.tasks.grouped import recording_id
@@ -124,7 +125,7 @@ def report(
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
     parts = parts_of(reading, marks, model=model, intended_use=use)
-    parts.data["editing"] = {"recording": signal, "beats": digest}
+    parts.data["editing"] = editing_data(reading, signal, digest)
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))

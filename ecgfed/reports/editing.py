@@ -25,6 +25,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
     """
     base = reading.labelled if reading.edited is None else reading.edited.base
     fs_hz, probability = reading.recording.fs_hz, base.probability
+    quality = reading.quality[reading.recording.lead]
     known = {
         "uncertain": base.uncertain,
         "unlike": base.out_of_distribution,
@@ -48,6 +49,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "record": reading.recording.name,
         "fs": fs_hz,
         "samples": reading.recording.samples,
+        "usable_percent": 100 * quality.usable_s * quality.fs_hz / quality.samples,
         "unusable": reading.beats.unusable.tolist(),
         "classes": list(base.classes),
         "codes": list(base.codes),

@@ -1,7 +1,9 @@
 """The page's counts of edited beats and Python's are the same, on random beats and on recordings."""
 
+import base64
 import json
 import subprocess
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import ecgfed.web
 from ecgfed.domain.labels.edits import read_edits
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.editing import editing_data
+from ecgfed.reports.recording_report import RecordingReport
 
 WEB = Path(ecgfed.web.__file__).parent
 DRIVER = Path(__file__).parents[1] / "browser" / "edits.mjs"
@@ -77,3 +80,103 @@ def test_random_edits_of_random_beats(tmp_path: Path) -> None:
     assert sum(bool(counts["ventricular"] and counts["ventricular"]["runs"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["pauses"]["found"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["withheld"]) for counts in expected) > CASES / 10
+
+
+class Cells(HTMLParser):
+    """Collects the cells of each table by its caption, names and values of lists, and paragraphs of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.facts: dict[str, str] = {}
+        self.paragraphs: list[str] = []
+        self.name, self.text = "", ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("caption", "th", "td", "dt", "dd", "p"):
+            self.text = ""
+        if tag == "tr":
+            self.tables[self.name].append([])
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        text = " ".join(self.text.split())
+        if tag == "caption":
+            self.name = text
+            self.tables[text] = []
+        elif tag in ("th", "td"):
+            self.tables[self.name][-1].append(text)
+        elif tag == "dt":
+            self.name = text
+        elif tag == "dd":
+            self.facts[self.name] = text
+        elif tag == "p":
+            self.paragraphs.append(text)
+
+
+def assert_page_says(written_by_script: dict[str, Any], page: str) -> None:
+    """Every number and word that the script writes is what Python wrote on the page."""
+    cells = Cells(page)
+    tables = {name: rows for name, rows in cells.tables.items()}
+    assert dict(written_by_script["short"]).items() <= cells.facts.items()
+    for name, caption, head in (
+        ("rates", "Heart rate and pauses", 1),
+        ("variability", "Heart rate variability", 1),
+        ("rhythms", "Rhythms", 1),
+        ("ectopy", "Counts of ectopic beats", 0),
+        ("classes", "Beats of each class", 0),
+        ("hours", "Beats hour by hour, from the start of the recording", 0),
+        ("events", "Events", 1),
+    ):
+        ours, theirs = written_by_script[name], tables.get(caption, [])[head:]
+        assert [row[: len(ours[0])] for row in theirs] == ours if ours else not theirs, name
+    for sentence in written_by_script["sentences"]:
+        assert sentence in cells.paragraphs
+
+
+def some_edits(report: RecordingReport, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Edits of the beats of a report, most of them of neighbours."""
+    editing = report.parts.data["editing"]
+    sample = np.frombuffer(base64.b64decode(editing["sample"]), "<i4").tolist()
+    edits: list[dict[str, Any]] = []
+    for label in ("V", "|", "N", "A", None, "V", "F", None):
+        at = int(rng.integers(len(sample) - 10))
+        samples = sample[at : at + int(rng.integers(1, 50 if label is None else 8))]
+        kind = {"edit": "accept"} if label is None else {"edit": "label", "label": label}
+        edits.append({**kind, "samples": samples, "at": SAVED})
+    at = int(rng.integers(len(sample) - 1))
+    edits.append({"edit": "interval", "samples": sample[at : at + 2], "accepted": False, "at": SAVED})
+    for rhythm in editing["rhythms"][:2]:
+        entry = {"edit": "rhythm", "rhythm": rhythm["rhythm"], "samples": rhythm["samples"][0]}
+        edits.append({**entry, "label": rhythm["rhythm"], "at": SAVED})
+    return edits
+
+
+def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, **how: Any) -> None:
+    base = ecgfed.report(record, **how)
+    edits = some_edits(base, np.random.default_rng(7))
+    rebuilt = ecgfed.report(record, edits=written(folder, document_of(base) | {"edits": edits}), **how)
+    given = [{"editing": base.parts.data["editing"], "edits": of, "reviewed": None} for of in ([], edits)]
+    for report, answer in zip((base, rebuilt), by_script(folder, given), strict=True):
+        told = report.to_dict()
+        counts = of_page(answer["counts"])
+        for name in ("beats", "counted", "by_class", "rates", "pauses", "variability", "withheld", "to_review"):
+            assert_same(counts[name], told[name], name)
+        for name in ("ventricular", "supraventricular"):
+            assert_same(counts[name], told[name], name)
+        assert_page_says(answer["written"], report.html)
+
+
+@pytest.mark.parametrize("patient", ["p1", "p2", "p3"])
+def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, records: Path, tmp_path: Path) -> None:
+    assert_rebuilt_page_is_the_edited_one(records / patient, tmp_path)
+
+
+@pytest.mark.mitdb
+@pytest.mark.slow
+@pytest.mark.parametrize("record", ["100", "106", "203", "217", "222"])
+def test_real_pages_that_are_edited_equal_the_rebuilt_ones(record: str, mitdb: Path, tmp_path: Path) -> None:
+    assert_rebuilt_page_is_the_edited_one(mitdb / record, tmp_path)

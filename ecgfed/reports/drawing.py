@@ -20,7 +20,7 @@ from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
 from ecgfed.reports.edited import EditedBeats, apply_edits
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
-from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
+from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ListedEvent, ReaderComparison
 from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
 from ecgfed.reports.strip_selection import (
     STRIP_S,
@@ -35,6 +35,8 @@ from ecgfed.reports.strip_selection import (
 
 #: Columns of the timeline at most, and bytes of their strips at most.
 _MOST_BINS, _MOST_BYTES = 300, 6_500_000
+#: Bytes of strips of other events at most.
+_MOST_EVENT_BYTES = 4_000_000
 _WIDTHS_S = (10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 #: Strips of disagreement at most.
 _APART = 4
@@ -224,6 +226,14 @@ class Drawing:
             strip = SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,))
             strips.append(self._drawn(strip, both=True))
         return ReaderComparison(reading.labelled.by, second.by, int(reading.beats.assessed.sum()), rows, tuple(strips))
+
+    def of_events(self, events: Sequence[ListedEvent]) -> list[dict[str, Any]]:
+        """Return strips of the events that no strip of the gallery shows, those to review first, within a size."""
+        hidden = sorted((event for event in events if event.strip is None), key=lambda event: not event.review)
+        strips, last_s = list[dict[str, Any]](), max(0.0, self.reading.beats.duration_s - STRIP_S)
+        for event in hidden[: int(_MOST_EVENT_BYTES // strip_bytes(self.leads, STRIP_S))]:
+            strips.append(self._strip(min(max(0.0, event.start_s - 2.0), last_s), ()))
+        return strips
 
     def timeline(self) -> tuple[dict[str, Any], float]:
         """Return the timeline's data, with a strip of 10 s per column, and the width of a column in seconds."""

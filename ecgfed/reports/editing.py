@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.domain.events.kinds import KIND_WORDS, Kind, kind_of, meaning_of
+from ecgfed.domain.events.kinds import KIND_WORDS, RHYTHM_NAMES, Kind, kind_of, meaning_of
 from ecgfed.domain.labels.user_labels import NO_BEAT, SYMBOLS
 from ecgfed.reports.drawing import Reading
 
@@ -47,6 +47,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "recording": recording,
         "beats": beats,
         "record": reading.recording.name,
+        "lead": reading.recording.lead,
         "fs": fs_hz,
         "samples": reading.recording.samples,
         "usable_percent": 100 * quality.usable_s * quality.fs_hz / quality.samples,
@@ -73,6 +74,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
             }
             for rhythm in base.rhythms or ()
         ],
+        "rhythm_names": list(RHYTHM_NAMES),
         "rules": asdict(reading.events.rules),
         "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
         "document": None if reading.edited is None else reading.edited.edits.document,

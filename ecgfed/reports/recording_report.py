@@ -141,6 +141,8 @@ def parts_of(
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
+        listed = event_list(reading.beats, reading.events, rhythms, gallery)
+        data = {**drawing.data(timeline, rhythms), "event_strips": drawing.of_events(listed)}
     return RecordingParts(
         recording.name,
         recording_header(reading, drawing.leads.names),
@@ -160,9 +162,9 @@ def parts_of(
         model,
         _FILTER,
         width,
-        drawing.data(timeline, rhythms),
+        data,
         labelled.lead_segments,
-        event_list(reading.beats, reading.events, rhythms, gallery),
+        listed,
         review=None if reading.edited is None else _review(reading.edited),
     )
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from edits_files import SAVED, document_of, written
 from node_runtime import node_path
+from page_cells import Cells
 from random_reports import counts_of, of_page, random_edits, random_labelled, random_rules, recording_of
 
 import ecgfed
@@ -39,7 +39,7 @@ def by_script(folder: Path, given: list[dict[str, Any]]) -> list[dict[str, Any]]
 def assert_same(ours: Any, theirs: Any, where: str) -> None:
     """Equal, but for the last digits of sums of floats."""
     if isinstance(theirs, dict):
-        assert isinstance(ours, dict) and set(ours) == set(theirs), where
+        assert set(ours) == set(theirs), where
         for name, value in theirs.items():
             assert_same(ours[name], value, f"{where}.{name}")
     elif isinstance(theirs, list | tuple):
@@ -82,45 +82,9 @@ def test_random_edits_of_random_beats(tmp_path: Path) -> None:
     assert sum(bool(counts["withheld"]) for counts in expected) > CASES / 10
 
 
-class Cells(HTMLParser):
-    """Collects the cells of each table by its caption, names and values of lists, and paragraphs of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tables: dict[str, list[list[str]]] = {}
-        self.facts: dict[str, str] = {}
-        self.paragraphs: list[str] = []
-        self.name, self.text = "", ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("caption", "th", "td", "dt", "dd", "p"):
-            self.text = ""
-        if tag == "tr":
-            self.tables[self.name].append([])
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def handle_endtag(self, tag: str) -> None:
-        text = " ".join(self.text.split())
-        if tag == "caption":
-            self.name = text
-            self.tables[text] = []
-        elif tag in ("th", "td"):
-            self.tables[self.name][-1].append(text)
-        elif tag == "dt":
-            self.name = text
-        elif tag == "dd":
-            self.facts[self.name] = text
-        elif tag == "p":
-            self.paragraphs.append(text)
-
-
 def assert_page_says(written_by_script: dict[str, Any], page: str) -> None:
     """Every number and word that the script writes is what Python wrote on the page."""
     cells = Cells(page)
-    tables = {name: rows for name, rows in cells.tables.items()}
     assert dict(written_by_script["short"]).items() <= cells.facts.items()
     for name, caption, head in (
         ("rates", "Heart rate and pauses", 1),
@@ -131,7 +95,7 @@ def assert_page_says(written_by_script: dict[str, Any], page: str) -> None:
         ("hours", "Beats hour by hour, from the start of the recording", 0),
         ("events", "Events", 1),
     ):
-        ours, theirs = written_by_script[name], tables.get(caption, [])[head:]
+        ours, theirs = written_by_script[name], cells.tables.get(caption, [])[head:]
         assert [row[: len(ours[0])] for row in theirs] == ours if ours else not theirs, name
     for sentence in written_by_script["sentences"]:
         assert sentence in cells.paragraphs

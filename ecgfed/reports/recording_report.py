@@ -21,6 +21,7 @@ from ecgfed.reports.event_list import event_list
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts, Review
 from ecgfed.reports.recording_warnings import recording_header, warnings_and_notes
+from ecgfed.reports.similar_beats import similar_beats
 
 #: The filter of the strips.
 _FILTER = "band-pass 0.5 to 40 Hz"
@@ -142,7 +143,9 @@ def parts_of(
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
         listed = event_list(reading.beats, reading.events, rhythms, gallery)
-        data = {**drawing.data(timeline, rhythms), "event_strips": drawing.of_events(listed)}
+        base = labelled if reading.edited is None else reading.edited.base
+        more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
+        data = {**drawing.data(timeline, rhythms), **more}
     return RecordingParts(
         recording.name,
         recording_header(reading, drawing.leads.names),

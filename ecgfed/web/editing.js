@@ -51,6 +51,7 @@
     counts = EcgCounts.count(given, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
     EcgEditedPage.update({ given, counts, page, differs: JSON.stringify(state.edits) !== made, choose: chooseEvent });
     writeTexts(state);
+    writeGroups();
     drawChosen();
     byId("edit-undo").disabled = !book.canUndo();
     byId("edit-redo").disabled = !book.canRedo();
@@ -106,6 +107,48 @@
     drawChosen();
   }
 
+  const groupOf = new Uint8Array(EcgEdits.bytesOf(data.groups.of));
+
+  /** Return how many remaining beats of each group have which label, and their samples. */
+  function members() {
+    const of = data.groups.averages.map(() => ({ samples: [], codes: new Map() }));
+    given.kept.forEach((before, i) => {
+      const group = of[groupOf[before]];
+      if (!group) return;
+      const code = given.codes[given.label[i]];
+      group.samples.push(given.sample[i]);
+      group.codes.set(code, (group.codes.get(code) || 0) + 1);
+    });
+    return of;
+  }
+
+  /** Write what the groups of similar beats hold now; their average beats are drawn once. */
+  function writeGroups() {
+    const host = byId("edit-groups");
+    const of = members();
+    if (!host.children.length) {
+      for (const [number, lead] of data.groups.averages.entries()) {
+        const card = make("figure", { class: "edit-group" }, host);
+        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: `Average beat of group ${number + 1}` });
+        make("figcaption", {}, card);
+        make("button", { type: "button" }, card, `Edit group ${number + 1}`).addEventListener("click", () => chooseGroup(number));
+      }
+    }
+    of.forEach((group, number) => {
+      const codes = [...group.codes].sort((a, b) => b[1] - a[1]).map(([code, count]) => `${EcgWords.comma(count)} ${code}`);
+      host.children[number].querySelector("figcaption").textContent = codes.join(", ") || "no beats";
+    });
+  }
+
+  function chooseGroup(number) {
+    const { samples } = members()[number];
+    if (!samples.length) return say("No beat of this group is left.");
+    const shown = samples.find((sample) => EcgEditedPage.stripsAt(data, sample / base.fs).length) || samples[0];
+    chosen = { title: `Group ${number + 1}: ${EcgPaper.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
+    drawChosen();
+    return byId("edit-box").focus();
+  }
+
   function step(direction, toReview) {
     const events = counts.events;
     let at = event;
@@ -155,8 +198,9 @@
   function markedStrip(strip) {
     const drawn = EcgReport.stripOf(strip);
     const toX = (sample) => (sample / base.fs - strip.start_s) * data.fs;
-    if (chosen.beat) for (const beat of drawn.beats) beat.marked = Math.abs(beat.sample - toX(chosen.samples[0])) < 1;
-    const span = chosen.beat ? null : chosen.span;
+    const one = chosen.beat ? chosen.samples[0] : chosen.example;
+    if (one !== undefined) for (const beat of drawn.beats) beat.marked = Math.abs(beat.sample - toX(one)) < 1;
+    const { span } = chosen;
     if (span) drawn.spans = [...drawn.spans, { start: toX(span[0]), stop: Math.max(toX(span[1]), toX(span[0]) + 1), kind: chosen.interval ? "pause" : "event", text: chosen.title }];
     return drawn;
   }
@@ -171,7 +215,7 @@
   const inside = ([start, stop]) => Array.from(given.sample).filter((sample) => sample > start && sample < stop);
 
   function accept() {
-    if (!chosen || chosen.fixed) return;
+    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
     if (chosen.samples) return add([{ edit: "accept", samples: left() }], `Accepted: ${chosen.title}.`);
     if (chosen.rhythm) return rhythm(chosen.rhythm.shown);
     const between = inside(chosen.interval);
@@ -183,7 +227,7 @@
   const left = () => chosen.samples.filter((sample) => remaining([sample]).length);
 
   function reject() {
-    if (!chosen || chosen.fixed) return;
+    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
     if (chosen.rhythm) return rhythm("");
     if (chosen.interval) {
       const between = inside(chosen.interval);

@@ -26,7 +26,6 @@ const EcgEdits = (() => {
     base.doubted = bit("doubted", DOUBTED);
     base.confirmed = bit("confirmed", CONFIRMED, Math.max(flags.length - 1, 0));
     for (const name of ["ventricular", "supra"]) base[name] = editing[name] ? new Float64Array(bytesOf(editing[name])) : null;
-    base.group = editing.group ? new Uint8Array(bytesOf(editing.group)) : null;
     base.numbers = new Map(Array.from(base.sample, (sample, i) => [sample, i]));
     return base;
   }
@@ -234,6 +233,6 @@ const EcgEdits = (() => {
     };
   }
 
-  return { open, apply, rhythmsOf, book, stateOf, problemWith, localTime, NO_BEAT, TEXTS };
+  return { open, bytesOf, apply, rhythmsOf, book, stateOf, problemWith, localTime, NO_BEAT, TEXTS };
 })();
 if (typeof module !== "undefined") module.exports = EcgEdits;

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from ecgfed.base.options import Options, option
 
@@ -25,6 +26,9 @@ class ReportOptions(Options):
         None,
         "When the recording begins, with its offset from UTC, in these files; by default they state no clock time.",
         metavar="TIME",
+    )
+    edits: Path | str | None = option(  # noqa: RUF009
+        None, "Edits that a physician saved from the page of this recording, labelled as it is now (docs/report.md)."
     )
     header: bool = option(
         False,

@@ -26,6 +26,7 @@ from ecgfed.domain.record.edf_header import (
     FETCH,
     RESTORE,
     EdfLayout,
+    edf_metadata,
     layout_of,
     number_of,
     starts_of,
@@ -260,6 +261,7 @@ def read_edf(
         skipped=edf.skipped,
         requested_as=edf.requested_as,
         notes=edf.layout.notes,
+        metadata=edf_metadata(path),
     )
 
 

@@ -56,6 +56,7 @@ def test_edf_plus_is_what_edfio_reads(tmp_path: Path) -> None:
         patient=edfio.Patient(code="X7", sex="F", birthdate=dt.date(1951, 5, 2), name="Quix"),
         recording=edfio.Recording(startdate=DAY, equipment_code="Recorder9"),
         starttime=dt.time(13, 14, 15),
+        annotations=[edfio.EdfAnnotation(0, None, "N")],
     ).write(tmp_path / "r.edf")
     other, read = edfio.read_edf(tmp_path / "r.edf"), read_recording(tmp_path / "r.edf").metadata
     assert (read.start.date, read.start.time) == (other.startdate, other.starttime) == (DAY, dt.time(13, 14, 15))
@@ -80,7 +81,7 @@ def test_hospital_formats(tmp_path: Path) -> None:
     at = Start(DAY, dt.time(13, 14, 15))
     muse = made.muse_text([made.muse_lead("I", STEPS[0]), made.muse_lead("II", STEPS[1])])
     files: dict[str, bytes | str] = {"r.ecg": ishne(), "r.scp": scp(), "a.xml": aecg(), "m.xml": muse}
-    recorders = {"r.ecg": "", "r.scp": "", "a.xml": "Quixograph", "m.xml": "MAC55"}
+    recorders = {"r.ecg": "digital", "r.scp": "", "a.xml": "Quixograph", "m.xml": "MAC55"}
     for name, content in files.items():
         read = read_recording(written(tmp_path, name, content)).metadata
         assert (read.start, read.age, read.sex) == (at, 50, "F"), name

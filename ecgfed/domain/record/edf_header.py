@@ -8,7 +8,6 @@ https://www.biosemi.com/faq/file_format.htm).
 import math
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +16,13 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RecordError, param
 from ecgfed.base.safe_io import open_regular
 from ecgfed.base.text import count_of
-from ecgfed.domain.record.groups import age
 from ecgfed.domain.record.kinds import BDF_VERSION, EDF_VERSION
-from ecgfed.domain.record.metadata import RecordingMetadata, start_of, time_of_day
 
 #: The labels of channels of annotations.
 ANNOTATIONS = ("EDF Annotations", "BDF Annotations")
 #: What to do about a file that is not whole, and about a header that cannot be right.
 FETCH, RESTORE = "fetch or copy it again", "restore the header from its source"
 _REPAIR = f"or read what is there with {param('repair=True')}"
-#: What writers leave who know no date; two digits of a year from 85 on are of the last century (EDF+, 2.1.3.2).
-_NO_DATE = date(1985, 1, 1)
 _ONSET = re.compile(rb"([+-]\d{1,15}(?:\.\d{0,15})?)[\x14\x15]")
 
 
@@ -182,35 +177,6 @@ def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool
     return min(records, records_present), (
         note + (f"; {remainder:,} bytes of an incomplete one were left out" if remainder else ""),
     )
-
-
-def edf_metadata(path: Path) -> RecordingMetadata:
-    """Return what a checked header states of start, age, sex and recorder; age and recorder are EDF+'s alone.
-
-    01.01.85 and 00.00.00 are what writers leave who know no date and no time. EDF+ has the year in full.
-    """
-    with path.open("rb") as stream:
-        main = stream.read(256).decode("latin-1")
-    patient, recording, day, clock = (main[a:b].strip(" \0") for a, b in ((8, 88), (88, 168), (168, 176), (176, 184)))
-    born, began, sex, recorder = None, _day(day, "%d.%m.%y"), "", ""
-    if main[192:196] in ("EDF+", "BDF+"):
-        who, how = [*patient.split(), "", "", ""], [*recording.split(), "", "", "", "", ""]
-        began = _day(how[1].title(), "%d-%b-%Y") if how[0] == "Startdate" else began
-        born = _day(who[2].title(), "%d-%b-%Y")
-        sex = who[1] if who[1] in ("M", "F") else ""
-        recorder = "" if how[4] == "X" else how[4].replace("_", " ")
-    began = None if began == _NO_DATE else began
-    years = age(born, began)
-    at = time_of_day(clock.replace(".", ":"))
-    return RecordingMetadata(start_of(began, at), int(years) if years else None, sex, recorder)
-
-
-def _day(text: str, form: str) -> date | None:
-    try:
-        day = datetime.strptime(text, form).date()
-    except ValueError:
-        return None
-    return day.replace(year=day.year + 100) if day.year < _NO_DATE.year and form.endswith("y") else day
 
 
 def onsets_s(path: Path, layout: EdfLayout) -> NDArray[np.float64]:

@@ -96,7 +96,9 @@ def assert_page_says(written_by_script: dict[str, Any], page: str) -> None:
         ("events", "Events", 1),
     ):
         ours, theirs = written_by_script[name], cells.tables.get(caption, [])[head:]
-        assert [row[: len(ours[0])] for row in theirs] == ours if ours else not theirs, name
+        assert len(ours) == len(theirs), name
+        for our_row, their_row in zip(ours, theirs, strict=True):
+            assert their_row[: len(our_row)] == our_row, name
     for sentence in written_by_script["sentences"]:
         assert sentence in cells.paragraphs
 

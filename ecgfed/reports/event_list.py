@@ -11,7 +11,7 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
-from ecgfed.reports.markup import Cell, joined, moment
+from ecgfed.reports.markup import Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S
 
@@ -50,7 +50,7 @@ def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
     return [
         (
             event.name,
-            moment(event.start_s),
+            parts.times.moment(event.start_s),
             f"{'at least ' * event.cut}{event.stop_s - event.start_s:.2f} s",
             "-" if event.beats is None else event.beats,
             "-" if event.per_min is None else f"{event.per_min:.0f}/min",

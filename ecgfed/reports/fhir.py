@@ -4,6 +4,8 @@ https://hl7.org/fhir/R4/diagnosticreport.html and observation.html. What was not
 ``dataAbsentReason``. No resource names a patient or a time unless the user states them.
 """
 
+from datetime import time
+
 from ecgfed.domain.events.figure import LOINC, OWN_SYSTEM, Figure
 from ecgfed.domain.record.exchange import Document
 from ecgfed.reports.markup import clock
@@ -11,6 +13,7 @@ from ecgfed.reports.markup import clock
 Json = dict[str, object]
 _TERMINOLOGY = "http://terminology.hl7.org/CodeSystem"
 _SYSTEMS = {LOINC: "http://loinc.org", OWN_SYSTEM: f"urn:oid:{OWN_SYSTEM}"}
+_START = "start_time_of_day"
 _UCUM = "http://unitsofmeasure.org"
 #: Printable names of UCUM codes.
 _UNITS = {"1": "", "/min": "beats/minute"}
@@ -30,6 +33,10 @@ def fhir_bundle(document: Document, duration_s: float) -> Json:
     }
     observations = [_observation(figure, document, duration_s) for figure in document.figures]
     names = [figure.name for figure in document.figures]
+    at, period = document.stated.start.time, document.stated.period(duration_s)
+    if at is not None and (period is None or period[0].utcoffset() is None):
+        names.append(_START)
+        observations.append(_time_of_day(document, duration_s, at))
     report: Json = {
         "resourceType": "DiagnosticReport",
         **_shared(document, duration_s),
@@ -59,12 +66,13 @@ def _concept(coding: tuple[str, str, str], text: str = "") -> Json:
 def _shared(document: Document, duration_s: float) -> Json:
     """Return status, patient and time, which report and observations have in common."""
     stated = document.stated
-    start, stop = stated.start, stated.stop(duration_s)
+    period = stated.period(duration_s)
     shared: Json = {"status": "preliminary" if document.provisional else "final"}
     if stated.subject:
         shared["subject"] = {"type": "Patient", "identifier": {"value": stated.subject}}
-    if start is not None and stop is not None:
-        shared["effectivePeriod"] = {name: time.isoformat() for name, time in (("start", start), ("end", stop))}
+    if period is not None:  # a dateTime of FHIR has a time of day only with its offset from UTC
+        texts = [at.isoformat() if at.utcoffset() is not None else at.date().isoformat() for at in period]
+        shared["effectivePeriod"] = dict(zip(("start", "end"), texts, strict=True))
     return shared
 
 
@@ -88,6 +96,18 @@ def _observation(figure: Figure, document: Document, duration_s: float) -> Json:
     if text := "; ".join(filter(None, (figure.remark, place))):
         observation["note"] = [{"text": text}]
     return observation
+
+
+def _time_of_day(document: Document, duration_s: float, at: time) -> Json:
+    """Return the time of day at which the recording begins, of which FHIR's periods need a date and an offset."""
+    title = "Time of day at the start of the recording"
+    return {
+        "resourceType": "Observation",
+        **_shared(document, duration_s),
+        "category": [_concept((f"{_TERMINOLOGY}/observation-category", "procedure", "Procedure"))],
+        "code": _concept((_SYSTEMS[OWN_SYSTEM], _START, title), title),
+        "valueTime": at.replace(tzinfo=None).isoformat(),
+    }
 
 
 def _conclusion(document: Document) -> str:

@@ -18,13 +18,12 @@ def figure_table(document: Document, record_id: str) -> str:
         document: the figures, and what the user states of patient and time.
         record_id: the first column, for a patient whom the user does not name.
     """
-    start = document.stated.start
     own = [figure for figure in document.figures if not figure.name.startswith(OTHER_RHYTHM)]
     rhythms = [figure for figure in document.figures if figure.name.startswith(OTHER_RHYTHM)]
     other = (f"{figure.name.removeprefix(OTHER_RHYTHM)} {figure.value:g} s" for figure in rhythms)
     row: dict[str, object] = {
         "record_id": document.stated.subject or record_id,
-        "start": "" if start is None else start.isoformat(),
+        "start": document.stated.start.isoformat(),
         **{figure.name: figure.value for figure in own},
         "other_rhythms": "; ".join(other),
         "labels_reviewed": int(not document.provisional),

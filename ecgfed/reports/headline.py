@@ -9,7 +9,7 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import Pauses, Rates
 from ecgfed.domain.events.series import Series
-from ecgfed.reports.markup import clock, per_cent
+from ecgfed.reports.markup import ELAPSED, PageTimes, per_cent
 
 #: So much of a lead that cannot be used is named beside what was not found.
 LEFT_OUT_PERCENT = 10.0
@@ -17,13 +17,13 @@ LEFT_OUT_PERCENT = 10.0
 AF, STANDSTILL = "atrial fibrillation or flutter", "standstill"
 
 
-def ectopy_headline(events: Events, kind: Kind) -> str | None:
+def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED) -> str | None:
     """Return the counts of one kind of ectopic beats in a line; None where they were not assessed."""
     ectopy = events.ectopic[kind]
     if ectopy is not None:
         return _counts(ectopy)
     if kind in events.to_review:
-        return f"Withheld. {events.withheld[kind]}{_candidates(events.to_review[kind])}"
+        return f"Withheld. {events.withheld[kind]}{_candidates(events.to_review[kind], times)}"
     return f"Withheld. {events.withheld[kind]}" if kind in events.withheld else None
 
 
@@ -55,11 +55,11 @@ def certain_first(series: Iterable[Series], singular: str, plural: str = "") -> 
     return count_of(certain, singular, plural) + (f", {review:,} more to review" if review else "")
 
 
-def _candidates(ectopy: Ectopy) -> str:
+def _candidates(ectopy: Ectopy, times: PageTimes) -> str:
     """Return the runs and couplets of a withheld kind, for review."""
     parts = []
     if (run := ectopy.longest) is not None:
-        longest = f"longest {count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {clock(run.start_s)}"
+        longest = f"longest {count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {times.text(run.start_s)}"
         parts.append(f"{count_of(len(ectopy.runs), 'possible run')} ({longest})")
     if ectopy.couplets:
         parts.append(count_of(len(ectopy.couplets), "possible couplet"))

@@ -1,5 +1,7 @@
 """Texts of pages: times as links, formatted numbers."""
 
+from dataclasses import dataclass
+
 from markupsafe import Markup, escape
 
 from ecgfed.base.text import safe_text
@@ -29,9 +31,33 @@ def clock(seconds: float, digits: int = 1) -> str:
     return f"{hours}:{minutes:02d}:{last}" if hours else f"{minutes}:{last}"
 
 
-def moment(seconds: float, *, digits: int = 1) -> Markup:
-    """Return a time as a link that shows it on the timeline."""
-    return Markup('<a href="#timeline" data-at="{:.3f}">{}</a>').format(seconds, clock(seconds, digits))
+@dataclass(frozen=True)
+class PageTimes:
+    """How the times of a page are written: as time of day where the start is known, else counted from the start.
+
+    Attributes:
+        start_s: the recording's start in seconds from midnight; None where it is not known.
+    """
+
+    start_s: float | None = None
+
+    def text(self, seconds: float, digits: int = 1) -> str:
+        """Write a time in a recording: ``09:20:07.3``, after the first midnight ``day 2 00:20:07.3``; or ``5:07.3``."""
+        if self.start_s is None:
+            return clock(seconds, digits)
+        unit = 10**digits
+        day, units = divmod(round((self.start_s + seconds) * unit), 86400 * unit)
+        minutes, rest = divmod(units, 60 * unit)
+        last = f"{rest // unit:02d}" + (f".{rest % unit:0{digits}d}" if digits else "")
+        return f"{f'day {day + 1} ' if day else ''}{minutes // 60:02d}:{minutes % 60:02d}:{last}"
+
+    def moment(self, seconds: float, *, digits: int = 1) -> Markup:
+        """Return a time as a link that shows it on the timeline."""
+        return Markup('<a href="#timeline" data-at="{:.3f}">{}</a>').format(seconds, self.text(seconds, digits))
+
+
+#: Times count from the start.
+ELAPSED = PageTimes()
 
 
 def joined(*parts: Cell) -> Markup:

@@ -24,12 +24,20 @@ class ReportOptions(Options):
     )
     start: datetime | str | None = option(  # noqa: RUF009
         None,
-        "When the recording begins, with its offset from UTC, in these files; by default they state no clock time.",
+        "When the recording begins, in place of what its file states: a time of day (09:15:00), or a date and a time "
+        "with its offset from UTC, which the files beside the page state in full.",
         metavar="TIME",
     )
     edits: Path | str | None = option(  # noqa: RUF009
         None, "Edits that a physician saved from the page of this recording, labelled as it is now (docs/report.md)."
     )
+    show: str | Sequence[str] = option(
+        (),
+        "What the page and the files beside it state of what the recording's file does: ``date``, ``age``, ``sex``, "
+        "``recorder``; by default the time of day alone.",
+        metavar="LIST",
+    )
+    indication: str = option("", "Why the recording was made, on the page.", metavar="TEXT")
     header: bool = option(
         False,
         "Show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may name "

@@ -6,7 +6,7 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
-from ecgfed.reports.markup import Cell, clock, joined, moment, per_cent
+from ecgfed.reports.markup import Cell, clock, joined, per_cent
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
 from ecgfed.reports.recording_tables import (
     LISTED,
@@ -43,6 +43,8 @@ def recording_page(parts: RecordingParts) -> str:
     body = render(
         "recording.html.j2",
         parts=parts,
+        moment=parts.times.moment,
+        time=parts.times.text,
         header=parts.header,
         events=parts.events,
         rules=parts.events.rules,
@@ -79,18 +81,18 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
     pauses: Cell = None
     if (longest := events.pauses.longest) is not None:
         text = f"{pauses_text(events.pauses)}; {longest_text(events.pauses)} at "
-        pauses = joined(text, moment(longest.start_s))
+        pauses = joined(text, parts.times.moment(longest.start_s))
     for rate_at in events.pauses.not_confirmed:
-        pauses = joined(pauses, f"; {rate_at.value:.2f} s at ", moment(rate_at.start_s), " not confirmed")
+        pauses = joined(pauses, f"; {rate_at.value:.2f} s at ", parts.times.moment(rate_at.start_s), " not confirmed")
     for rate_at in events.pauses.ends:
-        pauses = joined(pauses, f"; no beat for {rate_at.value:.1f} s from ", moment(rate_at.start_s))
+        pauses = joined(pauses, f"; no beat for {rate_at.value:.1f} s from ", parts.times.moment(rate_at.start_s))
     return [
         ("Beats", counted if events.counted == events.total else f"{counted} counted of {events.total:,} found"),
         ("Heart rate", rates_text(events.rates)),
         ("Pauses", pauses),
         ("Rhythm", _rhythms(parts, lead)),
-        ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
-        ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),
+        ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR, parts.times)),
+        ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA, parts.times)),
         ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
     ]
 
@@ -100,7 +102,9 @@ def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
     found: Cell = None
     for rhythm in parts.rhythms:
         share = f"{rhythm.rhythm} {per_cent(100 * rhythm.seconds / parts.duration_s)}"
-        text = joined(share, f" in {count_of(len(rhythm.episodes), 'episode')}, longest ", longest_episode(rhythm))
+        text = joined(
+            share, f" in {count_of(len(rhythm.episodes), 'episode')}, longest ", longest_episode(parts.times, rhythm)
+        )
         if certainty := certainty_text(rhythm):
             text = joined(text, f", certainty {certainty}: to be reviewed")
         found = text if found is None else joined(found, "; ", text)

@@ -7,6 +7,7 @@ from typing import Any
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.reports.markup import ELAPSED, PageTimes
 
 NOT_REVIEWED = "not reviewed"
 
@@ -193,6 +194,9 @@ class RecordingParts:
         event_list: every run, pause and rhythm episode, in order of time.
         header_lines: the recording's header on patient and recording; None where it was not requested.
         review: what a physician edited and wrote; None without edits.
+        times: how times are written.
+        start: the start as far as it may be shown, ISO 8601; "" where it is not known.
+        patient: names and values of patient and recording that were requested.
     """
 
     record: str
@@ -218,6 +222,9 @@ class RecordingParts:
     lead_segments: tuple[LeadSegment, ...] = ()
     event_list: tuple[ListedEvent, ...] = ()
     header_lines: tuple[str, ...] | None = None
+    times: PageTimes = ELAPSED
+    start: str = ""
+    patient: tuple[tuple[str, str], ...] = ()
     review: Review | None = None
 
     @property

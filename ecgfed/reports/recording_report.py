@@ -14,13 +14,15 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import At, Pauses
+from ecgfed.domain.record.metadata import NOT_STATED, Start
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.edited import EditedBeats
 from ecgfed.reports.event_list import event_list
+from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts, Review
-from ecgfed.reports.recording_warnings import recording_header, warnings_and_notes
+from ecgfed.reports.recording_warnings import recording_header, start_s, warnings_and_notes
 from ecgfed.reports.similar_beats import similar_beats
 
 #: The filter of the strips.
@@ -64,6 +66,8 @@ class RecordingReport:
             "record": parts.record,
             "lead": parts.lead,
             "lead_segments": [asdict(segment) for segment in parts.lead_segments],
+            "start": parts.start or None,
+            "patient": dict(parts.patient),
             "duration_s": round(parts.duration_s, 3),
             "labelled_by": parts.labelled_by,
             "provisional": parts.provisional,
@@ -125,7 +129,12 @@ def _pauses_dict(pauses: Pauses) -> dict[str, Any]:
 
 
 def parts_of(
-    reading: Reading, marks: Annotation | None, *, model: tuple[tuple[str, str], ...], intended_use: str
+    reading: Reading,
+    marks: Annotation | None,
+    *,
+    model: tuple[tuple[str, str], ...],
+    intended_use: str,
+    start: Start = NOT_STATED,
 ) -> RecordingParts:
     """Return the content of the page.
 
@@ -134,11 +143,13 @@ def parts_of(
         marks: the annotation of the labels, None for a model's.
         model: names and values of the model; empty without one.
         intended_use: in one sentence.
+        start: when the recording begins, as far as it may be shown.
     """
+    times = PageTimes(start_s(start))
     recording, labelled = reading.recording, reading.labelled
     rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
-        warnings = pool.submit(warnings_and_notes, reading, marks)
+        warnings = pool.submit(warnings_and_notes, reading, marks, times)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
@@ -148,7 +159,7 @@ def parts_of(
         data = {**drawing.data(timeline, rhythms), **more}
     return RecordingParts(
         recording.name,
-        recording_header(reading, drawing.leads.names),
+        recording_header(reading, drawing.leads.names, start),
         intended_use,
         labelled.by,
         labelled.provisional,
@@ -165,9 +176,11 @@ def parts_of(
         model,
         _FILTER,
         width,
-        data,
+        {**data, "clock_s": times.start_s},
         labelled.lead_segments,
         listed,
+        times=times,
+        start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
     )
 

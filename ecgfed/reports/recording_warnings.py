@@ -12,11 +12,12 @@ from ecgfed.domain.events.ectopy import ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import FAST_PER_MIN, UNUSABLE_SHARE
+from ecgfed.domain.record.metadata import Start
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
 from ecgfed.reports.drawing import Reading
-from ecgfed.reports.markup import clock
+from ecgfed.reports.markup import PageTimes, clock
 
 #: From this share on, unusable seconds or beats are a warning.
 _MUCH = 0.01
@@ -31,8 +32,14 @@ _UNCONFIRMED = "intervals-not-confirmed"
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place", "lead-not-scored"}
 
 
-def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return names and values of a report's header."""
+def recording_header(reading: Reading, drawn_leads: Sequence[str], start: Start) -> tuple[tuple[str, str], ...]:
+    """Return names and values of a report's header.
+
+    Args:
+        reading: the recording and its counts.
+        drawn_leads: names of the leads on strips.
+        start: when the recording begins, as far as it may be shown.
+    """
     recording = reading.recording
     remaining_leads = [name for name in recording.leads if name != recording.lead]
     rows = [
@@ -40,7 +47,7 @@ def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tupl
         ("Lead read", recording.lead + (f" (requested as {recording.requested_as})" if recording.requested_as else "")),
         ("Other leads", ", ".join(remaining_leads) or "none"),
         ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
-        ("Start time", "not part of this report; times count from the start"),
+        ("Times", times_text(start, recording.duration_s)),
         ("Made by", f"ecgfed {__version__}"),
     ]
     if segments := reading.labelled.lead_segments:
@@ -57,17 +64,37 @@ def recording_header(reading: Reading, drawn_leads: Sequence[str]) -> tuple[tupl
     return tuple(rows)
 
 
+def times_text(start: Start, duration_s: float) -> str:
+    """Return in words what the times of a page are."""
+    if start.time is None:
+        day = f"begun on {start.date.isoformat()}; " if start.date else ""
+        return f"{day}counted from the start of the recording, whose time of day is not stated"
+    day = f"on {start.date.isoformat()} " if start.date else ""
+    text = f"time of day; the recording begins {day}at {start.time.isoformat('seconds')}"
+    begins = start_s(start) or 0.0
+    return f'{text}; "day 2" begins at the first midnight' if begins + duration_s >= 86400 else text
+
+
+def start_s(start: Start) -> float | None:
+    """Return a start in seconds from midnight; None where its time of day is not known."""
+    at = start.time
+    return None if at is None else 3600.0 * at.hour + 60 * at.minute + at.second + at.microsecond / 1e6
+
+
 def warnings_and_notes(
-    reading: Reading, marks: Annotation | None
+    reading: Reading, marks: Annotation | None, times: PageTimes
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Return the warnings of a report, and the notes, which change no figure of its headline."""
     recording = reading.recording
-    warnings = [*_count_warnings(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
+    warnings = [
+        *_count_warnings(reading.events, times, provisional=reading.labelled.provisional),
+        *reading.labelled.warnings,
+    ]
     unconfirmed, known = int((reading.beats.plausible & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
     if unconfirmed > _MOST * known:
         text = f"{not_confirmed_text(unconfirmed, known)} Rates are of the rest."
         warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]
-    warnings += _unusable_share(reading)
+    warnings += _unusable_share(reading, times)
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
         warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))
     if "file" not in dict(warnings):
@@ -90,7 +117,7 @@ def warnings_and_notes(
     return tuple(warning for warning in every if warning not in notes), notes
 
 
-def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
+def _unusable_share(reading: Reading, times: PageTimes) -> list[tuple[str, str]]:
     """Warn of the unusable share of the lead and the uncounted beats, where either exceeds ``_MUCH``."""
     lead = reading.quality[reading.recording.lead]
     lost_samples = int(np.diff(reading.beats.unusable, axis=1).sum())
@@ -110,18 +137,18 @@ def _unusable_share(reading: Reading) -> list[tuple[str, str]]:
         whole = ectopy(replace(reading.beats, unusable=merged(())), Kind.VENTRICULAR, reading.events.rules)
         run = None if whole is None else whole.longest
         if run is not None and not reading.beats.known[run.first : run.last].all():
-            rate = f"{count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {clock(run.start_s)}"
+            rate = f"{count_of(run.beats, 'beat')} at {run.per_min:.0f}/min, from {times.text(run.start_s)}"
             text += f" A possible ventricular run lies there, to be reviewed: {rate}."
     return [("left-out", text)]
 
 
-def _count_warnings(events: Events, *, provisional: bool) -> Iterator[tuple[str, str]]:
+def _count_warnings(events: Events, times: PageTimes, *, provisional: bool) -> Iterator[tuple[str, str]]:
     """Warn of ends without a beat, of unconfirmed pauses, and of rates that hardly any heart reaches."""
     for end in events.pauses.ends if events.total else ():
         yield (
             "no-beat-at-an-end",
-            f"No beat is marked from {clock(end.start_s)} to {clock(end.stop_s)} ({end.value:.1f} s): asystole, a lead "
-            "that came off, or labels that stop there. Rates and burdens are of the rest.",
+            f"No beat is marked from {times.text(end.start_s)} to {times.text(end.stop_s)} ({end.value:.1f} s): "
+            "asystole, a lead that came off, or labels that stop there. Rates and burdens are of the rest.",
         )
     long = [interval for interval in events.pauses.not_confirmed if interval.value >= events.rules.pause_s]
     if long:
@@ -129,13 +156,13 @@ def _count_warnings(events: Events, *, provisional: bool) -> Iterator[tuple[str,
         yield (
             "pause-not-confirmed",
             f"{count_of(len(long), 'interval')} as long as a pause could not be confirmed, the longest "
-            f"{worst.value:.1f} s at {clock(worst.start_s)}: asystole, beats that were missed, or noise. Look at it "
-            "first; lowest rate and longest interval are of the rest.",
+            f"{worst.value:.1f} s at {times.text(worst.start_s)}: asystole, beats that were missed, or noise. Look at "
+            "it first; lowest rate and longest interval are of the rest.",
         )
     fastest = events.rates.highest
     if provisional and fastest is not None and fastest.value >= FAST_PER_MIN:
         yield (
             "fast-waves",
-            f"The rate reaches {fastest.value:.0f}/min at {clock(fastest.start_s)}: waves that are no beats (flutter, "
-            "fibrillation, noise) may have been counted as beats there. Look at it first.",
+            f"The rate reaches {fastest.value:.0f}/min at {times.text(fastest.start_s)}: waves that are no beats "
+            "(flutter, fibrillation, noise) may have been counted as beats there. Look at it first.",
         )

@@ -11,7 +11,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ecgfed.base.text import count_of
 from ecgfed.reports.headline import certain_first
-from ecgfed.reports.markup import NOT_ASSESSED, clock, joined, moment, page_text, per_cent
+from ecgfed.reports.markup import NOT_ASSESSED, clock, joined, page_text, per_cent
 
 
 @cache
@@ -25,7 +25,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["clock"] = clock
-    functions = (certain_first, count_of, joined, moment, per_cent)
+    functions = (certain_first, count_of, joined, per_cent)
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals["not_assessed"] = NOT_ASSESSED
     return environment

@@ -155,7 +155,7 @@ def confirmed_labels(
     first, last = np.searchsorted(peaks, sample[:-1] + margin), np.searchsorted(peaks, sample[1:] - margin)
     hidden = (last > first) & (rr >= pause_s * fs_hz) & ~Spans.merged(unmarked).overlap(sample[:-1], sample[1:])
     if hidden.any():
-        at = clock(float(sample[:-1][hidden][0] / fs_hz))
+        at = f"{clock(float(sample[:-1][hidden][0] / fs_hz))} from the start"
         warnings.append(
             (
                 "labels-miss-beats",
@@ -167,7 +167,7 @@ def confirmed_labels(
     empty = np.zeros(len(sample), np.bool_)
     empty[alone] = without_heartbeat(recording, peaks, sample[alone])
     if empty.any():
-        at = clock(float(sample[empty][0] / fs_hz))
+        at = f"{clock(float(sample[empty][0] / fs_hz))} from the start"
         warnings.append(
             (
                 "labels-without-signal",

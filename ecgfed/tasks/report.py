@@ -34,6 +34,7 @@ from ecgfed.tasks.report_exchange import exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
 from ecgfed.tasks.report_model import model_rows
+from ecgfed.tasks.report_patient import shown_of
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: Leads whose quality is assessed in parallel, beside the detector.
@@ -86,7 +87,7 @@ def report(
     """
     page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
     stated, asked = merged(ReportOptions, None, page, "report"), RecordingOptions.merged(how, options, "report")
-    exchange = exchange_of(stated, out, asked.leads)
+    shown, exchange = shown_of(stated), exchange_of(stated, out, asked.leads)
     more = list(exchange.files.values())
     edits = None if stated.edits is None else read_edits(Path(stated.edits))
     if edits is not None and out is not None:
@@ -124,7 +125,10 @@ def report(
     reading = reading_of(recording, quality, labelled, rules, second, edits)
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
-    parts = parts_of(reading, marks, model=model, intended_use=use)
+    start = shown.page_start(recording.metadata)
+    parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
+    parts = replace(parts, patient=shown.patient(recording.metadata))
+    exchange = exchange.begun(shown.start_of(recording.metadata))
     parts.data["editing"] = editing_data(reading, signal, digest)
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)

@@ -17,7 +17,8 @@ from ecgfed.domain.record.aecg_writer import aecg_bytes, check_aecg
 from ecgfed.domain.record.anonymous import lead_names
 from ecgfed.domain.record.dicom_writer import FORMAT as DICOM
 from ecgfed.domain.record.dicom_writer import PDF_FORMAT, check_dicom, encapsulated_pdf, waveform_bytes
-from ecgfed.domain.record.exchange import Document, Stated, stated
+from ecgfed.domain.record.exchange import Document, Stated
+from ecgfed.domain.record.metadata import Start
 from ecgfed.domain.record.recording import Recording
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.fhir import fhir_bundle
@@ -40,7 +41,7 @@ class Exchange:
 
     Attributes:
         files: format -> its file.
-        stated: what the user states of patient and time.
+        stated: what the files state of patient and time.
         typed_leads: names of leads that the user typed: they are written as they are.
         browser: Chromium, for an encapsulated PDF; else None.
     """
@@ -56,6 +57,10 @@ class Exchange:
             check_aecg(recording)
         if DICOM in self.files:
             check_dicom(recording)
+
+    def begun(self, start: Start) -> "Exchange":
+        """Return it with the start that its files may state."""
+        return replace(self, stated=replace(self.stated, start=start))
 
     def contents(self, reading: Reading, parts: RecordingParts) -> dict[Path, bytes]:
         """Return the files of a report: each one's content.
@@ -82,7 +87,7 @@ class Exchange:
                 made[path] = waveform_bytes(recording, document)
             elif self.browser is not None:
                 subject = self.stated.subject or "without a name"
-                page = recording_page(replace(parts, record=subject, header_lines=None))
+                page = recording_page(replace(parts, record=subject, header_lines=None, patient=()))
                 made[path] = encapsulated_pdf(print_pdf(page, self.browser), document, parts.duration_s)
         return made
 
@@ -114,7 +119,7 @@ class Exchange:
 def exchange_of(
     stated_by_user: ReportOptions, page: Path | str | None, leads: str | Sequence[str] | None = None
 ) -> Exchange:
-    """Return the files to write beside a page, checked before the work begins.
+    """Return the files to write beside a page, checked before the work begins; their start comes with the recording.
 
     Args:
         stated_by_user: names among ``SUFFIXES``, as a list or separated by commas, and what the files state.
@@ -122,10 +127,10 @@ def exchange_of(
         leads: the leads that the user typed.
 
     Raises:
-        OptionError: an unknown format, a format without a page, a subject or a start without a format, no Chromium.
+        OptionError: an unknown format, a format without a page, a subject without a format, no Chromium.
         MissingExtraError: pydicom is not installed.
     """
-    formats, subject, start = stated_by_user.formats, stated_by_user.subject, stated_by_user.start
+    formats, subject = stated_by_user.formats, stated_by_user.subject
     texts = [formats] if isinstance(formats, str) else list(formats)
     names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
     for name in names:
@@ -134,14 +139,13 @@ def exchange_of(
     if names and page is None:
         action = f"name one with {param('out')}"
         raise OptionError("formats", f"without {param('out')}", "a page to write beside", action, code="missing")
-    for name, value in (("subject", subject), ("start", start)):
-        if value and not names:
-            expected = f"{param('formats')} too: the page names neither"
-            raise OptionError(name, f"without {param('formats')}", expected, code="missing")
+    if subject and not names:
+        expected = f"{param('formats')} too: the page does not name it"
+        raise OptionError("subject", f"without {param('formats')}", expected, code="missing")
     if DICOM in names or PDF_FORMAT in names:
         require("pydicom", "writing DICOM")
     browser = find_browser("formats") if PDF_FORMAT in names else None
     typed = (leads,) if isinstance(leads, str) else tuple(leads or ())
     target = Path(page or "page")
     files = {name: target.with_name(f"{target.stem}{SUFFIXES[name]}") for name in names}
-    return Exchange(files, stated(subject, start), typed, browser)
+    return Exchange(files, Stated(subject), typed, browser)

@@ -84,7 +84,7 @@ const EcgEditedPage = (() => {
     if (tableOf("Beats of each class")) writeRows(tableOf("Beats of each class"), classes.rows);
     document.getElementById("absent-classes").textContent = classes.absent;
     const hours = EcgTables.hours(counts, page, given);
-    const ofHours = tableOf("Beats hour by hour, from the start of the recording");
+    const ofHours = tableOf("Beats hour by hour, hours counted from the start of the recording");
     writeHead(ofHours, hours.head);
     ofHours.tBodies[0].replaceChildren();
     writeRows(ofHours, hours.rows);

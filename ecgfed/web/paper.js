@@ -63,10 +63,23 @@ const EcgPaper = (() => {
     return values;
   }
 
-  /** Format a time: 5:07.3, from one hour on 1:05:07.3. */
+  /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
+  let midnight = null;
+
+  function startAt(seconds) {
+    midnight = seconds;
+  }
+
+  /** Format a time: 5:07.3, from one hour on 1:05:07.3; as time of day 09:20:07.3, day 2 00:20:07.3. */
   function clock(seconds, digits = 1) {
     const unit = 10 ** digits;
-    const all = Math.round(seconds * unit) / unit;
+    const all = Math.round((seconds + (midnight || 0)) * unit) / unit;
+    if (midnight !== null) {
+      const [day, rest] = [Math.floor(all / 86400), Math.round((all % 86400) * unit) / unit];
+      const two = (number) => String(number).padStart(2, "0");
+      const last = (rest % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+      return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(rest / 3600))}:${two(Math.floor(rest / 60) % 60)}:${last}`;
+    }
     const hours = Math.floor(all / 3600);
     const minutes = Math.floor(all / 60) % 60;
     const rest = (all - 3600 * hours - 60 * minutes).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
@@ -315,6 +328,6 @@ const EcgPaper = (() => {
     return svg;
   }
 
-  return { draw, decode, clock, countOf };
+  return { draw, decode, clock, startAt, countOf };
 })();
 if (typeof module !== "undefined") module.exports = EcgPaper;

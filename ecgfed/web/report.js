@@ -2,6 +2,8 @@
 /* A recording's report: its strips and its clickable timeline. Needs paper.js. */
 const EcgReport = (() => {
   const data = JSON.parse(document.getElementById("page-data").textContent);
+  const ofDay = data.clock_s !== undefined && data.clock_s !== null;
+  if (ofDay) EcgPaper.startAt(data.clock_s);
   const SVG = "http://www.w3.org/2000/svg";
   /** What editing needs: the data, which it changes, the beats of a strip, and what draws them again. */
   const report = { data, stripOf, drawFigure, beatsOf: (strip) => strip.beats, redraw() {}, shown: () => null };
@@ -53,7 +55,7 @@ const EcgReport = (() => {
   window.addEventListener("resize", reachable);
   if (!line || !slider) return report;
   const MARGIN = 118;
-  const RIGHT = 26;
+  const RIGHT = ofDay ? 52 : 26;
   const RATE = 96;
   const ROW = 26;
   const total = line.start_s.length;
@@ -69,7 +71,8 @@ const EcgReport = (() => {
   function ticks(maxCount) {
     const steps = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400];
     const step = steps.find((seconds) => line.duration_s / seconds <= maxCount) || 86400 * 2;
-    return Array.from({ length: Math.floor(line.duration_s / step) + 1 }, (_, i) => i * step);
+    const first = (step - ((data.clock_s || 0) % step)) % step; // round times of day
+    return Array.from({ length: Math.max(0, Math.floor((line.duration_s - first) / step) + 1) }, (_, i) => first + i * step);
   }
 
   function drawRate(svg, top) {
@@ -161,7 +164,7 @@ const EcgReport = (() => {
     for (const number of rows) top = drawClass(svg, top, number);
     top = drawQuality(svg, top + 2);
     for (const rhythm of data.rhythms) top = drawRhythm(svg, top, rhythm);
-    for (const second of ticks(width / 75)) {
+    for (const second of ticks(width / (ofDay ? 115 : 75))) {
       make("path", { d: `M${toX(second)} 4V${top}`, class: "line-tick" }, svg);
       make("text", { x: toX(second), y: top + 14, class: "line-time" }, svg, EcgPaper.clock(second, 0));
     }

@@ -88,7 +88,8 @@ def test_from_python(ectopic: Path, tmp_path: Path) -> None:
     [
         (("--format", "fhir,hl7"), ("--format", "'hl7'", "fhir, table")),
         (("--subject", "P-1"), ("--subject", "--format")),
-        (("--start", START), ("--start", "--format")),
+        (("--show", "name"), ("--show", "'name'", "date, age")),
+        (("--start", "2026-03-04"), ("--start", "09:15:00")),
         (("--format", "fhir", "--start", "2026-03-04T09:15:00"), ("--start", "offset")),
         (("--format", "fhir", "--start", "yesterday"), ("--start", "'yesterday'")),
         (("--format", "fhir", "--subject", "a\\b"), ("--subject", "backslash")),

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 import ecgfed
 from ecgfed.reports.comparison_page import ComparisonParts, Pairs, comparison_page
-from ecgfed.reports.markup import clock, joined, moment, page_text, per_cent
+from ecgfed.reports.markup import ELAPSED, clock, joined, page_text, per_cent
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.rendering import render
 from ecgfed.web.page import DATA_ID, asset, inline_page, script_json
@@ -162,4 +162,4 @@ def test_small_pieces() -> None:
     assert page_text(None) == "not assessed"
     assert page_text(1234567) == "1,234,567"
     assert page_text(Markup("<b>")) == "<b>"
-    assert joined("<", moment(61.5)) == '&lt;<a href="#timeline" data-at="61.500">1:01.5</a>'
+    assert joined("<", ELAPSED.moment(61.5)) == '&lt;<a href="#timeline" data-at="61.500">1:01.5</a>'

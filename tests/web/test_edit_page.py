@@ -22,7 +22,7 @@ COUNTED = (
     "Heart rate variability",
     "Counts of ectopic beats",
     "Beats of each class",
-    "Beats hour by hour, from the start of the recording",
+    "Beats hour by hour, hours counted from the start of the recording",
 )
 
 

@@ -92,7 +92,7 @@ def assert_page_says(written_by_script: dict[str, Any], page: str) -> None:
         ("rhythms", "Rhythms", 1),
         ("ectopy", "Counts of ectopic beats", 0),
         ("classes", "Beats of each class", 0),
-        ("hours", "Beats hour by hour, from the start of the recording", 0),
+        ("hours", "Beats hour by hour, hours counted from the start of the recording", 0),
         ("events", "Events", 1),
     ):
         ours, theirs = written_by_script[name], cells.tables.get(caption, [])[head:]

@@ -29,6 +29,7 @@ from ecgfed.domain.record.groups import (
     recording_of,
     rounded_fs,
 )
+from ecgfed.domain.record.metadata import start_of_stamp
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.xml_tree import MAX_TEXT, find_all, first, parse
 
@@ -106,7 +107,9 @@ def _group(sequences: Element, path: Path) -> SignalGroup:
     if not step_s > 0 or not math.isfinite(1 / step_s):
         problem = f"time increment {step!r:.40} {unit!r:.20}"
         raise RecordError(path, problem, "above 0, in s, ms or us", "fetch or export it again")
-    return SignalGroup(rounded_fs(1 / step_s), lengths[0], first(times[0], "head", "value"), tuple(channels))
+    head = first(times[0], "head", "value")
+    begins = start_of_stamp(head)
+    return SignalGroup(rounded_fs(1 / step_s), lengths[0], head, tuple(channels), begins if begins.is_known else None)
 
 
 def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
@@ -180,7 +183,8 @@ def read_aecg(path: Path, selection: LeadSelection) -> Recording:
             what is no number, units that are no voltage, a missing lead.
     """
     root = _document(path)
-    return recording_of(path, _groups(root, path), selection, _comments(root))
+    recorder = first(root, f"{_DEVICE}/manufacturerModelName").strip()
+    return recording_of(path, _groups(root, path), selection, _comments(root), recorder)
 
 
 def aecg_comments(path: Path) -> tuple[str, ...]:

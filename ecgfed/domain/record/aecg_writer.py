@@ -82,10 +82,10 @@ def _subject(document: Document) -> str:
 
 
 def _effective_time(document: Document, duration_s: float) -> str:
-    start, stop = document.stated.start, document.stated.stop(duration_s)
-    if start is None or stop is None:
+    period = document.stated.period(duration_s)
+    if period is None:
         return '<effectiveTime nullFlavor="NI"/>'
-    low, high = (f"{time:%Y%m%d%H%M%S}.{time.microsecond // 1000:03d}{time:%z}"[:23] for time in (start, stop))
+    low, high = (f"{time:%Y%m%d%H%M%S}.{time.microsecond // 1000:03d}{time:%z}"[:23] for time in period)
     return f'<effectiveTime><low value="{low}"/><high value="{high}"/></effectiveTime>'
 
 

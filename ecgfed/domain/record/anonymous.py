@@ -7,13 +7,14 @@ fields and counts, never what stood in them. Where the line is drawn and why: do
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 from ecgfed.base.errors import OptionError
+from ecgfed.domain.record.groups import comment_lines
 from ecgfed.domain.record.lead_names import is_impersonal
+from ecgfed.domain.record.metadata import RecordingMetadata
 from ecgfed.domain.record.reader import format_of
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.domain.record.wfdb_header import header_fields, header_path
@@ -28,10 +29,6 @@ OLDEST = 90
 #: the WFDB Applications Guide), ST and T changes as the European ST-T Database writes them, and single symbols.
 _RHYTHMS = "AB|AFIB|AFL|ASYS|ATACH|B|BI|BII|HGEA|IVR|J|MAT|N|NOD|NOISE|P|PM|PREX|SAB|SBR|SVTA|T|VER|VF|VFIB|VFL|VT"
 _CODES = re.compile(rf"\((?:{_RHYTHMS})|TS|PSE|MISSB|U|\(?A?(?:ST|T)[0-9][+-]{{1,2}}[0-9]{{0,4}}\)?|[!-~]|")
-_AGE = re.compile(r"\bage\b[^0-9A-Za-z]{0,4}([0-9]{1,3})(?![0-9.])", re.IGNORECASE)
-_SEX = re.compile(r"\b(?:sex|gender)\b\W{0,4}(male|female|m|f)\b", re.IGNORECASE)
-#: MIT-BIH's first comment line: ``69 M 1085 1629 x1``.
-_AGE_SEX = re.compile(r"\s*([0-9]{1,3}|-1) ([MF])(?: |$)")
 #: EDF's dates and times that say nothing.
 _NO_DATE, _NO_TIME = ("01.01.85", ""), ("00.00.00", "")
 
@@ -80,7 +77,12 @@ def anonymised(
         leads: names of leads to keep although they are not among the usual ones, because a person typed them.
     """
     removed = list(removed_fields(recording))
-    retained = _retained_fields(recording, check_keep(keep))
+    stated, keep = recording.metadata, check_keep(keep)
+    retained = RecordingMetadata(
+        age=min(stated.age, OLDEST) if "age" in keep and stated.age is not None else None,
+        sex=stated.sex if "sex" in keep else "",
+    )
+    fields = {"age": "" if retained.age is None else age_text(retained.age), "sex": retained.sex}
     names, renamed = lead_names(recording.leads, leads)
     if renamed:
         removed.append(f"names of leads ({renamed})")
@@ -92,7 +94,8 @@ def anonymised(
         name=name,
         lead=names[recording.leads.index(recording.lead)],
         leads=names,
-        comments=tuple(f"{field}: {value}" for field, value in retained.items()),
+        comments=comment_lines(fields),
+        metadata=retained,
         skipped=tuple(_channel(channel, leads) for channel in recording.skipped),
         notes=(),  # they name leads and files
     )
@@ -179,45 +182,8 @@ def _edf_header(path: Path) -> tuple[str, dict[str, int]]:
     return main, {"texts of sensors": texts(16, 80), "texts of filters": texts(136, 80)}
 
 
-def _retained_fields(recording: Recording, keep: Sequence[str]) -> dict[str, str]:
-    """Return what is kept of age and sex, as far as the header says them."""
-    age_sex = (
-        _edf_age_sex(recording.path) if format_of(recording.path) == "edf" else _comment_age_sex(recording.comments)
-    )
-    return {name: age_sex[name] for name in KEEPABLE if name in keep and name in age_sex}
-
-
-def _comment_age_sex(comments: Sequence[str]) -> dict[str, str]:
-    age_sex: dict[str, str] = {}
-    first = _AGE_SEX.match(comments[0]) if comments else None
-    if first:
-        age_sex = {"sex": first[2]}
-        if first[1] != "-1":
-            age_sex["age"] = _age(int(first[1]))
-    for comment in comments:
-        if (age := _AGE.search(comment)) and int(age[1]) <= 130:
-            age_sex.setdefault("age", _age(int(age[1])))
-        if sex := _SEX.search(comment):
-            age_sex.setdefault("sex", sex[1][0].upper())
-    return age_sex
-
-
-def _edf_age_sex(path: Path) -> dict[str, str]:
-    """Return sex, and the age on the day of the recording, of an EDF+ header that says them."""
-    main, _ = _edf_header(path)
-    patient, recording = main[8:88].split(), main[88:168].split()
-    if main[192:196] not in ("EDF+", "BDF+"):
-        return {}
-    age_sex = {"sex": patient[1]} if len(patient) > 1 and patient[1] in "MF" else {}
-    try:
-        born, began = (datetime.strptime(day.title(), "%d-%b-%Y") for day in (patient[2], recording[1]))
-    except (IndexError, ValueError):  # unknown, an X
-        return age_sex
-    years = began.year - born.year - ((began.month, began.day) < (born.month, born.day))
-    return {**age_sex, "age": _age(years)} if 0 <= years <= 130 else age_sex
-
-
-def _age(years: int) -> str:
+def age_text(years: int) -> str:
+    """Return an age as it may be written without naming anyone: from ``OLDEST`` on all are one."""
     return str(years) if years < OLDEST else f"{OLDEST} or older"
 
 

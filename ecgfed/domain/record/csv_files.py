@@ -21,6 +21,7 @@ from ecgfed.domain.record.checks import (
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
+from ecgfed.domain.record.metadata import metadata_of
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.domain.record.tables import Table, clock_s, read_table
 
@@ -256,4 +257,5 @@ def read_csv(
         skipped=tuple(skipped),
         requested_as=requested_alias(leads, chosen.name),
         notes=notes,
+        metadata=metadata_of(table.comments),
     )

@@ -38,6 +38,7 @@ from ecgfed.domain.record.groups import (
     rounded_fs,
 )
 from ecgfed.domain.record.lead_names import SCP_LEADS
+from ecgfed.domain.record.metadata import NOT_STATED, Start, start_of_stamp
 from ecgfed.domain.record.recording import Recording
 
 #: Two days of three leads at 1000 Hz; deflated, samples shrink to a quarter at best.
@@ -159,10 +160,19 @@ def _groups(read: Any, path: Path) -> list[SignalGroup]:
     if not original:
         problem = f"holds {count_of(len(groups), 'waveform')}, none as it was recorded"
         raise RecordError(path, problem, "one at least", "choose another file, or leave this one out")
-    return [_group(group, path) for group in original]
+    start = _start(read)
+    return [_group(group, path, start) for group in original]
 
 
-def _group(group: Any, path: Path) -> SignalGroup:
+def _start(read: Any) -> Start:
+    """Return when the acquisition began; one that a writer removed, and replaced by any time, is not known."""
+    if str(read.get("LongitudinalTemporalInformationModified", "") or "") == "REMOVED":
+        return NOT_STATED
+    stated, offset = str(read.get("AcquisitionDateTime", "") or ""), str(read.get("TimezoneOffsetFromUTC", "") or "")
+    return start_of_stamp(stated if stated[-5:-4] in ("+", "-") else f"{stated}{offset}")
+
+
+def _group(group: Any, path: Path, start: Start) -> SignalGroup:
     channels, samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
     kind = (int(group.WaveformBitsAllocated), str(group.WaveformSampleInterpretation))
     if kind not in _TYPES:
@@ -189,7 +199,9 @@ def _group(group: Any, path: Path) -> SignalGroup:
     lead_channels = tuple(
         _channel(definition, frames[:, row], gap, fs_hz, path) for row, definition in enumerate(defined)
     )
-    return SignalGroup(rounded_fs(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), lead_channels)
+    offset_ms = float(group.get("MultiplexGroupTimeOffset") or 0)
+    begins = start.later(offset_ms / 1000)
+    return SignalGroup(rounded_fs(fs_hz), samples, offset_ms, lead_channels, begins)
 
 
 def _padding(value: Any, form: np.dtype[Any], path: Path) -> Any:

@@ -128,14 +128,14 @@ def _code(value: str, scheme: str, meaning: str) -> Any:
 
 def _data_set(document: Document, duration_s: float) -> Any:
     """Return what every object states: patient, study, equipment, time, and that the rest was removed."""
-    written, stated, start = _new(), document.stated, document.stated.start
-    text = _UNKNOWN_TIME if start is None else f"{start:%Y%m%d%H%M%S.%f%z}"
+    written, stated, period = _new(), document.stated, document.stated.period(duration_s)
+    text = _UNKNOWN_TIME if period is None else f"{period[0]:%Y%m%d%H%M%S.%f%z}"
     day, time = text[:8], text[8:14]
     written.SpecificCharacterSet = "ISO_IR 192"
     written.PatientName = written.PatientBirthDate = written.PatientSex = ""
     written.PatientID = stated.subject
     written.StudyInstanceUID = _uid(document, "study")
-    written.StudyDate, written.StudyTime = ("", "") if start is None else (day, time)
+    written.StudyDate, written.StudyTime = ("", "") if period is None else (day, time)
     written.ReferringPhysicianName = written.StudyID = written.AccessionNumber = ""
     written.Manufacturer, written.SoftwareVersions = "ecgfed", document.version
     written.InstanceNumber, written.ContentDate, written.ContentTime = 1, day, time
@@ -143,7 +143,7 @@ def _data_set(document: Document, duration_s: float) -> Any:
     if not stated.subject:
         written.PatientIdentityRemoved = "YES"
         written.DeidentificationMethod = "no field of the recording's file was copied"
-    written.LongitudinalTemporalInformationModified = "REMOVED" if start is None else "UNMODIFIED"
+    written.LongitudinalTemporalInformationModified = "REMOVED" if period is None else "UNMODIFIED"
     return written
 
 

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,14 +32,18 @@ from ecgfed.domain.record.edf_header import (
     starts_of,
     text_of,
 )
+from ecgfed.domain.record.groups import age
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
+from ecgfed.domain.record.metadata import RecordingMetadata, start_of, time_of_day
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, LazySignals, ReadOptions, Recording
 
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)
 #: Bytes of data records that are taken apart at once.
 _READ_BYTES = 16 << 20
+#: What writers leave who know no date; two digits of a year from 85 on are of the last century (EDF+, 2.1.3.2).
+_NO_DATE = date(1985, 1, 1)
 _RANGES = ("physical minimum", "physical maximum", "digital minimum", "digital maximum")
 
 
@@ -260,7 +265,37 @@ def read_edf(
         skipped=edf.skipped,
         requested_as=edf.requested_as,
         notes=edf.layout.notes,
+        metadata=edf_metadata(path),
     )
+
+
+def edf_metadata(path: Path) -> RecordingMetadata:
+    """Return what a checked header states of start, age, sex and recorder; age and recorder are EDF+'s alone.
+
+    01.01.85 and 00.00.00 are what writers leave who know no date and no time. EDF+ has the year in full.
+    """
+    with path.open("rb") as stream:
+        main = stream.read(256).decode("latin-1")
+    patient, recording, day, clock = (main[a:b].strip(" \0") for a, b in ((8, 88), (88, 168), (168, 176), (176, 184)))
+    born, began, sex, recorder = None, _day(day, "%d.%m.%y"), "", ""
+    if main[192:196] in ("EDF+", "BDF+"):
+        who, how = [*patient.split(), "", "", ""], [*recording.split(), "", "", "", "", ""]
+        began = _day(how[1].title(), "%d-%b-%Y") if how[0] == "Startdate" else began
+        born = _day(who[2].title(), "%d-%b-%Y")
+        sex = who[1] if who[1] in ("M", "F") else ""
+        recorder = "" if how[4] == "X" else how[4].replace("_", " ")
+    began = None if began == _NO_DATE else began
+    years = age(born, began)
+    at = time_of_day(clock.replace(".", ":"))
+    return RecordingMetadata(start_of(began, at), int(years) if years else None, sex, recorder)
+
+
+def _day(text: str, form: str) -> date | None:
+    try:
+        day = datetime.strptime(text, form).date()
+    except ValueError:
+        return None
+    return day.replace(year=day.year + 100) if day.year < _NO_DATE.year and form.endswith("y") else day
 
 
 def edf_comments(path: Path) -> tuple[str, ...]:

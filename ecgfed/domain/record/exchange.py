@@ -2,7 +2,7 @@
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import OptionError, param
 from ecgfed.domain.events.figure import OWN_SYSTEM, Figure
 from ecgfed.domain.record.lead_names import SCP_LEADS, folded, known_lead
+from ecgfed.domain.record.metadata import NOT_STATED, Start
 
 _NAMESPACE = uuid.UUID(int=int(OWN_SYSTEM.removeprefix("2.25.")))
 #: As long as DICOM allows an identifier to be (PS3.5, LO).
@@ -40,30 +41,31 @@ _LEAD_CODES = {name: number for number, name in SCP_LEADS.items()}
 
 @dataclass(frozen=True)
 class Stated:
-    """What the user states of patient and time. No document takes it from the recording's file.
+    """What documents state of patient and time: nothing of the recording's file but what the user allows.
 
     Attributes:
         subject: identifier of the patient, or a pseudonym; ``""`` for none.
-        start: when the recording begins, with its offset from UTC; None for no clock time.
+        start: when the recording begins, as far as it may be stated.
 
     Raises:
-        OptionError: a subject of control characters or more than 64 characters, or a start without an offset.
+        OptionError: a subject of control characters or more than 64 characters.
     """
 
     subject: str = ""
-    start: datetime | None = None
+    start: Start = NOT_STATED
 
     def __post_init__(self) -> None:
         if len(self.subject) > _MAX_SUBJECT or not self.subject.isprintable() or "\\" in self.subject:
             expected = f"at most {_MAX_SUBJECT} printable characters, no backslash"
             raise OptionError("subject", f"{self.subject!r:.100}", expected)
-        if self.start is not None and self.start.utcoffset() is None:
-            expected = "a time with its offset from UTC, such as 2026-03-04T09:15:00+01:00"
-            raise OptionError("start", self.start.isoformat(), expected)
 
-    def stop(self, duration_s: float) -> datetime | None:
-        """Return when a recording of this length ends; None where no start is stated."""
-        return None if self.start is None else self.start + timedelta(seconds=duration_s)
+    def period(self, duration_s: float) -> tuple[datetime, datetime] | None:
+        """Return when a recording of this length begins and ends; None where day or time of day is not stated."""
+        start = self.start
+        if start.date is None or start.time is None:
+            return None
+        begins = datetime.combine(start.date, start.time)
+        return begins, begins + timedelta(seconds=duration_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +116,20 @@ def lead_code(name: str) -> tuple[int, str] | None:
     return _LEAD_CODES[lead.lead], lead.lead
 
 
-def stated(subject: str, start: datetime | str | None) -> Stated:
-    """Return what the user states; raises OptionError for a start that is no ISO 8601 time."""
+def stated_start(start: datetime | str | None) -> Start | None:
+    """Return the start that a user states, None for none; raises OptionError where it is no time that is understood."""
+    if start is None or start == "":
+        return None
     try:
-        return Stated(subject, datetime.fromisoformat(start) if isinstance(start, str) else start)
+        at = datetime.fromisoformat(start) if isinstance(start, str) and len(start) > len("00:00:00.000000") else start
+        if isinstance(at, str):
+            return Start(time=time.fromisoformat(at))
+        if at.utcoffset() is not None:
+            return Start(at.date(), at.timetz())
     except ValueError:
-        expected = "an ISO 8601 time with its offset from UTC, such as 2026-03-04T09:15:00+01:00"
-        raise OptionError("start", f"{start!r:.60}", expected) from None
+        pass
+    expected = "a time of day such as 09:15:00, or a date and a time with its offset such as 2026-03-04T09:15:00+01:00"
+    raise OptionError("start", f"{str(start)!r:.60}", expected)
 
 
 def unsuitable(format_name: str, reason: str, expected: str, action: str) -> OptionError:

@@ -19,6 +19,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MILLIVOLT, check_fs, check_samples, check_size
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
+from ecgfed.domain.record.metadata import Start, metadata_of
 from ecgfed.domain.record.recording import Recording
 
 #: More channels than any recorder of ECGs has.
@@ -49,12 +50,14 @@ class SignalGroup:
         samples: of each channel.
         start: when it begins; equal for groups that begin together.
         channels: at least one.
+        begins: when its first sample was recorded; None takes what comments state.
     """
 
     fs_hz: float
     samples: int
     start: object
     channels: tuple[Channel, ...]
+    begins: Start | None = None
 
     @property
     def clock(self) -> tuple[float, int, object]:
@@ -76,7 +79,11 @@ def rounded_fs(fs_hz: float) -> float:
 
 
 def recording_of(
-    path: Path, groups: Sequence[SignalGroup], selection: LeadSelection, comments: tuple[str, ...]
+    path: Path,
+    groups: Sequence[SignalGroup],
+    selection: LeadSelection,
+    comments: tuple[str, ...],
+    recorder: str | None = None,
 ) -> Recording:
     """Return the recording of a file's groups; of two leads of one name the longer part's.
 
@@ -85,6 +92,7 @@ def recording_of(
         groups: in its order.
         selection: which leads.
         comments: what it says of patient and recording.
+        recorder: make or model of the recorder, where comments state more than that; None takes it from them.
 
     Raises:
         RecordError: no channel, too many, no such lead, units that are no voltage, a length or a sampling frequency
@@ -109,6 +117,11 @@ def recording_of(
     signals = np.stack([_millivolt(channel, group.samples, path) for channel in channels])
     read = tuple(channel.name for channel in channels)
     check_size(signals, read, path)
+    metadata = metadata_of(comments)
+    if group.begins is not None:
+        metadata = replace(metadata, start=group.begins)
+    if recorder is not None:
+        metadata = replace(metadata, recorder=recorder)
     return Recording(
         name_without_suffix(path),
         path,
@@ -120,6 +133,7 @@ def recording_of(
         files=(path,),
         skipped=(*skipped, *(again if selection.every_lead else ())),
         requested_as=requested_alias(selection.leads, lead),
+        metadata=metadata,
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.base.deprecation import renamed_fields, renamed_imports
 from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.record.metadata import NO_METADATA, RecordingMetadata
 from ecgfed.domain.record.read_options import ReadOptions as ReadOptions
 from ecgfed.domain.record.read_options import read_options as read_options
 
@@ -90,6 +91,7 @@ class Recording:
         beat_leads: the leads in which a detector may look for beats; () is every ECG.
         notes: what a reader has to know of how the file was read: a lead without calibration, a truncated file, leads
             that were derived; one sentence each, without a full stop.
+        metadata: what the file states of start, age, sex and recorder.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Recording:
     requested_as: str = ""
     notes: tuple[str, ...] = ()
     beat_leads: tuple[str, ...] = ()
+    metadata: RecordingMetadata = NO_METADATA
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz{', on disk' * self.is_lazy}"

@@ -280,14 +280,20 @@ def summed(values: NDArray[np.int64], differences: int) -> NDArray[np.int64]:
     return samples.astype(np.int16).astype(np.int64)
 
 
-def _comments(body: bytes) -> tuple[str, ...]:
-    """Return what section 1 says of patient and recording, as far as it can be read."""
+def _tags(body: bytes) -> dict[int, bytes]:
+    """Return the fields of section 1, as far as they can be read."""
     tags: dict[int, bytes] = {}
     at = 0
     while at + 3 <= len(body) and body[at] != 255:
         length = int.from_bytes(body[at + 1 : at + 3], "little")
         tags.setdefault(body[at], body[at + 3 : at + 3 + length])
         at += 3 + length
+    return tags
+
+
+def _comments(body: bytes) -> tuple[str, ...]:
+    """Return what section 1 says of patient and recording, as far as it can be read."""
+    tags = _tags(body)
     born, began = (_day(tags.get(tag, b"")) for tag in (5, 25))
     years = age(born, began)
     if not years and len(stated := tags.get(4, b"")) >= 3 and stated[2] in _AGE_YEARS:
@@ -326,7 +332,9 @@ def read_scp(path: Path, selection: LeadSelection) -> Recording:
             reference beat that cannot be added back, codes that change the table, a missing lead.
     """
     sections = _sections(path)
-    return recording_of(path, _groups(sections, path), selection, _comments(sections.get(1, b"")))
+    described = sections.get(1, b"")
+    recorder = _text(_tags(described).get(14, b"")[8:14]).strip()  # the model, behind numbers and codes
+    return recording_of(path, _groups(sections, path), selection, _comments(described), recorder)
 
 
 def scp_comments(path: Path) -> tuple[str, ...]:

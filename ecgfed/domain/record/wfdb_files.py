@@ -5,6 +5,7 @@ annotation without a word; here each of these is right, or one line that names t
 Format: WFDB header(5), signal(5) and annot(5), https://physionet.org/physiotools/wag/.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.record.annotations import make_annotation
 from ecgfed.domain.record.checks import check_samples
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
+from ecgfed.domain.record.metadata import metadata_of
 from ecgfed.domain.record.recording import Annotation, LazySignals, ReadOptions, Recording
 from ecgfed.domain.record.wfdb_header import (
     frame_of,
@@ -266,6 +268,7 @@ def read_recording(
         skipped=read.skipped,
         requested_as=requested_alias(leads, names[chosen]),
         notes=read.notes,
+        metadata=replace(metadata_of(header.comments or ()), start=header.start),
     )
 
 

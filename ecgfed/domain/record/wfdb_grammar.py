@@ -2,19 +2,21 @@
 
 Format: header(5), https://physionet.org/physiotools/wag/header-5.htm. The wfdb package takes what it can of a field and
 leaves the rest: a gain of ``2OO`` is 2 to it, ``200,5`` is 200 and ``0x10`` is 0; importing it takes a quarter of the
-time of a prediction (docs/dependencies.md). What stands behind the number of samples, time and date, is not judged,
-because nothing here depends on it and databases write it in many ways.
+time of a prediction (docs/dependencies.md). What stands behind the number of samples, time and date, is no error where
+it cannot be read: databases write it in many ways, and then the start is not known.
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from ecgfed.base.errors import RecordError
 from ecgfed.base.safe_io import MAX_DIGITS, path_problem, read_bounded
 from ecgfed.base.text import count_of, shortened
+from ecgfed.domain.record.metadata import NOT_STATED, Start, start_of, time_of_day
 
 #: The header of a record of 100,000 segments has 4 MB.
 MAX_HEADER_BYTES = 16 << 20
@@ -88,6 +90,7 @@ class HeaderLines:
         samples: of each signal, None where it is not said.
         lines: of the signals.
         comments: lines that begin with ``#``, without it.
+        start: base time and base date.
     """
 
     path: Path
@@ -99,6 +102,7 @@ class HeaderLines:
     samples: int | None
     lines: tuple[SignalLine, ...]
     comments: tuple[str, ...]
+    start: Start = NOT_STATED
 
 
 def header_text(path: Path) -> str:
@@ -145,15 +149,25 @@ def read_lines(path: Path) -> HeaderLines:
     if len(fields) > 3 and not _COUNT.fullmatch(fields[3]):
         raise _refuse(path, number, "number of samples", fields[3], "a whole number")
     samples = int(fields[3]) if len(fields) > 3 else None
-    signals = int(fields[1])
+    signals, start = int(fields[1]), _start(fields[4:6])
     comments = tuple(line.strip().strip(" \t#") for line in text.splitlines() if line.lstrip().startswith("#"))
     if record["segments"] is not None:
         _check_count(path, len(rest), int(record["segments"]), "segment")
         segments = tuple(_segment(path, *line) for line in rest)
-        return HeaderLines(path, record["name"], segments, signals, fs_hz, written, samples, (), comments)
+        return HeaderLines(path, record["name"], segments, signals, fs_hz, written, samples, (), comments, start)
     _check_count(path, len(rest), signals, "signal")
     of_signals = tuple(_signal(path, *line) for line in rest)
-    return HeaderLines(path, record["name"], None, signals, fs_hz, written, samples, of_signals, comments)
+    return HeaderLines(path, record["name"], None, signals, fs_hz, written, samples, of_signals, comments, start)
+
+
+def _start(fields: Sequence[str]) -> Start:
+    """Return base time and base date (``9:15:00``, ``4/3/2026``: day, month, year), as far as they can be read."""
+    clock, day = [*fields, "", ""][:2]
+    try:
+        stated = datetime.strptime(day, "%d/%m/%Y").date()
+    except ValueError:
+        stated = None
+    return start_of(stated, time_of_day(clock))
 
 
 def _check_count(path: Path, count: int, stated: int, what: str) -> None:

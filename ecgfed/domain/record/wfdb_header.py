@@ -10,6 +10,7 @@ from pathlib import Path
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.record.checks import MAX_FS_HZ, MILLIVOLT, MIN_FS_HZ, check_fs
 from ecgfed.domain.record.kinds import kind_of_content
+from ecgfed.domain.record.metadata import Start
 from ecgfed.domain.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
 
 
@@ -41,6 +42,7 @@ class WfdbHeader:
     n_seg: int | None
     seg_name: list[str]
     seg_len: list[int]
+    start: Start
 
 
 def record_base(record: Path | str) -> Path:
@@ -156,6 +158,7 @@ def _parse(path: Path) -> WfdbHeader:
         n_seg=None if segments is None else len(segments),
         seg_name=[name for name, _ in segments or ()],
         seg_len=[length for _, length in segments or ()],
+        start=parsed.start,
     )
 
 

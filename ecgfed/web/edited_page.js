@@ -22,7 +22,7 @@ const EcgEditedPage = (() => {
     element.replaceChildren();
     for (const part of [cell].flat()) {
       if (part instanceof Node) element.append(part);
-      else if (part !== null && typeof part === "object") make("a", { href: "#timeline", "data-at": part.at.toFixed(3) }, element, EcgWords.clock(part.at, part.digits));
+      else if (part !== null && typeof part === "object") make("a", { href: "#timeline", "data-at": part.at.toFixed(3) }, element, EcgWords.time(part.at, part.digits));
       else element.append(part === null ? EcgWords.NOT_ASSESSED : String(part));
     }
   }
@@ -116,7 +116,7 @@ const EcgEditedPage = (() => {
     title.textContent = `All runs, pauses and rhythm episodes (${counts.events.length})`;
     const table = () => {
       const rows = EcgWords.events(counts).map((row, i) => {
-        const button = make("button", { type: "button", class: "screen", "aria-label": `Edit ${counts.events[i].name} at ${EcgWords.clock(counts.events[i].start_s)}` }, null, "Edit");
+        const button = make("button", { type: "button", class: "screen", "aria-label": `Edit ${counts.events[i].name} at ${EcgWords.time(counts.events[i].start_s)}` }, null, "Edit");
         button.addEventListener("click", () => choose(i));
         return [...row, stripLink(data, counts.events[i].start_s), button];
       });

@@ -7,12 +7,15 @@
   const { make } = EcgEditedPage;
   const { data } = EcgReport;
   const base = EcgEdits.open(data.editing);
+  EcgWords.startAt(data.clock_s === undefined ? null : data.clock_s);
   const paced = EcgEditedPage.tableOf("Heart rate variability").textContent.includes("the rhythm is paced");
   const page = { ...base, paced, duration_s: base.samples / base.fs };
   const byId = (id) => document.getElementById(id);
   const store = `ecgfed-edits:${base.recording}:${base.beats}`;
   const made = base.document ? base.document.edits : [];
   const usual = usualCode();
+  /** Texts of the page that are no edits, such as an indication that its maker named. */
+  const stated = new Map(base.document ? [] : Array.from(document.querySelectorAll("[data-text]"), (place) => [place.dataset.text, place.textContent.trim()]));
   let given = null;
   let counts = null;
   let chosen = null; // {title, time, samples | interval | rhythm}
@@ -72,7 +75,7 @@
     }
     for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
     const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
-    for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text];
+    for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
   }
 
   /** Return whether the edits are others than those that the page was made with. */

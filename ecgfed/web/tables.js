@@ -108,7 +108,7 @@ const EcgTables = (() => {
     const columns = given.classes.map((_, i) => i).filter((i) => counts.by_class[given.classes[i]] && !withheld(given.kinds[i]));
     const known = [["Ventricular", "ventricular", 2], ["Supraventricular", "supra", 1]].filter(([, , kind]) => !withheld(kind) && given.kinds.includes(kind));
     const rows = counts.hours.map((hour) => [
-      [W.moment(hour.start_s, 0), ` to ${W.clock(hour.stop_s, 0)}`],
+      [W.moment(hour.start_s, 0), ` to ${W.time(hour.stop_s, 0)}`],
       W.clock(hour.usable_s, 0),
       W.comma(hour.beats),
       hour.rate === null ? "-" : `${W.fixed(hour.rate)}/min`,

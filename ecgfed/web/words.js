@@ -43,13 +43,29 @@ const EcgWords = (() => {
     return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${last}` : `${minutes}:${last}`;
   }
 
+  /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
+  let midnight = null;
+  const startAt = (seconds) => (midnight = seconds);
+
+  /** Format a place in the recording: as time of day where the start is known, else counted from the start. */
+  function time(seconds, digits = 1) {
+    if (midnight === null) return clock(seconds, digits);
+    const unit = 10 ** digits;
+    const all = rounded((midnight + seconds) * unit);
+    const [day, units] = [Math.floor(all / (86400 * unit)), all % (86400 * unit)];
+    const two = (number) => String(number).padStart(2, "0");
+    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
+    const last = two(Math.floor(rest / unit)) + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
+    return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${last}`;
+  }
+
   function perCent(value) {
     if (value > 0 && value < 0.01) return "<0.01%";
     return `${fixed(value, value > 0 && value < 1 ? 2 : 1)}%`;
   }
 
   /** Return a cell as text. */
-  const textOf = (cell) => [cell].flat().map((part) => (part === null ? NOT_ASSESSED : typeof part === "object" ? clock(part.at, part.digits) : String(part))).join("");
+  const textOf = (cell) => [cell].flat().map((part) => (part === null ? NOT_ASSESSED : typeof part === "object" ? time(part.at, part.digits) : String(part))).join("");
 
   /** Return the number of certain series, then of those to review. */
   function certainFirst(series, singular, plural = `${singular}s`) {
@@ -124,7 +140,7 @@ const EcgWords = (() => {
   function candidates(ectopy) {
     const parts = [];
     const run = highestOf(ectopy.runs, "beats");
-    if (run) parts.push(`${countOf(ectopy.runs.length, "possible run")} (longest ${countOf(run.beats, "beat")} at ${fixed(run.per_min)}/min, from ${clock(run.start_s)})`);
+    if (run) parts.push(`${countOf(ectopy.runs.length, "possible run")} (longest ${countOf(run.beats, "beat")} at ${fixed(run.per_min)}/min, from ${time(run.start_s)})`);
     if (ectopy.couplets.length) parts.push(countOf(ectopy.couplets.length, "possible couplet"));
     return parts.length ? ` To be reviewed: ${parts.join(" and ")}.` : "";
   }
@@ -261,6 +277,6 @@ const EcgWords = (() => {
     return sentences;
   }
 
-  return { fixed, general, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
+  return { startAt, time, fixed, general, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
 })();
 if (typeof module !== "undefined") module.exports = EcgWords;

@@ -10,6 +10,7 @@ const [beats, edits, counts, words, tables] = ["beats.js", "edits.js", "counts.j
 const texts = (rows) => rows.map((row) => row.map(words.textOf));
 const answers = JSON.parse(readFileSync(file, "utf8")).map((one) => {
   const base = edits.open(one.editing);
+  words.startAt(one.clock_s ?? null);
   const given = edits.apply(base, one.edits, one.reviewed);
   const start = performance.now();
   const found = counts.count(beats.beatsOf(given), base.rules, edits.rhythmsOf(base, one.edits), base.withheld);

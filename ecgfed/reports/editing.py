@@ -46,7 +46,6 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
     return {
         "recording": recording,
         "beats": beats,
-        "record": reading.recording.name,
         "lead": reading.recording.lead,
         "fs": fs_hz,
         "samples": reading.recording.samples,

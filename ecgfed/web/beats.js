@@ -48,8 +48,10 @@ const EcgBeats = (() => {
     return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   }
 
-  /** Return the quotient of floats rounded down, as Python's //. */
+  /** Return the quotient of floats rounded down, as Python's //, which divides anew near whole numbers. */
   function floorDivided(a, b) {
+    const near = a / b;
+    if (Math.abs(near - Math.round(near)) > 1e-9) return Math.floor(near);
     const quotient = (a - (a % b)) / b;
     const floor = Math.floor(quotient);
     return quotient - floor > 0.5 ? floor + 1 : floor;
@@ -61,31 +63,35 @@ const EcgBeats = (() => {
    * doubted, unlike, and the probabilities ventricular and supra.
    */
   function beatsOf(given) {
-    const count = given.sample.length;
+    const { sample, label, kinds, fs, unusable, rejected, confirmed } = given;
+    const count = sample.length;
     const between = Math.max(count - 1, 0);
-    const beats = { ...given, count, duration_s: given.samples / given.fs };
-    beats.kind = Uint8Array.from(given.label, (label) => given.kinds[label]);
-    beats.time = Float64Array.from(given.sample, (sample) => sample / given.fs);
-    beats.rr = new Float64Array(between);
-    beats.assessed = new Uint8Array(count);
-    beats.known = new Uint8Array(between);
-    beats.measured = new Uint8Array(between);
-    beats.plausible = new Uint8Array(between);
+    const [kind, assessed] = [new Uint8Array(count), new Uint8Array(count)];
+    const [known, plausible, measured] = [new Uint8Array(between), new Uint8Array(between), new Uint8Array(between)];
+    const [time, rr] = [new Float64Array(count), new Float64Array(between)];
     let stretch = 0;
     for (let i = 0; i < count; i += 1) {
-      const at = given.sample[i];
-      while (stretch < given.unusable.length && given.unusable[stretch][1] <= at) stretch += 1;
-      const edge = stretch < given.unusable.length ? given.unusable[stretch][0] : Infinity;
-      beats.assessed[i] = edge < at + 1 ? 0 : 1;
+      const at = sample[i];
+      kind[i] = kinds[label[i]];
+      time[i] = at / fs;
+      while (stretch < unusable.length && unusable[stretch][1] <= at) stretch += 1;
+      const edge = stretch < unusable.length ? unusable[stretch][0] : Infinity;
+      assessed[i] = edge < at + 1 ? 0 : 1;
       if (i === between) break;
-      beats.rr[i] = (given.sample[i + 1] - at) / given.fs;
-      beats.known[i] = edge < given.sample[i + 1] + 1 ? 0 : 1;
-      beats.plausible[i] = beats.known[i] && !(given.rejected && given.rejected[i]) ? 1 : 0;
-      beats.measured[i] = beats.plausible[i] && (!given.confirmed || given.confirmed[i]) ? 1 : 0;
+      rr[i] = (sample[i + 1] - at) / fs;
+      known[i] = edge < sample[i + 1] + 1 ? 0 : 1;
+      plausible[i] = known[i] && !(rejected && rejected[i]) ? 1 : 0;
+      measured[i] = plausible[i] && (!confirmed || confirmed[i]) ? 1 : 0;
     }
-    const lost = given.unusable.reduce((total, [start, stop]) => total + stop - start, 0);
-    beats.unusable_share = lost / Math.max(given.samples, 1);
-    return beats;
+    const lost = unusable.reduce((total, [start, stop]) => total + stop - start, 0);
+    const share = lost / Math.max(given.samples, 1);
+    const counted = assessed.reduce((a, b) => a + b, 0);
+    return { ...given, count, counted, duration_s: given.samples / fs, kind, time, rr, assessed, known, plausible, measured, unusable_share: share };
+  }
+
+  /** Return the beats with other confirmed intervals and doubted beats. */
+  function withConfirmed(beats, confirmed, doubted) {
+    return { ...beats, confirmed, doubted, measured: beats.plausible.map((is, i) => is & confirmed[i]), undoubted: null };
   }
 
   /** Return how many seconds between two times lie outside unusable stretches. */
@@ -100,33 +106,48 @@ const EcgBeats = (() => {
 
   /** Return the beats without those that the second analysis rejects; intervals across these are not confirmed. */
   function withoutDoubted(beats) {
-    if (!beats.doubted || !beats.confirmed || !beats.doubted.some(Boolean)) return beats;
+    if (!beats.doubted || !beats.confirmed || !beats.doubted.includes(1)) return beats;
+    if (beats.undoubted) return beats.undoubted;
     const kept = [];
     for (let i = 0; i < beats.count; i += 1) if (!beats.doubted[i]) kept.push(i);
-    const side = (values) => values && Uint8Array.from(kept.slice(0, -1), (i, at) => (kept[at + 1] === i + 1 ? values[i] : 0));
-    const [sample, label] = [Int32Array.from(kept, (i) => beats.sample[i]), Uint8Array.from(kept, (i) => beats.label[i])];
+    const [sample, label] = [new Int32Array(kept.length), new Uint8Array(kept.length)];
+    const [confirmed, rejected] = [beats.confirmed, beats.rejected].map((values) => values && new Uint8Array(Math.max(kept.length - 1, 0)));
+    for (let at = 0; at < kept.length; at += 1) {
+      const i = kept[at];
+      sample[at] = beats.sample[i];
+      label[at] = beats.label[i];
+      if (kept[at + 1] !== i + 1) continue;
+      confirmed[at] = beats.confirmed[i];
+      if (rejected) rejected[at] = beats.rejected[i];
+    }
     const { kinds, fs, samples, unusable } = beats;
-    return beatsOf({ kinds, fs, samples, unusable, sample, label, confirmed: side(beats.confirmed), rejected: side(beats.rejected), doubted: null });
+    beats.undoubted = beatsOf({ kinds, fs, samples, unusable, sample, label, confirmed, rejected, doubted: null });
+    return beats.undoubted;
   }
 
   /** Call visit(first beat) for each series of `rate_intervals` usable intervals, none as long as two pauses. */
   function eachRated(beats, usable, rules, visit) {
     let since = 0;
-    for (let i = 0; i < beats.rr.length; i += 1) {
-      since = usable[i] && beats.rr[i] < 2 * rules.pause_s ? since + 1 : 0;
-      if (since >= rules.rate_intervals) visit(i + 1 - rules.rate_intervals);
+    const { rr } = beats;
+    const [intervals, limit] = [rules.rate_intervals, 2 * rules.pause_s];
+    for (let i = 0; i < rr.length; i += 1) {
+      since = usable[i] && rr[i] < limit ? since + 1 : 0;
+      if (since >= intervals) visit(i + 1 - intervals);
     }
   }
 
   function extremes(beats, usable, rules) {
     let [lowest, highest] = [null, null];
+    const { time } = beats;
+    const intervals = rules.rate_intervals;
+    let [low, high] = [Infinity, -Infinity];
     eachRated(beats, usable, rules, (first) => {
-      const [start, stop] = [beats.time[first], beats.time[first + rules.rate_intervals]];
-      const value = (60 * rules.rate_intervals) / (stop - start);
-      if (!lowest || value < lowest.value) lowest = { value, start_s: start, stop_s: stop, confirmed: true };
-      if (!highest || value > highest.value) highest = { value, start_s: start, stop_s: stop, confirmed: true };
+      const value = (60 * intervals) / (time[first + intervals] - time[first]);
+      if (value < low) [low, lowest] = [value, first];
+      if (value > high) [high, highest] = [value, first];
     });
-    return [lowest, highest];
+    const at = (value, first) => first !== null && { value, start_s: time[first], stop_s: time[first + intervals], confirmed: true };
+    return [at(low, lowest) || null, at(high, highest) || null];
   }
 
   function possibleExtremes(beats, rules) {
@@ -142,11 +163,12 @@ const EcgBeats = (() => {
   function ratesBy(beats, widthS) {
     const stretches = Math.max(1, Math.ceil(beats.duration_s / widthS));
     const [count, seconds] = [new Int32Array(stretches), new Float64Array(stretches)];
-    for (let i = 0; i < beats.rr.length; i += 1) {
-      if (!beats.measured[i]) continue;
-      const at = Math.min(floorDivided(beats.time[i + 1], widthS), stretches - 1);
+    const { rr, time, measured } = beats;
+    for (let i = 0; i < rr.length; i += 1) {
+      if (!measured[i]) continue;
+      const at = Math.min(floorDivided(time[i + 1], widthS), stretches - 1);
       count[at] += 1;
-      seconds[at] += beats.rr[i];
+      seconds[at] += rr[i];
     }
     return [count, seconds];
   }
@@ -163,8 +185,16 @@ const EcgBeats = (() => {
     return [lowest, highest];
   }
 
+  /** Return the values that are chosen. */
+  function chosen(values, which) {
+    const found = new Float64Array(values.length);
+    let count = 0;
+    for (let i = 0; i < values.length; i += 1) if (which[i]) found[count++] = values[i];
+    return found.subarray(0, count);
+  }
+
   function heartRates(beats, rules) {
-    const known = beats.rr.filter((_, i) => beats.measured[i]);
+    const known = chosen(beats.rr, beats.measured);
     let [lowest, highest] = extremes(beats, beats.measured, rules);
     const [slowestPossible, fastestPossible] = possibleExtremes(beats, rules);
     if (slowestPossible && lowest && slowestPossible.value < (1 - RATE_APART) * lowest.value) lowest = { ...lowest, confirmed: false };
@@ -235,17 +265,19 @@ const EcgBeats = (() => {
   }
 
   function variability(beats, rules) {
-    const normal = beats.rr.map((rr, i) => {
-      const both = beats.kind[i] === KINDS.NORMAL && beats.kind[i + 1] === KINDS.NORMAL;
-      return beats.measured[i] && both && rr >= rules.nn_min_s && rr <= rules.nn_max_s ? 1 : 0;
-    });
-    const nn = beats.rr.filter((_, i) => normal[i]).map((rr) => 1000 * rr);
+    const { rr, kind, measured } = beats;
+    const normal = new Uint8Array(rr.length);
+    for (let i = 0; i < rr.length; i += 1) {
+      const both = measured[i] && kind[i] === KINDS.NORMAL && kind[i + 1] === KINDS.NORMAL;
+      normal[i] = both && rr[i] >= rules.nn_min_s && rr[i] <= rules.nn_max_s ? 1 : 0;
+    }
+    const nn = chosen(rr, normal).map((value) => 1000 * value);
     const total = sum(nn);
     const found = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null };
     if (nn.length < rules.hrv_intervals) return found;
     const mean = total / nn.length;
     const squares = [];
-    for (let i = 0; i + 1 < normal.length; i += 1) if (normal[i] && normal[i + 1]) squares.push((1000 * (beats.rr[i + 1] - beats.rr[i])) ** 2);
+    for (let i = 0; i + 1 < normal.length; i += 1) if (normal[i] && normal[i + 1]) squares.push((1000 * (rr[i + 1] - rr[i])) ** 2);
     found.mean_nn_ms = mean;
     found.sdnn_ms = Math.sqrt(sum(nn.map((value) => (value - mean) ** 2)) / (nn.length - 1));
     found.rmssd_ms = squares.length ? Math.sqrt(sum(squares) / squares.length) : null;
@@ -256,12 +288,13 @@ const EcgBeats = (() => {
   function timeBins(beats, widthS = HOUR_S) {
     const total = Math.max(1, Math.ceil(beats.duration_s / widthS - 1e-9));
     const of = Array.from({ length: total }, () => ({ counts: new Array(beats.codes.length).fill(0), shortest: Infinity, longest: 0 }));
+    const { rr, time, measured, assessed, label } = beats;
     for (let i = 0; i < beats.count; i += 1) {
-      const bin = of[Math.min(floorDivided(beats.time[i], widthS), total - 1)];
-      if (beats.assessed[i]) bin.counts[beats.label[i]] += 1;
-      if (i && beats.measured[i - 1]) {
-        bin.shortest = Math.min(bin.shortest, beats.rr[i - 1]);
-        bin.longest = Math.max(bin.longest, beats.rr[i - 1]);
+      const bin = of[Math.min(floorDivided(time[i], widthS), total - 1)];
+      if (assessed[i]) bin.counts[label[i]] += 1;
+      if (i && measured[i - 1]) {
+        bin.shortest = Math.min(bin.shortest, rr[i - 1]);
+        bin.longest = Math.max(bin.longest, rr[i - 1]);
       }
     }
     const [intervals, seconds] = ratesBy(beats, widthS);
@@ -301,6 +334,6 @@ const EcgBeats = (() => {
       .map(([rhythm, long]) => ({ rhythm, source: "rates", episodes: long.map(([a, b]) => [a / beats.fs, b / beats.fs]), certainty: [] }));
   }
 
-  return { KINDS, HOUR_S, beatsOf, sum, median, lowerBound, usableS, heartRates, pauses, variability, timeBins, rateEpisodes };
+  return { KINDS, HOUR_S, beatsOf, withConfirmed, sum, median, lowerBound, usableS, heartRates, pauses, variability, timeBins, rateEpisodes };
 })();
 if (typeof module !== "undefined") module.exports = EcgBeats;

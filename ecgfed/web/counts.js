@@ -40,7 +40,7 @@ const EcgCounts = (() => {
       for (let i = first; i < last; i += 1) if (beats.rr[i] <= limit) confirmed[i] = 1;
       if (doubted) doubted.fill(0, first, last + 1);
     }
-    return B.beatsOf({ ...beats, confirmed, doubted });
+    return B.withConfirmed(beats, confirmed, doubted);
   }
 
   /** Return which beats of another class a run may go across. */
@@ -137,7 +137,7 @@ const EcgCounts = (() => {
 
   /** Return the ectopic beats of a kind; null where not assessed. */
   function ectopy(beats, kind, rules) {
-    const counted = beats.assessed.reduce((a, b) => a + b, 0);
+    const { counted } = beats;
     if (!beats.kinds.includes(kind) || !counted) return null;
     const member = beats.kind.map((of, i) => (of === kind && beats.assessed[i] ? 1 : 0));
     const across = bridges(beats, kind, rules, member);
@@ -236,11 +236,11 @@ const EcgCounts = (() => {
   }
 
   /**
-   * Return all counts. `given`: see beatsOf; rhythms: those that do not depend on the beats, each with rhythm, source,
+   * Return all counts. `all`: what beatsOf returned; rhythms: those that do not depend on the beats, each with rhythm, source,
    * episodes ([start, stop] in seconds) and certainty; withheld: kind in words -> reason.
    */
-  function count(given, rules, rhythms, withheld) {
-    const beats = confirmedByRuns(B.beatsOf(given), rules);
+  function count(all, rules, rhythms, withheld) {
+    const beats = confirmedByRuns(all, rules);
     const byClass = {};
     const uncertainByClass = {};
     for (const name of beats.classes) [byClass[name], uncertainByClass[name]] = [0, beats.uncertain ? 0 : null];
@@ -255,7 +255,7 @@ const EcgCounts = (() => {
     }
     const paced = beats.kind.includes(B.KINDS.PACED);
     const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld } };
-    counts.counted = beats.assessed.reduce((a, b) => a + b, 0);
+    counts.counted = beats.counted;
     for (const [kind, word] of Object.entries(WORDS)) {
       const ofKind = ectopy(beats, Number(kind), rules);
       counts[word] = ofKind;
@@ -270,8 +270,7 @@ const EcgCounts = (() => {
     counts.pauses = B.pauses(beats, rules);
     counts.variability = B.variability(beats, rules);
     counts.hours = B.timeBins(beats);
-    // all but pauses and rates by the beats of the report itself, as in Python, where runs confirm only what is counted
-    const all = B.beatsOf(given);
+    // by all beats as they are: in Python, too, runs confirm only what is counted above
     counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({
       ...rhythm,
       seconds: rhythm.episodes.reduce((total, [start, stop]) => total + (stop - start), 0),

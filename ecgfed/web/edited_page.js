@@ -22,7 +22,7 @@ const EcgEditedPage = (() => {
     element.replaceChildren();
     for (const part of [cell].flat()) {
       if (part instanceof Node) element.append(part);
-      else if (part !== null && typeof part === "object") make("a", { href: "#timeline", "data-at": part.at.toFixed(3) }, element, EcgWords.clock(part.at, part.digits));
+      else if (part !== null && typeof part === "object") make("a", { href: "#timeline", "data-at": part.at.toFixed(3) }, element, EcgWords.time(part.at, part.digits));
       else element.append(part === null ? EcgWords.NOT_ASSESSED : String(part));
     }
   }
@@ -76,7 +76,7 @@ const EcgEditedPage = (() => {
   }
 
   function writeEctopy(counts, page, given) {
-    const ectopy = EcgTables.ectopy(counts, page);
+    const ectopy = EcgTables.ectopy(counts, page, given);
     const table = tableOf("Counts of ectopic beats");
     writeHead(table, [...ectopy.head, "Rule"]);
     writeRows(table, ectopy.rows);
@@ -116,7 +116,7 @@ const EcgEditedPage = (() => {
     title.textContent = `All runs, pauses and rhythm episodes (${counts.events.length})`;
     const table = () => {
       const rows = EcgWords.events(counts).map((row, i) => {
-        const button = make("button", { type: "button", class: "screen", "aria-label": `Edit ${counts.events[i].name} at ${EcgWords.clock(counts.events[i].start_s)}` }, null, "Edit");
+        const button = make("button", { type: "button", class: "screen", "aria-label": `Edit ${counts.events[i].name} at ${EcgWords.time(counts.events[i].start_s)}` }, null, "Edit");
         button.addEventListener("click", () => choose(i));
         return [...row, stripLink(data, counts.events[i].start_s), button];
       });
@@ -152,17 +152,14 @@ const EcgEditedPage = (() => {
 
   function writeStrips(given, beats, data) {
     const step = Math.round(beats.fs / data.fs);
-    const changed = (strip) => {
-      const rows = stripBeats(strip, beats, given, data, step);
-      const same = JSON.stringify(rows) === JSON.stringify(strip.beats);
-      strip.beats = rows;
-      return !same;
-    };
+    EcgReport.beatsOf = (strip) => stripBeats(strip, beats, given, data, step);
     for (const figure of document.querySelectorAll("[data-strip]")) {
       const { strip, options } = data.strips[Number(figure.dataset.strip)];
-      if (options.pulse !== false && changed(strip)) EcgReport.drawFigure(figure);
+      if (options.pulse === false) continue;
+      const rows = String(EcgReport.beatsOf(strip));
+      if (rows !== (figure.dataset.beats || String(strip.beats))) EcgReport.drawFigure(figure);
+      figure.dataset.beats = rows;
     }
-    for (const strip of [...data.event_strips, ...(data.timeline ? data.timeline.strips : [])]) if (strip) changed(strip);
   }
 
   function writeTimeline(given, beats, data, counts) {
@@ -190,12 +187,11 @@ const EcgEditedPage = (() => {
   }
 
   /** Bring the page up to date. */
-  function update({ given, counts, page, differs, choose }) {
+  function update({ given, beats, counts, page, differs, choose }) {
     const { data } = EcgReport;
-    const beats = EcgBeats.beatsOf(given);
     writeShort(counts, page);
-    writeRows(tableOf("Heart rate and pauses"), EcgWords.rates(counts));
-    writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts));
+    writeRows(tableOf("Heart rate and pauses"), EcgWords.rates(counts, page));
+    writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts, page, given));
     writeRhythms(counts, page);
     writeEctopy(counts, page, given);
     writeTimeline(given, beats, data, counts);

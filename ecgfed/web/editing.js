@@ -7,11 +7,15 @@
   const { make } = EcgEditedPage;
   const { data } = EcgReport;
   const base = EcgEdits.open(data.editing);
-  const page = { ...base, duration_s: base.samples / base.fs };
+  EcgWords.startAt(data.clock_s === undefined ? null : data.clock_s);
+  const paced = EcgEditedPage.tableOf("Heart rate variability").textContent.includes("the rhythm is paced");
+  const page = { ...base, paced, duration_s: base.samples / base.fs };
   const byId = (id) => document.getElementById(id);
   const store = `ecgfed-edits:${base.recording}:${base.beats}`;
-  const made = base.document ? JSON.stringify(base.document.edits) : "[]";
+  const made = base.document ? base.document.edits : [];
   const usual = usualCode();
+  /** Texts of the page that are no edits, such as an indication that its maker named. */
+  const stated = new Map(base.document ? [] : Array.from(document.querySelectorAll("[data-text]"), (place) => [place.dataset.text, place.textContent.trim()]));
   let given = null;
   let counts = null;
   let chosen = null; // {title, time, samples | interval | rhythm}
@@ -48,8 +52,9 @@
 
   const book = EcgEdits.book(base, (state) => {
     given = EcgEdits.apply(base, state.edits, state.reviewed);
-    counts = EcgCounts.count(given, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
-    EcgEditedPage.update({ given, counts, page, differs: JSON.stringify(state.edits) !== made, choose: chooseEvent });
+    const beats = EcgBeats.beatsOf(given);
+    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
+    EcgEditedPage.update({ given, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
     writeTexts(state);
     writeGroups();
     drawChosen();
@@ -70,8 +75,11 @@
     }
     for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
     const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
-    for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text];
+    for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
   }
+
+  /** Return whether the edits are others than those that the page was made with. */
+  const differs = (edits) => edits.length !== made.length || JSON.stringify(edits) !== JSON.stringify(made);
 
   /** Return the numbers, among the remaining beats, of samples. */
   const remaining = (samples) => samples.map((sample) => EcgBeats.lowerBound(given.sample, sample)).filter((i, at) => given.sample[i] === samples[at]);
@@ -109,39 +117,31 @@
 
   const groupOf = new Uint8Array(EcgEdits.bytesOf(data.groups.of));
 
-  /** Return how many remaining beats of each group have which label, and their samples. */
-  function members() {
-    const of = data.groups.averages.map(() => ({ samples: [], codes: new Map() }));
-    given.kept.forEach((before, i) => {
-      const group = of[groupOf[before]];
-      if (!group) return;
-      const code = given.codes[given.label[i]];
-      group.samples.push(given.sample[i]);
-      group.codes.set(code, (group.codes.get(code) || 0) + 1);
-    });
-    return of;
-  }
+  /** Return the samples of a group's remaining beats. */
+  const membersOf = (group) => Array.from(given.sample).filter((_, i) => groupOf[given.kept[i]] === group);
 
   /** Write what the groups of similar beats hold now; their average beats are drawn once. */
   function writeGroups() {
     const host = byId("edit-groups");
-    const of = members();
+    const number = given.codes.length;
+    const of = new Int32Array(number * (data.groups.averages.length + 1));
+    for (let i = 0; i < given.kept.length; i += 1) of[number * Math.min(groupOf[given.kept[i]], data.groups.averages.length) + given.label[i]] += 1;
     if (!host.children.length) {
-      for (const [number, lead] of data.groups.averages.entries()) {
+      for (const [group, lead] of data.groups.averages.entries()) {
         const card = make("figure", { class: "edit-group" }, host);
-        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: `Average beat of group ${number + 1}` });
+        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: `Average beat of group ${group + 1}` });
         make("figcaption", {}, card);
-        make("button", { type: "button" }, card, `Edit group ${number + 1}`).addEventListener("click", () => chooseGroup(number));
+        make("button", { type: "button" }, card, `Edit group ${group + 1}`).addEventListener("click", () => chooseGroup(group));
       }
     }
-    of.forEach((group, number) => {
-      const codes = [...group.codes].sort((a, b) => b[1] - a[1]).map(([code, count]) => `${EcgWords.comma(count)} ${code}`);
-      host.children[number].querySelector("figcaption").textContent = codes.join(", ") || "no beats";
+    Array.from(host.children).forEach((card, group) => {
+      const counted = given.codes.map((code, i) => [code, of[number * group + i]]).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
+      card.querySelector("figcaption").textContent = counted.map(([code, count]) => `${EcgWords.comma(count)} ${code}`).join(", ") || "no beats";
     });
   }
 
   function chooseGroup(number) {
-    const { samples } = members()[number];
+    const samples = membersOf(number);
     if (!samples.length) return say("No beat of this group is left.");
     const shown = samples.find((sample) => EcgEditedPage.stripsAt(data, sample / base.fs).length) || samples[0];
     chosen = { title: `Group ${number + 1}: ${EcgPaper.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
@@ -331,7 +331,7 @@
   byId("edit-save").addEventListener("click", () => {
     if (!named()) return;
     const text = `${JSON.stringify(book.document(), null, 1)}\n`;
-    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${base.record.replace(/[^\w.-]/g, "_")}-edits.json` });
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${document.title.replace(/^ECG report: /, "").replace(/[^\w.-]/g, "_")}-edits.json` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     say("Saved to the folder of downloads.");

@@ -31,64 +31,80 @@ const EcgEdits = (() => {
   }
 
   function labelsOf(base, edits) {
-    const symbols = new Array(base.sample.length).fill(null);
-    const byPerson = new Uint8Array(symbols.length);
+    const codes = [...base.codes];
+    const [label, byPerson] = [Int16Array.from(base.label), new Uint8Array(base.label.length)];
+    const labelled = edits.filter((edit) => edit.edit === "label");
+    const numberOf = (code) => (code === NO_BEAT ? -1 : codes.includes(code) ? codes.indexOf(code) : codes.push(code) - 1);
+    for (const { label: code } of labelled) numberOf(code);
     for (const edit of edits) {
       if (edit.edit !== "label" && edit.edit !== "accept") continue;
+      const number = edit.edit === "label" ? numberOf(edit.label) : null;
       for (const sample of edit.samples) {
         const i = base.numbers.get(sample);
-        if (edit.edit === "label") symbols[i] = edit.label;
+        if (number !== null) label[i] = number;
         byPerson[i] = 1;
       }
     }
-    const used = new Set(symbols);
-    const added = Array.from(ORDER).filter((code) => used.has(code) && !base.codes.includes(code));
-    const codes = [...base.codes, ...added];
-    const label = Int16Array.from(base.label, (of, i) => (symbols[i] === null ? of : symbols[i] === NO_BEAT ? -1 : codes.indexOf(symbols[i])));
-    return { added, codes, label, byPerson };
+    // of the new classes only those with beats, in the order of a legend
+    const used = new Set(labelled.length ? label : []);
+    const added = Array.from(ORDER).filter((code) => codes.indexOf(code) >= base.codes.length && used.has(codes.indexOf(code)));
+    const places = new Map(codes.map((code, at) => [at, base.codes.length + added.indexOf(code)]));
+    if (codes.length > base.codes.length) label.forEach((of, i) => of >= base.codes.length && (label[i] = places.get(of)));
+    return { added, codes: [...base.codes, ...added], label, byPerson };
   }
 
   /** Return the remaining beats with the edits, as beatsOf of beats.js takes them, and where each was before. */
   function apply(base, edits, reviewed) {
     const { added, codes, label, byPerson } = labelsOf(base, edits);
-    const kept = [];
-    label.forEach((of, i) => of >= 0 && kept.push(i));
+    let count = 0;
+    for (let i = 0; i < label.length; i += 1) count += label[i] >= 0 ? 1 : 0;
+    const kept = new Int32Array(count);
+    for (let i = 0, at = 0; i < label.length; i += 1) if (label[i] >= 0) kept[at++] = i;
     const kinds = [...base.kinds, ...added.map((code) => base.symbols[code][0])];
-    const person = Uint8Array.from(kept, (i) => byPerson[i]);
-    const cleared = (values) => values && Uint8Array.from(kept, (i) => (byPerson[i] ? 0 : values[i]));
-    const chance = (values, kind) => values && Float64Array.from(kept, (i) => (byPerson[i] ? Number(kinds[label[i]] === kind) : values[i]));
-    const sample = Int32Array.from(kept, (i) => base.sample[i]);
+    const taken = (values) => {
+      const left = new values.constructor(count);
+      for (let at = 0; at < count; at += 1) left[at] = values[kept[at]];
+      return left;
+    };
+    const person = taken(byPerson);
+    const own = Uint8Array.from(taken(label));
+    const replaced = (values, by) => {
+      const left = values && taken(values);
+      for (let at = 0; left && at < count; at += 1) if (person[at]) left[at] = by(own[at]);
+      return left;
+    };
+    const none = () => 0;
+    const sample = taken(base.sample);
     return {
       fs: base.fs,
       samples: base.samples,
       unusable: base.unusable,
       sample,
-      label: Uint8Array.from(kept, (i) => label[i]),
+      label: own,
       codes,
       kinds,
       classes: [...base.classes, ...added],
       meanings: [...base.meanings, ...added.map((code) => base.symbols[code][1])],
-      uncertain: cleared(base.uncertain),
-      unlike: cleared(base.unlike),
-      doubted: cleared(base.doubted),
-      ventricular: chance(base.ventricular, B.KINDS.VENTRICULAR),
-      supra: chance(base.supra, B.KINDS.SUPRA),
+      uncertain: replaced(base.uncertain, none),
+      unlike: replaced(base.unlike, none),
+      doubted: replaced(base.doubted, none),
+      ventricular: replaced(base.ventricular, (of) => Number(kinds[of] === B.KINDS.VENTRICULAR)),
+      supra: replaced(base.supra, (of) => Number(kinds[of] === B.KINDS.SUPRA)),
       ...intervalsOf(base, kept, sample, edits),
       provisional: base.provisional && !reviewed,
-      kept: Int32Array.from(kept),
-      person,
-      removed: base.sample.length - kept.length,
+      kept,
     };
   }
 
   function intervalsOf(base, kept, sample, edits) {
-    const confirmed = base.confirmed && new Uint8Array(Math.max(kept.length - 1, 0)).fill(1);
-    for (let at = 0; confirmed && at < confirmed.length; at += 1) {
+    const between = Math.max(kept.length - 1, 0);
+    const confirmed = base.confirmed && new Uint8Array(between).fill(1);
+    for (let at = 0; confirmed && at < between; at += 1) {
       for (let i = kept[at]; i < kept[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
     }
     const decisions = edits.filter((edit) => edit.edit === "interval");
     if (!decisions.length) return { confirmed, rejected: null };
-    const rejected = new Uint8Array(Math.max(kept.length - 1, 0));
+    const rejected = new Uint8Array(between);
     for (const { samples, accepted } of decisions) {
       const at = B.lowerBound(sample, samples[0]);
       if (sample[at] !== samples[0] || sample[at + 1] !== samples[1]) continue;

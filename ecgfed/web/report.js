@@ -5,6 +5,8 @@ const EcgReport = (() => {
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
   if (ofDay) EcgPaper.startAt(data.clock_s);
   const SVG = "http://www.w3.org/2000/svg";
+  /** What editing needs: the data, which it changes, the beats of a strip, and what draws them again. */
+  const report = { data, stripOf, drawFigure, beatsOf: (strip) => strip.beats, redraw() {}, shown: () => null };
 
   function make(name, attributes, parent, text) {
     const element = document.createElementNS(SVG, name);
@@ -16,7 +18,7 @@ const EcgReport = (() => {
 
   /** Expand a strip from the page's compact form to the format of paper.js. */
   function stripOf(strip) {
-    const beats = strip.beats.map(([sample, number, flags, second]) => ({
+    const beats = report.beatsOf(strip).map(([sample, number, flags, second]) => ({
       sample,
       label: data.codes[number],
       quiet: number === data.usual || Boolean(flags & 2),
@@ -51,8 +53,6 @@ const EcgReport = (() => {
   const slider = document.getElementById("timeline-slider");
   reachable();
   window.addEventListener("resize", reachable);
-  /** What editing needs: the data, which it changes, and what draws them again. */
-  const report = { data, stripOf, drawFigure, redraw() {}, shown: () => null };
   if (!line || !slider) return report;
   const MARGIN = 118;
   const RIGHT = ofDay ? 52 : 26;

@@ -46,8 +46,8 @@ const EcgTables = (() => {
     return hour && hour[of] ? [`${W.comma(hour[of])} from `, W.moment(hour.start_s, 0)] : "none";
   }
 
-  /** Return head and rows of the counts of ectopic beats: the figure, ventricular, supraventricular. */
-  function ectopy(counts, page) {
+  /** Return head and rows of the counts of ectopic beats: the figure, ventricular, supraventricular, a rule with numbers. */
+  function ectopy(counts, page, given) {
     const of = (word) => counts[word] || counts.to_review[word] || null;
     const withheld = (word) => word in counts.withheld;
     const fast = (word) => (word === "ventricular" ? "VT" : "SVT");
@@ -74,7 +74,13 @@ const EcgTables = (() => {
     const cell = (value, word) => (of(word) ? value(of(word), word) : withheld(word) ? "withheld" : null);
     const title = (word) => word[0].toUpperCase() + word.slice(1) + (counts.to_review[word] ? " (to review, no finding)" : "");
     const rows = figures.filter(([name]) => short || name !== "Short series");
-    return { head: ["Figure", ...words.map(title)], rows: rows.map(([name, value]) => [name, ...words.map((word) => cell(value, word))]) };
+    const codes = (kind) => given.codes.filter((_, i) => given.kinds[i] === kind).join(" ") || "-";
+    const rules = {
+      Beats: [W.KINDS.map(([word, kind]) => `${word}: ${codes(kind)}`).join("; ")],
+      Burden: [`of ${W.comma(counts.counted)} counted beats; above ${W.general(page.rules.high_burden_percent)}% ventricular is high`],
+    };
+    const cells = rows.map(([name, value]) => [name, ...words.map((word) => cell(value, word)), ...(rules[name] || [])]);
+    return { head: ["Figure", ...words.map(title)], rows: cells };
   }
 
   const wordOf = (kind) => C.WORDS[kind];
@@ -102,7 +108,7 @@ const EcgTables = (() => {
     const columns = given.classes.map((_, i) => i).filter((i) => counts.by_class[given.classes[i]] && !withheld(given.kinds[i]));
     const known = [["Ventricular", "ventricular", 2], ["Supraventricular", "supra", 1]].filter(([, , kind]) => !withheld(kind) && given.kinds.includes(kind));
     const rows = counts.hours.map((hour) => [
-      [W.moment(hour.start_s, 0), ` to ${W.clock(hour.stop_s, 0)}`],
+      [W.moment(hour.start_s, 0), ` to ${W.time(hour.stop_s, 0)}`],
       W.clock(hour.usable_s, 0),
       W.comma(hour.beats),
       hour.rate === null ? "-" : `${W.fixed(hour.rate)}/min`,

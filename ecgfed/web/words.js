@@ -43,13 +43,29 @@ const EcgWords = (() => {
     return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${last}` : `${minutes}:${last}`;
   }
 
+  /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
+  let midnight = null;
+  const startAt = (seconds) => (midnight = seconds);
+
+  /** Format a place in the recording: as time of day where the start is known, else counted from the start. */
+  function time(seconds, digits = 1) {
+    if (midnight === null) return clock(seconds, digits);
+    const unit = 10 ** digits;
+    const all = rounded((midnight + seconds) * unit);
+    const [day, units] = [Math.floor(all / (86400 * unit)), all % (86400 * unit)];
+    const two = (number) => String(number).padStart(2, "0");
+    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
+    const last = two(Math.floor(rest / unit)) + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
+    return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${last}`;
+  }
+
   function perCent(value) {
     if (value > 0 && value < 0.01) return "<0.01%";
     return `${fixed(value, value > 0 && value < 1 ? 2 : 1)}%`;
   }
 
   /** Return a cell as text. */
-  const textOf = (cell) => [cell].flat().map((part) => (part === null ? NOT_ASSESSED : typeof part === "object" ? clock(part.at, part.digits) : String(part))).join("");
+  const textOf = (cell) => [cell].flat().map((part) => (part === null ? NOT_ASSESSED : typeof part === "object" ? time(part.at, part.digits) : String(part))).join("");
 
   /** Return the number of certain series, then of those to review. */
   function certainFirst(series, singular, plural = `${singular}s`) {
@@ -124,7 +140,7 @@ const EcgWords = (() => {
   function candidates(ectopy) {
     const parts = [];
     const run = highestOf(ectopy.runs, "beats");
-    if (run) parts.push(`${countOf(ectopy.runs.length, "possible run")} (longest ${countOf(run.beats, "beat")} at ${fixed(run.per_min)}/min, from ${clock(run.start_s)})`);
+    if (run) parts.push(`${countOf(ectopy.runs.length, "possible run")} (longest ${countOf(run.beats, "beat")} at ${fixed(run.per_min)}/min, from ${time(run.start_s)})`);
     if (ectopy.couplets.length) parts.push(countOf(ectopy.couplets.length, "possible couplet"));
     return parts.length ? ` To be reviewed: ${parts.join(" and ")}.` : "";
   }
@@ -188,12 +204,12 @@ const EcgWords = (() => {
     return [text, where];
   }
 
-  /** Return figure, value and place of each row of heart rates and pauses. */
-  function rates(counts) {
+  /** Return figure, value, place and, where it differs from recording to recording, the rule of each row of rates and pauses. */
+  function rates(counts, page) {
     const { rates: of, pauses } = counts;
     const more = pauses.found.length > LISTED ? ` and ${comma(pauses.found.length - LISTED)} more` : "";
     const rows = [
-      ["Mean heart rate", of.mean === null ? null : `${fixed(of.mean)}/min`, ""],
+      ["Mean heart rate", of.mean === null ? null : `${fixed(of.mean)}/min`, "", `${countOf(of.intervals, "gap")} that touch no unusable stretch, over their time`],
       ["Lowest heart rate", ...rateCells(of.lowest, of.lowest_possible)],
       ["Highest heart rate", ...rateCells(of.highest, of.highest_possible)],
       ["Slowest minute", ...rateCells(of.slowest_minute, null, true)],
@@ -205,16 +221,22 @@ const EcgWords = (() => {
     if (pauses.not_confirmed.length) {
       const first = pauses.not_confirmed.slice(0, LISTED);
       const left = pauses.not_confirmed.length - LISTED;
-      rows.push(["Not confirmed", others(first, 2) + (left > 0 ? ` and ${comma(left)} more` : ""), positions(first)]);
+      rows.push(["Not confirmed", others(first, 2) + (left > 0 ? ` and ${comma(left)} more` : ""), positions(first), "a second analysis of the signal did not confirm that no beat lies between: in no rate and no pause above"]);
     }
-    if (pauses.ends.length) rows.push(["No beat at an end", others(pauses.ends, 1), positions(pauses.ends)]);
+    if (pauses.ends.length) rows.push(["No beat at an end", others(pauses.ends, 1), positions(pauses.ends), `usable for ${general(page.rules.pause_s)} s or more, and no beat: in no rate`]);
     return rows;
   }
 
-  function variability(counts) {
+  function variability(counts, page, given) {
     const ms = (value) => (value === null ? null : `${fixed(value)} ms`);
     const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd } = counts.variability;
-    return [["Mean NN", ms(mean)], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
+    const normal = given.codes.filter((_, i) => given.kinds[i] === 0).join(", ") || "no class is";
+    const { rules } = page;
+    const { intervals, seconds } = counts.variability;
+    let nn = `${countOf(intervals, "interval")} between two normal beats (${normal}), ${clock(seconds, 0)} in all, of ${general(rules.nn_min_s)} to ${general(rules.nn_max_s)} s, none of it unusable`;
+    if (mean === null) nn += `; below ${countOf(rules.hrv_intervals, "interval")} it is not assessed`;
+    if (page.paced && given.provisional) nn += "; the rhythm is paced, and a model calls paced beats normal: do not read it";
+    return [["Mean NN", ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
   }
 
   const rhythms = (counts, page) =>
@@ -255,6 +277,6 @@ const EcgWords = (() => {
     return sentences;
   }
 
-  return { fixed, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
+  return { startAt, time, fixed, general, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
 })();
 if (typeof module !== "undefined") module.exports = EcgWords;

@@ -6,20 +6,21 @@ import { join } from "node:path";
 
 const [web, file] = process.argv.slice(2);
 const load = createRequire(import.meta.url);
-const [edits, counts, words, tables] = ["edits.js", "counts.js", "words.js", "tables.js"].map((name) => load(join(web, name)));
+const [beats, edits, counts, words, tables] = ["beats.js", "edits.js", "counts.js", "words.js", "tables.js"].map((name) => load(join(web, name)));
 const texts = (rows) => rows.map((row) => row.map(words.textOf));
 const answers = JSON.parse(readFileSync(file, "utf8")).map((one) => {
   const base = edits.open(one.editing);
+  words.startAt(one.clock_s ?? null);
   const given = edits.apply(base, one.edits, one.reviewed);
   const start = performance.now();
-  const found = counts.count(given, base.rules, edits.rhythmsOf(base, one.edits), base.withheld);
+  const found = counts.count(beats.beatsOf(given), base.rules, edits.rhythmsOf(base, one.edits), base.withheld);
   const ms = performance.now() - start;
   const page = { ...base, duration_s: base.samples / base.fs };
-  const [ectopy, classes, hours] = [tables.ectopy(found, page), tables.classes(found, page, given), tables.hours(found, page, given)];
+  const [ectopy, classes, hours] = [tables.ectopy(found, page, given), tables.classes(found, page, given), tables.hours(found, page, given)];
   const written = {
     short: texts(words.short(found, page)),
-    rates: texts(words.rates(found)),
-    variability: texts(words.variability(found)),
+    rates: texts(words.rates(found, page)),
+    variability: texts(words.variability(found, page, given)),
     rhythms: texts(words.rhythms(found, page)),
     ectopy: texts([ectopy.head, ...ectopy.rows]),
     classes: texts([classes.head, ...classes.rows]),

@@ -84,7 +84,7 @@ def reading_of(
         labelled.out_of_distribution,
         labelled.provisional,
     )
-    events = find_events(beats, rules, withheld=labelled.withheld)
+    events = find_events(beats, rules, withheld=labelled.withheld, rhythms=labelled.rhythms or ())
     return Reading(recording, quality, labelled, beats, events, second)
 
 

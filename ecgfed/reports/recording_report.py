@@ -17,6 +17,7 @@ from ecgfed.domain.record.metadata import NOT_STATED, Start
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.event_list import event_list
+from ecgfed.reports.intervals import normal_intervals
 from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
@@ -80,6 +81,7 @@ class RecordingReport:
             "rates": asdict(events.rates),
             "pauses": _pauses_dict(events.pauses),
             "variability": asdict(events.variability),
+            "intervals": None if parts.intervals is None else parts.intervals.to_dict(),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
@@ -146,6 +148,7 @@ def parts_of(
     rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
         warnings = pool.submit(warnings_and_notes, reading, marks, times)
+        intervals = pool.submit(normal_intervals, reading)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
@@ -173,4 +176,5 @@ def parts_of(
         event_list(reading.beats, reading.events, rhythms, gallery),
         times=times,
         start=start.isoformat(),
+        intervals=intervals.result(),
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import wfdb
 from conftest import synthetic_signal
 from record_files import write_signals
@@ -55,10 +56,16 @@ def expected_values(told: dict[str, Any]) -> dict[str, float | None]:
         "nn_mean_ms": hrv["mean_nn_ms"],
         "sdnn_ms": hrv["sdnn_ms"],
         "rmssd_ms": hrv["rmssd_ms"],
-        "pr_interval_ms": None,
-        "qrs_duration_ms": None,
-        "qt_interval_ms": None,
     }
+    for name, key in (
+        ("pr_interval_ms", "pr_ms"),
+        ("qrs_duration_ms", "qrs_ms"),
+        ("qt_interval_ms", "qt_ms"),
+        ("qtc_bazett_ms", "qtc_bazett_ms"),
+        ("qtc_fridericia_ms", "qtc_fridericia_ms"),
+    ):
+        value = told["intervals"]["overall"][key]["value"]
+        values[name] = None if value is None else pytest.approx(value, abs=0.001)
     for kind in ("ventricular", "supraventricular"):
         counts = told[kind]
         values |= {

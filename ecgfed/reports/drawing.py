@@ -108,7 +108,7 @@ def reading_of(
         labelled.provisional,
         labelled.rejected,
     )
-    events = find_events(beats, rules, withheld=labelled.withheld)
+    events = find_events(beats, rules, withheld=labelled.withheld, rhythms=labelled.rhythms or ())
     return Reading(recording, quality, labelled, beats, events, second, edited)
 
 

@@ -86,8 +86,8 @@ def _observation(figure: Figure, document: Document, duration_s: float) -> Json:
         "device": {"reference": _urn(document, "device")},
     }
     if figure.value is None:
-        absent = ("unknown", "Unknown") if figure.measurable else ("unsupported", "Unsupported")
-        observation["dataAbsentReason"] = _concept((f"{_TERMINOLOGY}/data-absent-reason", *absent), figure.reason)
+        absent = (f"{_TERMINOLOGY}/data-absent-reason", "unknown", "Unknown")
+        observation["dataAbsentReason"] = _concept(absent, figure.reason)
     else:
         quantity: Json = {"value": figure.value, "system": _UCUM, "code": figure.unit}
         unit = _UNITS.get(figure.unit, figure.unit)

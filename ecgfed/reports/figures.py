@@ -11,10 +11,11 @@ from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
 from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
+from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.recording_parts import RecordingParts
 
 NO_BEAT, NO_CLASS = "no beat was counted", "the labels know no such class"
-_NO_P, _NO_INTERVAL = "no P wave is measured", "not measured"
+_NO_INTERVAL = "not measured"
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
 #: A recording of about a day has rates of 24 hours in LOINC.
 _DAY_S = (23 * 3600.0, 25 * 3600.0)
@@ -48,11 +49,10 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
         ("Atrial fibrillation and flutter", "only as marked in the labels' file" if marked else af),
         ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
         ("AV block", "possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
-        ("P waves and the PR interval", _NO_P),
         ("ST segment and T wave", "kept by the filter, but not measured"),
-        ("QRS duration and QT interval", _NO_INTERVAL),
+        *((f"{title} interval", why) for title, why in _no_intervals(parts)),
         ("Pacemaker function", "capture and sensing are not assessed"),
-        ("Symptoms, activity and time of day", "not part of the recording"),
+        ("Symptoms and activity", "not part of the recording"),
     ]
 
 
@@ -71,7 +71,7 @@ def figures(parts: RecordingParts) -> tuple[Figure, ...]:
         *_variability(parts),
         *_ectopy(parts, Kind.VENTRICULAR),
         *_ectopy(parts, Kind.SUPRA),
-        *_intervals(),
+        *_intervals(parts),
         *_rhythms(parts),
     )
 
@@ -128,6 +128,8 @@ def _missing(figure: Figure, reason: str) -> Figure:
 def _variability(parts: RecordingParts) -> Iterator[Figure]:
     of = parts.events.variability
     reason = f"fewer than {parts.events.rules.hrv_intervals} normal-to-normal intervals"
+    if of.other_rhythm:
+        reason += f" in sinus rhythm, {of.other_rhythm:,} more in other rhythms"
     for name, title, value, loinc in (
         ("nn_mean_ms", "Mean normal-to-normal interval", of.mean_nn_ms, None),
         ("sdnn_ms", "SDNN", of.sdnn_ms, _SDNN),
@@ -175,14 +177,32 @@ def _ectopy_values(ectopy: Ectopy, fast: str) -> dict[str, float | None]:
     return values
 
 
-def _intervals() -> Iterator[Figure]:
-    """Yield the intervals of a beat, which no report measures."""
-    for name, title, reason, code in (
-        ("pr_interval_ms", "P-R Interval", _NO_P, "8625-6"),
-        ("qrs_duration_ms", "QRS duration", _NO_INTERVAL, "8633-0"),
-        ("qt_interval_ms", "Q-T interval", _NO_INTERVAL, "8634-8"),
+def _no_intervals(parts: RecordingParts) -> Iterator[tuple[str, str]]:
+    """Yield the intervals that are nowhere measured, and why."""
+    for name, title in TITLES.items():
+        overall = Overall(None, not_assessed=_NO_INTERVAL) if parts.intervals is None else parts.intervals.overall(name)
+        if overall.value is None:
+            yield title, overall.not_assessed
+
+
+def _intervals(parts: RecordingParts) -> Iterator[Figure]:
+    """Yield the intervals of the average normal beat, the median of the hours."""
+    missing = dict(_no_intervals(parts))
+    for name, key, title, code in (
+        ("pr_interval_ms", "pr_ms", "P-R Interval", "8625-6"),
+        ("qrs_duration_ms", "qrs_ms", "QRS duration", "8633-0"),
+        ("qt_interval_ms", "qt_ms", "Q-T interval", "8634-8"),
+        ("qtc_bazett_ms", "qtc_bazett_ms", "Q-T interval corrected by Bazett", ""),
+        ("qtc_fridericia_ms", "qtc_fridericia_ms", "Q-T interval corrected by Fridericia", ""),
     ):
-        yield Figure(name, title, "ms", None, reason, (code, title), measurable=False)
+        loinc, overall = (code, title) if code else None, parts.intervals and parts.intervals.overall(key)
+        if not overall or overall.value is None:
+            yield Figure(name, title, "ms", None, missing[TITLES[key]], loinc)
+            continue
+        remark = "of the average normal beat in one lead"
+        if title.startswith("Q-T"):
+            remark += f"; the end of T in one lead was {error_text('t_end')} ms late against a cardiologist's marks"
+        yield Figure(name, title, "ms", overall.value, loinc=loinc, remark=remark)
 
 
 def _rhythms(parts: RecordingParts) -> Iterator[Figure]:

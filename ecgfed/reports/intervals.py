@@ -1,108 +1,19 @@
-"""PR, QRS, QT and QTc of the average normal beat of a report, by hour and overall, each with why it is missing."""
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+"""PR, QRS, QT and QTc of a recording's average normal beat in each hour."""
 
 import numpy as np
 
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
-from ecgfed.domain.waves.intervals import FEW_BEATS, AverageBeat, LabelledWaves, Measurement, average_beats
+from ecgfed.domain.waves.intervals import FEW_BEATS, AverageBeat, LabelledWaves, average_beats
 from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
-from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
+from ecgfed.reports.interval_table import TITLES, HourIntervals, Interval, NormalIntervals
 
-#: Name of an interval -> its title.
-TITLES = {
-    "pr_ms": "PR", "qrs_ms": "QRS", "qt_ms": "QT", "qtc_bazett_ms": "QTc Bazett", "qtc_fridericia_ms": "QTc Fridericia",
-}  # fmt: skip
-#: Point -> mean and standard deviation of its error in ms, in the first lead alone of 13 records of QTDB
-#: (benchmarks/delineation/results.json; a test compares them).
-ERRORS_MS = {"p_onset": (3.3, 13.9), "qrs_onset": (2.8, 7.4), "qrs_end": (2.4, 10.5), "t_end": (24.0, 23.2)}
 PACED, NO_NORMAL_BEAT = "paced rhythm", "no normal beat"
 _LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
 #: Rhythms in which QT follows single intervals and no P wave is one.
 _FIBRILLATION = ("AF or flutter", "AF", "atrial flutter")
 _CLASSES = ("normal", "normal in fibrillation", "other")
-
-
-@dataclass(frozen=True)
-class HourIntervals:
-    """The intervals of an hour.
-
-    Attributes:
-        start_s: its beginning, in seconds from the start of the recording.
-        stop_s: its end.
-        averaged: beats that the average is made of.
-        measured: name among ``TITLES`` -> the interval, or why it was not assessed.
-    """
-
-    start_s: float
-    stop_s: float
-    averaged: int
-    measured: dict[str, Measurement]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return a JSON-ready dictionary."""
-        edges = {"start_s": round(self.start_s, 3), "stop_s": round(self.stop_s, 3), "averaged": self.averaged}
-        return {**edges, **{name: value.to_dict() for name, value in self.measured.items()}}
-
-
-@dataclass(frozen=True)
-class Overall:
-    """An interval of the whole recording.
-
-    Attributes:
-        value: median of the hours in ms; None where it was assessed in none.
-        lowest: of the hours.
-        highest: of the hours.
-        sd: standard deviation of single beats, where there is one hour.
-        hours: in how many it was assessed.
-        not_assessed: why not in most hours where it has no value; ``""`` where there is one.
-    """
-
-    value: float | None
-    lowest: float | None = None
-    highest: float | None = None
-    sd: float | None = None
-    hours: int = 0
-    not_assessed: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return a JSON-ready dictionary."""
-        numbers = {"value": self.value, "lowest": self.lowest, "highest": self.highest, "sd": self.sd}
-        rounded = {name: None if number is None else round(number, 3) for name, number in numbers.items()}
-        return {**rounded, "hours": self.hours, **({"not_assessed": self.not_assessed} if self.not_assessed else {})}
-
-
-@dataclass(frozen=True)
-class NormalIntervals:
-    """Intervals of the average normal beat.
-
-    Attributes:
-        lead: in which they were measured.
-        hours: each hour that has a beat.
-        not_assessed: why none is measured; ``""`` where the hours have the reasons.
-    """
-
-    lead: str
-    hours: tuple[HourIntervals, ...]
-    not_assessed: str = ""
-
-    def overall(self, name: str) -> Overall:
-        """Return an interval of the whole recording."""
-        every = [hour.measured[name] for hour in self.hours]
-        values = [one.value for one in every if one.value is not None]
-        if not values:
-            reasons = [one.not_assessed for one in every] or [self.not_assessed]
-            return Overall(None, not_assessed=max(reasons, key=reasons.count))
-        sd = next((one.sd for one in every if one.value is not None), None) if len(values) == 1 else None
-        return Overall(float(np.median(values)), min(values), max(values), sd, len(values))
-
-    def to_dict(self) -> dict[str, object]:
-        """Return a JSON-ready dictionary."""
-        overall = {name: self.overall(name).to_dict() for name in TITLES}
-        return {"lead": self.lead, "overall": overall, "hours": [hour.to_dict() for hour in self.hours]}
 
 
 def normal_intervals(reading: Reading) -> NormalIntervals:
@@ -145,35 +56,7 @@ def _hour(start_s: float, stop_s: float, averages: dict[str, AverageBeat], witho
     normal, fibrillating = (averages.get(name) for name in _CLASSES[:2])
     chosen = fibrillating if fibrillating is not None and not (normal and normal.averaged) else normal
     if chosen is None:
-        return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, without)))
-    return HourIntervals(start_s, stop_s, chosen.averaged, {name: getattr(chosen, name) for name in TITLES})
-
-
-def interval_rows(intervals: NormalIntervals, times: PageTimes) -> Iterator[Sequence[Cell]]:
-    """Yield the rows of the page's table: the whole recording, then each hour of several."""
-    overall = [intervals.overall(name) for name in TITLES]
-    averaged = sum(hour.averaged for hour in intervals.hours)
-    yield ("Overall", averaged, *(_overall_text(one) for one in overall))
-    for hour in intervals.hours if len(intervals.hours) > 1 else ():
-        edges = f"{times.text(hour.start_s, 0)} to {times.text(hour.stop_s, 0)}"
-        yield (edges, hour.averaged, *(_text(hour.measured[name]) for name in TITLES))
-
-
-def _overall_text(overall: Overall) -> str:
-    if overall.value is None:
-        return f"{NOT_ASSESSED}: {overall.not_assessed}"
-    if overall.hours == 1 or overall.lowest is None or overall.highest is None:
-        return f"{overall.value:.0f}{'' if overall.sd is None else f' ± {overall.sd:.0f}'}"
-    return f"{overall.value:.0f} ({overall.lowest:.0f} to {overall.highest:.0f})"
-
-
-def _text(one: Measurement) -> str:
-    if one.value is None:
-        return f"{NOT_ASSESSED}: {one.not_assessed}"
-    return f"{one.value:.0f}{'' if one.sd is None else f' ± {one.sd:.0f}'}"
-
-
-def error_text(point: str) -> str:
-    """Return the measured error of a point in ms: ``24.0 ± 23.2``."""
-    mean, sd = ERRORS_MS[point]
-    return f"{mean:.1f} ± {sd:.1f}"
+        return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Interval(None, None, 0, without)))
+    of = {name: getattr(chosen, name) for name in TITLES}
+    measured = {name: Interval(one.value, one.sd, one.beats, one.not_assessed) for name, one in of.items()}
+    return HourIntervals(start_s, stop_s, chosen.averaged, measured)

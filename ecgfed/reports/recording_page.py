@@ -6,6 +6,7 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
+from ecgfed.reports.interval_table import TITLES, error_text, interval_rows
 from ecgfed.reports.markup import Cell, clock, joined, per_cent
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
 from ecgfed.reports.recording_tables import (
@@ -58,6 +59,9 @@ def recording_page(parts: RecordingParts) -> str:
         not_listed=not_listed(parts.events),
         hours_head=hours_head,
         hours=hours,
+        interval_head=("Hours", "Beats averaged", *(f"{title}, ms" for title in TITLES.values())),
+        interval_rows=[] if parts.intervals is None else list(interval_rows(parts.intervals, parts.times)),
+        error=error_text,
         max_rows=LISTED,
         scale=SCALE,
         large=LARGE,

@@ -7,6 +7,7 @@ from typing import Any
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
 
 NOT_REVIEWED = "not reviewed"
@@ -197,6 +198,7 @@ class RecordingParts:
         times: how times are written.
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
+        intervals: of the average normal beat; None where they were not measured.
     """
 
     record: str
@@ -225,6 +227,7 @@ class RecordingParts:
     times: PageTimes = ELAPSED
     start: str = ""
     patient: tuple[tuple[str, str], ...] = ()
+    intervals: NormalIntervals | None = None
     review: Review | None = None
 
     @property

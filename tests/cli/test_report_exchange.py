@@ -84,14 +84,14 @@ def test_what_was_not_assessed_says_why(ecgfed: Command, ectopic: Path, tmp_path
     reported(ecgfed, ectopic, tmp_path / "page.html", "fhir,table", "--labels", ectopic.with_suffix(".atr"))
     of = observations(json.loads((tmp_path / "page.fhir.json").read_text()))
     absent = of["P-R Interval"]["dataAbsentReason"]
-    assert (absent["coding"][0]["code"], absent["text"]) == ("unsupported", "no P wave is measured")
+    assert (absent["coding"][0]["code"], absent["text"]) == ("unknown", "no P wave")
     assert of["P-R Interval"]["code"]["coding"][0]["code"] == "8625-6"
     row = table_of(tmp_path / "page.csv")
     assert (row["pr_interval_ms"], row["pauses"]) == ("", "0")
-    assert "pr_interval_ms: no P wave is measured" in row["not_assessed"]
+    assert "pr_interval_ms: no P wave" in row["not_assessed"]
     assert "1 more in or beside unusable stretches" in row["remarks"]
     assert row["record_id"] == "page"
-    assert "no P wave is measured" in (tmp_path / "page.html").read_text()
+    assert "not assessed: no P wave" in (tmp_path / "page.html").read_text()
 
 
 def test_columns_of_the_table_are_the_same_for_every_recording(
@@ -200,7 +200,7 @@ def test_dicom_holds_signal_beats_and_figures(ecgfed: Command, ectopic: Path, tm
     assert measured["103205-1"][1].CodeValue == "/min"
     assert measured["ventricular_beats"][0] == float(row["ventricular_beats"]) == told["ventricular"]["total"]
     texts = [item.UnformattedTextValue for item in read.WaveformAnnotationSequence if "UnformattedTextValue" in item]
-    assert "P-R Interval: not assessed: no P wave is measured" in texts
+    assert "P-R Interval: not assessed: no P wave" in texts
     # the project's own reader finds the gap, too
     own = read_recording(tmp_path / "page.dcm", every_lead=True)
     assert own.leads == ("MLII", "V1")

@@ -20,7 +20,6 @@ class Figure:
         loinc: its LOINC code and display name; None where LOINC has none for it.
         remark: what limits the value, such as ``not confirmed``; ``""`` for nothing.
         start_s: where in the recording it was measured, in seconds; None for the whole of it.
-        measurable: whether any report of this version measures it.
     """
 
     name: str
@@ -31,7 +30,6 @@ class Figure:
     loinc: tuple[str, str] | None = None
     remark: str = ""
     start_s: float | None = None
-    measurable: bool = True
 
     @property
     def code(self) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """All counts of a report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,7 +9,7 @@ from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.ectopy import Ectopy, ectopy
 from ecgfed.domain.events.hours import TimeBin, time_bins
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import Pauses, Rates, Variability, heart_rates, pauses, variability
+from ecgfed.domain.events.rhythm import Pauses, Rates, RhythmEpisodes, Variability, heart_rates, pauses, variability
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.events.series import Series, confirmed_by_runs
 
@@ -54,13 +54,20 @@ class Events:
         return {Kind.VENTRICULAR: self.ventricular, Kind.SUPRA: self.supra}
 
 
-def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapping[Kind, str] | None = None) -> Events:
+def find_events(
+    beats: Beats,
+    rules: EventRules | None = None,
+    *,
+    withheld: Mapping[Kind, str] | None = None,
+    rhythms: Iterable[RhythmEpisodes] = (),
+) -> Events:
     """Count all events by ``EventRules``.
 
     Args:
         beats: all beats.
         rules: the rules of counting.
         withheld: ``Kind.VENTRICULAR`` or ``Kind.SUPRA`` -> why its counts would mislead, in one sentence.
+        rhythms: episodes of rhythms; outside sinus rhythm no variability is measured.
     """
     rules = EventRules() if rules is None else rules
     beats = confirmed_by_runs(beats, rules)
@@ -84,7 +91,7 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         dict(zip(beats.classes, count, strict=True)),
         heart_rates(beats, rules),
         pauses(beats, rules),
-        variability(beats, rules),
+        variability(beats, rules, rhythms),
         reported.get(Kind.VENTRICULAR),
         reported.get(Kind.SUPRA),
         time_bins(beats),

@@ -335,6 +335,13 @@ def _interval(rr: Floats, time: Floats, at: int) -> At:
     return At(float(rr[at]), float(time[at]), float(time[at + 1]))
 
 
+#: Rhythms whose beats come from the sinus node, ectopic ones between them apart.
+SINUS_RHYTHMS = frozenset(
+    ("sinus rhythm", "sinus bradycardia", "atrial bigeminy", "ventricular bigeminy", "ventricular trigeminy",
+     "pre-excitation", "no rhythm assessed")
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Variability:
     """Heart rate variability over normal-to-normal (NN) intervals (Task Force, Circulation 93:1043-1065, 1996).
@@ -345,6 +352,7 @@ class Variability:
         mean_nn_ms: their mean; None, as the rest, with fewer than ``hrv_intervals``.
         sdnn_ms: their sample standard deviation.
         rmssd_ms: root mean square of differences of successive NN intervals; None without any.
+        other_rhythm: number of intervals that would be among them, but for a rhythm that is not the sinus node's.
     """
 
     intervals: int
@@ -352,6 +360,7 @@ class Variability:
     mean_nn_ms: float | None
     sdnn_ms: float | None
     rmssd_ms: float | None
+    other_rhythm: int = 0
 
 
 def normal_intervals(beats: Beats, rules: EventRules) -> Mask:
@@ -364,14 +373,20 @@ def normal_intervals(beats: Beats, rules: EventRules) -> Mask:
     return np.asarray(beats.measured & normal[:-1] & normal[1:] & within)
 
 
-def variability(beats: Beats, rules: EventRules) -> Variability:
-    """Return the variability of a recording's normal-to-normal intervals."""
+def variability(beats: Beats, rules: EventRules, rhythms: Iterable[RhythmEpisodes] = ()) -> Variability:
+    """Return the variability of a recording's normal-to-normal intervals outside rhythms that are not sinus rhythm."""
     normal = normal_intervals(beats, rules)
+    sinus = np.ones(len(beats), np.bool_)
+    for rhythm in rhythms:
+        if rhythm.rhythm not in SINUS_RHYTHMS:
+            sinus &= ~rhythm.inside(beats.time_s)
+    other = int((normal & ~(sinus[:-1] & sinus[1:])).sum())
+    normal &= sinus[:-1] & sinus[1:]
     nn = 1000 * beats.rr_s[normal]
     total = float(nn.sum()) / 1000
     if len(nn) < rules.hrv_intervals:
-        return Variability(len(nn), total, None, None, None)
+        return Variability(len(nn), total, None, None, None, other)
     both = normal[:-1] & normal[1:]
     steps = 1000 * np.diff(beats.rr_s)[both]
     rmssd = float(np.sqrt(np.mean(steps**2))) if len(steps) else None
-    return Variability(len(nn), total, float(nn.mean()), float(nn.std(ddof=1)), rmssd)
+    return Variability(len(nn), total, float(nn.mean()), float(nn.std(ddof=1)), rmssd, other)

@@ -17,8 +17,9 @@ import pytest
 from fuzz.serving import DATA
 
 from ecgfed.base.errors import OptionError, StorageError
-from ecgfed.tasks.label_connections import MAX_HEAD_BYTES, MAX_WAITING
-from ecgfed.tasks.label_server import MAX_BYTES, Served, actions_file, labels_csv, serve
+from ecgfed.tasks.label_server import Served, actions_file, labels_csv, serve
+from ecgfed.tasks.local_connections import MAX_HEAD_BYTES, MAX_WAITING
+from ecgfed.tasks.local_server import MAX_BYTES
 
 PAGE = "<!DOCTYPE html><title>beats</title>"
 ROWS = [[900, "N", 7, "clinician"], [2101, "|", 3, "merged"]]
@@ -167,7 +168,7 @@ def test_slow_connections_without_the_token_do_not_hold_up_the_page(running: Run
 
 def test_one_who_goes_on_sending_slowly_is_dropped(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes in time; the whole of it does not."""
-    monkeypatch.setattr("ecgfed.tasks.label_connections.HEAD_S", 0.5)
+    monkeypatch.setattr("ecgfed.tasks.local_connections.HEAD_S", 0.5)
     with strangers(running.port, 1, b"GET /") as (slow,), pytest.raises(OSError, match=r"Broken pipe|reset"):
         send_slowly(slow)
 
@@ -180,7 +181,7 @@ def test_a_head_without_an_end_is_dropped(running: Running) -> None:
 
 
 def test_the_owners_body_has_its_time_too(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ecgfed.tasks.label_connections.REQUEST_S", 0.5)
+    monkeypatch.setattr("ecgfed.tasks.local_connections.REQUEST_S", 0.5)
     path = running.address.removeprefix(running.origin)
     head = f"POST {path}save HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nOrigin: {running.origin}\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"

@@ -115,7 +115,7 @@ class LocalServer:
         """The page's address; anyone who knows it can use the page."""
         return f"http://127.0.0.1:{self.connections.port}/{self.token}/"
 
-    def run(self, opened: Callable[[str], None], *, idle_s: float, busy: Callable[[], bool] = lambda: False) -> str:
+    def run(self, opened: Callable[[str], object], *, idle_s: float, busy: Callable[[], bool] = lambda: False) -> str:
         """Serve until the page ends it, nobody uses it for ``idle_s``, or the keyboard interrupts it; return why.
 
         Args:

@@ -1,7 +1,6 @@
 """Serving the labelling page: whom it answers, what it writes, and when it ends."""
 
 import csv
-import http.client
 import io
 import json
 import socket
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from fuzz.serving import DATA
+from local_page import Page
 
 from ecgfed.base.errors import OptionError, StorageError
 from ecgfed.tasks.label_server import Served, actions_file, labels_csv, serve
@@ -32,13 +32,12 @@ def kept(revision: int = 1, **more: Any) -> dict[str, Any]:
 
 
 @dataclass
-class Running:
+class Running(Page):
     """A server in a thread."""
 
-    file: Path
+    file: Path = Path()
     idle_s: float = 60.0
     overwrite: bool = False
-    address: str = ""
     ended: list[Served] = field(default_factory=list)
 
     def start(self) -> "Running":
@@ -56,37 +55,6 @@ class Running:
         self.thread.start()
         assert there.wait(10)
         return self
-
-    @property
-    def port(self) -> int:
-        return int(self.address.split(":")[2].split("/")[0])
-
-    @property
-    def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def ask(self, method: str, what: str, body: bytes | None = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
-        """Ask for something below the address; ``_`` in a header's name is a hyphen, an empty value leaves it out."""
-        given = {"Origin": self.origin, "Content-Type": "application/json"} if method == "POST" else {}
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        path = what if what.startswith("/") else self.address.removeprefix(self.origin) + what
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        connection.putrequest(method, path, skip_host="Host" in given)
-        for name, value in given.items():
-            if value:
-                connection.putheader(name, value)
-        if body is not None and "Content-Length" not in given:
-            connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body)
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        told = json.loads(text) if answer.headers.get_content_type() == "application/json" else text.decode()
-        return answer.status, told, dict(answer.headers)
-
-    def post(self, what: str, value: object, **headers: str) -> tuple[int, Any]:
-        status, told, _ = self.ask("POST", what, json.dumps(value).encode(), **headers)
-        return status, told
 
     def end(self) -> Served:
         self.post("done", {})

@@ -67,9 +67,10 @@ class RecordingTasks:
         if not lead and len(facts.leads) > 1 and find_lead(facts.leads, self.bundle.leads) is None:
             reason = f"no lead {' or '.join(self.bundle.leads)}, on which the model was trained"
             missing.append({"parameter": "leads", "reason": reason})
+        if (how, lead) != (entry.how, entry.lead):  # open pages of another reading end
+            self.replays.pop(entry.id, None)
+            self.labelling.pop(entry.id, None)
         entry.how, entry.lead, entry.facts = how, lead, {**_as_json(facts), "missing": missing}
-        self.replays.pop(entry.id, None)
-        self.labelling.pop(entry.id, None)
         self.folder.save(entry)
         preview = None if facts.recording is None else _preview(facts.recording)
         return {"facts": entry.facts, "preview": preview}
@@ -179,7 +180,8 @@ def _preview(recording: Recording) -> dict[str, Any]:
     """Return the first seconds of the lead in use, for ``paper.js``."""
     stop = min(recording.samples, math.ceil(PREVIEW_S * recording.fs_hz))
     samples = packed(recording.lead_mv(recording.lead, 0, stop).copy())
-    return {"fs": recording.fs_hz, "start_s": 0, "leads": [{"name": recording.lead, "unit": "mV", "samples": samples}]}
+    leads = [{"name": recording.lead, "unit": "mV", "samples": samples}]
+    return {"fs": recording.fs_hz, "start_s": 0, "seconds": round(stop / recording.fs_hz, 1), "leads": leads}
 
 
 #: Jobs by name.

@@ -40,7 +40,7 @@ const EcgServeForm = (() => {
       this.fields = make("div", { class: "fields" }, this.form);
       this.inputs = new Map();
       this.trouble = make("p", { class: "trouble", role: "alert" }, this.form);
-      make("p", {}, this.form).append(make("button", { type: "submit" }, null, "Read it so"));
+      make("p", {}, this.form).append(make("button", { type: "submit" }, null, "Read the file this way"));
       this.preview = make("figure", {}, this.root);
       this.form.addEventListener("submit", (event) => {
         event.preventDefault();
@@ -98,7 +98,7 @@ const EcgServeForm = (() => {
         const box = make("div", {}, this.fields);
         const input = make("input", { type: "checkbox", id, checked: how.repair }, box);
         box.append(" ");
-        make("label", { for: id, style: null }, box, "Read what is there of a file cut short");
+        make("label", { for: id }, box, "Read what is there of a file cut short");
         this.inputs.set("repair", input);
       }
     }
@@ -125,7 +125,7 @@ const EcgServeForm = (() => {
       if (preview === null) return;
       const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": "The first seconds on ECG paper" }, this.preview);
       EcgPaper.draw(host, preview, { name: "The first seconds", seconds: true });
-      make("figcaption", {}, this.preview, `The first ${Math.min(10, Math.ceil(preview.leads[0].seconds || 10))} seconds of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
+      make("figcaption", {}, this.preview, `The first ${preview.seconds} s of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
     }
   }
 

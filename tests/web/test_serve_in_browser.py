@@ -4,7 +4,6 @@
 """
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np

@@ -70,6 +70,7 @@ def _register() -> None:
         prepare,
         report,
         runs,
+        serve,
         train,
     )
 
@@ -79,7 +80,7 @@ def _register() -> None:
         *(train.train_command, evaluate.evaluate_command, export.export_command, personalize.personalize_command),
         *(label.label_command, predict.predict_command, report.report_command, detect.detect_command),
         *(ec57.ec57_command, inspect.inspect_command, convert.convert_command, methods.methods_command),
-        doctor.doctor_command,
+        *(doctor.doctor_command, serve.serve_command),
     ):
         app.command(command.__name__.removesuffix("_command"))(command)
     add_synopses(app)

@@ -50,6 +50,8 @@ from .tasks.progress import ProgressReporter as ProgressReporter
 from .tasks.progress import Watch as Watch
 from .tasks.report import report as report
 from .tasks.report_run import report_run as report_run
+from .tasks.serve import ServedWork as ServedWork
+from .tasks.serve import serve as serve
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds
 from .tasks.waves import Delineation as Delineation

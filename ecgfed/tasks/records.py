@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import sha256
+from ecgfed.domain.record.checks import check_stated
+from ecgfed.domain.record.facts import file_facts
 from ecgfed.domain.record.leads import (
     LeadGroup,
     NoLeadError,
@@ -111,6 +113,7 @@ def open_for_model(
     *,
     every_lead: bool = True,
     how: ReadOptions | None = None,
+    min_samples: int | None = None,
 ) -> Recording:
     """Return a recording with the lead in use chosen: the requested lead, else a lead the model was trained on.
 
@@ -123,6 +126,7 @@ def open_for_model(
         leads: as in ``with_beat_leads``.
         every_lead: also read the other leads of a file.
         how: sampling frequency, units and columns of CSV and NumPy files.
+        min_samples: as in ``open_recording``.
 
     Raises:
         EcgfedError: it is unreadable, or none of the leads is present and there are several ECG leads.
@@ -131,13 +135,15 @@ def open_for_model(
     def open_with(selection: tuple[str, ...]) -> Recording:
         if isinstance(recording, Recording):
             return with_lead(recording, selection)
-        return open_recording(recording, selection, every_lead=every_lead, how=how)
+        return open_recording(recording, selection, every_lead=every_lead, how=how, min_samples=min_samples)
 
     named = None if leads is None else lead_list(leads)
     try:
         result = open_with(trained if named is None else named)
     except NoLeadError as problem:
         if named is not None or len(problem.ecg) != 1:
+            if isinstance(recording, Path | str):  # what else has to be stated belongs to the same line
+                check_stated([problem, *missing] if (missing := file_facts(recording, how=how).missing) else [])
             raise
         result = open_with(problem.ecg)
     return with_beat_leads(result, named)

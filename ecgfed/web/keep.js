@@ -180,8 +180,12 @@ const EcgKeep = (() => {
       await send();
       if (written < book.revision()) return false;
       try {
-        await call("done", {});
+        const { reply } = await call("done", {});
         over = true;
+        if (!reply.ended) {
+          showMessage("kept", `Written to ${data.file}. Close this page and go on in the list of recordings.`);
+          return true;
+        }
       } catch {
         return false;
       }

@@ -1,7 +1,6 @@
 """Serving the labelling page: whom it answers, what it writes, and when it ends."""
 
 import csv
-import http.client
 import io
 import json
 import socket
@@ -15,10 +14,12 @@ from typing import Any
 
 import pytest
 from fuzz.serving import DATA
+from local_page import Page
 
 from ecgfed.base.errors import OptionError, StorageError
-from ecgfed.tasks.label_connections import MAX_HEAD_BYTES, MAX_WAITING
-from ecgfed.tasks.label_server import MAX_BYTES, Served, actions_file, labels_csv, serve
+from ecgfed.tasks.label_server import Served, actions_file, labels_csv, serve
+from ecgfed.tasks.local_connections import MAX_HEAD_BYTES, MAX_WAITING
+from ecgfed.tasks.local_server import MAX_BYTES
 
 PAGE = "<!DOCTYPE html><title>beats</title>"
 ROWS = [[900, "N", 7, "clinician"], [2101, "|", 3, "merged"]]
@@ -31,13 +32,12 @@ def kept(revision: int = 1, **more: Any) -> dict[str, Any]:
 
 
 @dataclass
-class Running:
+class Running(Page):
     """A server in a thread."""
 
-    file: Path
+    file: Path = Path()
     idle_s: float = 60.0
     overwrite: bool = False
-    address: str = ""
     ended: list[Served] = field(default_factory=list)
 
     def start(self) -> "Running":
@@ -55,37 +55,6 @@ class Running:
         self.thread.start()
         assert there.wait(10)
         return self
-
-    @property
-    def port(self) -> int:
-        return int(self.address.split(":")[2].split("/")[0])
-
-    @property
-    def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def ask(self, method: str, what: str, body: bytes | None = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
-        """Ask for something below the address; ``_`` in a header's name is a hyphen, an empty value leaves it out."""
-        given = {"Origin": self.origin, "Content-Type": "application/json"} if method == "POST" else {}
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        path = what if what.startswith("/") else self.address.removeprefix(self.origin) + what
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        connection.putrequest(method, path, skip_host="Host" in given)
-        for name, value in given.items():
-            if value:
-                connection.putheader(name, value)
-        if body is not None and "Content-Length" not in given:
-            connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body)
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        told = json.loads(text) if answer.headers.get_content_type() == "application/json" else text.decode()
-        return answer.status, told, dict(answer.headers)
-
-    def post(self, what: str, value: object, **headers: str) -> tuple[int, Any]:
-        status, told, _ = self.ask("POST", what, json.dumps(value).encode(), **headers)
-        return status, told
 
     def end(self) -> Served:
         self.post("done", {})
@@ -167,7 +136,7 @@ def test_slow_connections_without_the_token_do_not_hold_up_the_page(running: Run
 
 def test_one_who_goes_on_sending_slowly_is_dropped(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes in time; the whole of it does not."""
-    monkeypatch.setattr("ecgfed.tasks.label_connections.HEAD_S", 0.5)
+    monkeypatch.setattr("ecgfed.tasks.local_connections.HEAD_S", 0.5)
     with strangers(running.port, 1, b"GET /") as (slow,), pytest.raises(OSError, match=r"Broken pipe|reset"):
         send_slowly(slow)
 
@@ -180,7 +149,7 @@ def test_a_head_without_an_end_is_dropped(running: Running) -> None:
 
 
 def test_the_owners_body_has_its_time_too(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ecgfed.tasks.label_connections.REQUEST_S", 0.5)
+    monkeypatch.setattr("ecgfed.tasks.local_connections.REQUEST_S", 0.5)
     path = running.address.removeprefix(running.origin)
     head = f"POST {path}save HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nOrigin: {running.origin}\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,28 @@ SENTINELS = (999.0, 9999.0, 99999.0, 999999.0, 32767.0, 32768.0, 65535.0, 838860
 #: number when it repeats and is so many times as far.
 _SENTINEL_AWAY, _CONSTANT_AWAY = 3.0, 20.0
 _STEPS = re.compile(r"([0-9.eE+-]+)(?:\(([0-9+-]+)\))?/(\S+)")
+
+
+class NotStatedError(RecordError):
+    """A file leaves open what is needed to read it; the message names all of it.
+
+    Attributes:
+        missing: an error for each single thing.
+    """
+
+    default_code = "not-stated"
+    missing: tuple[RecordError, ...] = ()
+
+
+def check_stated(missing: Sequence[RecordError]) -> None:
+    """Raise NotStatedError for all that a file leaves open, if anything."""
+    if not missing:
+        return
+    where, reasons, expected, actions = zip(*(problem.parts for problem in missing), strict=True)
+    joined = [" and ".join(dict.fromkeys(filter(None, texts))) for texts in (reasons, expected, actions)]
+    error = NotStatedError(where[0], *joined, parameter=missing[0].parameter)
+    error.missing = tuple(missing)
+    raise error
 
 
 class Scale(NamedTuple):

@@ -1,28 +1,24 @@
 """Reading recordings from NumPy arrays, .npy and .npz; a pickle is never loaded, and a header never believed alone."""
 
-import math
-import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError, param
 from ecgfed.base.safe_io import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import (
-    MAX_SAMPLES,
     MAX_SPREAD_MV,
     STEPS_MV,
     Scale,
     check_fs,
-    check_samples,
     check_size,
+    check_stated,
     contradiction,
     may_hold_sentinels,
     parse_units,
@@ -30,17 +26,12 @@ from ecgfed.domain.record.checks import (
 )
 from ecgfed.domain.record.kinds import name_without_suffix
 from ecgfed.domain.record.leads import are_ecg, choose_lead, distinct, requested_alias
+from ecgfed.domain.record.numpy_arrays import MAX_LEADS, MAX_NUMBERS, array_header, leads_by_samples, read_array
 from ecgfed.domain.record.recording import LazySignals, ReadOptions, Recording, spans
 
-#: The shorter axis counts leads; more than any recorder has means that the array is something else.
-MAX_LEADS = 64
+_NAMED = ("signal", "fs", "units", "leads")
 #: Samples that are looked at at once when a whole file is checked.
 _CHECKED = 1 << 18
-MAX_NUMBERS = 2 * MAX_SAMPLES
-#: Dimensions that any NumPy makes.
-_MAX_RANK = 32
-_NAMED = ("signal", "fs", "units", "leads")
-_EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
 
 
 class _Contents(NamedTuple):
@@ -50,71 +41,6 @@ class _Contents(NamedTuple):
     leads: tuple[str, ...] = ()
     fs_hz: float | None = None
     units: str | None = None
-
-
-def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of one array of a file of ``size`` bytes, and weigh it against them.
-
-    Returns:
-        Shape, whether the first axis is the one that lies close together (Fortran's order), and the element type.
-
-    Raises:
-        RecordError: objects (a pickle), complex or other kinds, a header that claims more or less than there is.
-    """
-    try:
-        version = npy.read_magic(stream)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a file that Python 2 wrote, which is read as any other
-            shape, fortran, dtype = read_header(stream)
-        start = stream.tell()
-    except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
-        expected = "a .npy array"
-        raise RecordError(where, f"is not a NumPy array ({problem!s:.160})", expected, "write it again") from problem
-    if dtype.hasobject:
-        raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
-    if dtype.kind not in "fiuU" or not 0 < dtype.itemsize <= (8 if dtype.kind != "U" else 4 * 256):
-        raise RecordError(where, f"holds {dtype}", "real numbers", "save it with a numeric dtype")
-    if len(shape) > _MAX_RANK or not all(type(length) is int and 0 <= length < 2**53 for length in shape):
-        raise RecordError(where, f"claims shape {shape!r:.80}", _EXPECTED, "save one recording a file")
-    count = math.prod(shape)
-    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS):
-        expected = f"at most {min(limit, MAX_NUMBERS)} numbers"
-        raise RecordError(where, f"claims shape {shape}", expected, "cut it into parts")
-    if count * dtype.itemsize != size - start:
-        expected = f"{count * dtype.itemsize} for shape {shape} of {dtype}"
-        raise RecordError(where, f"holds {size - start} bytes of numbers", expected, "copy or write it again")
-    return shape, fortran, dtype
-
-
-def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[Any]:
-    """Read one array of a file of ``size`` bytes once its header has been weighed against them; see ``array_header``.
-
-    Raises:
-        RecordError: as ``array_header``, and a stream that ends early.
-    """
-    shape, fortran, dtype = array_header(stream, size, where, limit)
-    raw = stream.read(math.prod(shape) * dtype.itemsize)
-    if len(raw) != math.prod(shape) * dtype.itemsize:
-        raise RecordError(where, "ends early", f"{math.prod(shape) * dtype.itemsize} bytes", "copy or write it again")
-    array: NDArray[Any] = np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C")
-    return array
-
-
-def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
-    """Turn an array so that it is (leads, samples): the longer axis is time; raises RecordError."""
-    if array.dtype.kind not in "fiu":
-        raise RecordError(where, f"holds {array.dtype}", "real numbers", "save it with a numeric dtype")
-    if array.ndim == 1:
-        array = array[None, :]
-    if array.ndim != 2:
-        raise RecordError(where, f"has shape {array.shape}", _EXPECTED, "save one recording a file")
-    check_samples(max(array.shape) if array.size else 0, where)
-    if array.shape[0] == array.shape[1] and array.size > 1:
-        raise RecordError(where, f"has shape {array.shape}", f"{_EXPECTED}, the longer axis being time")
-    if min(array.shape) > MAX_LEADS:
-        raise RecordError(where, f"has shape {array.shape}", f"at most {MAX_LEADS} leads on the shorter axis")
-    return array.T if array.shape[0] > array.shape[1] else array
 
 
 def is_npz(path: Path) -> bool:
@@ -146,7 +72,7 @@ def _open_npy(path: Path) -> _Npy:
     with open_regular(path) as stream:
         shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
         offset = stream.tell()
-    signals = _leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path)
+    signals = leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path)
     by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
     return _Npy(_Contents(signals), offset, signals.shape[0] if by_sample else 1)
 
@@ -173,7 +99,7 @@ def _read_npz(path: Path) -> _Contents:
                     problem = f"holds two arrays called {name!r:.60}"
                     raise RecordError(path, problem, "one of each name", "write it again")
                 with archive.open(entry) as stream:
-                    arrays[name] = _read_array(stream, entry.file_size, f"{path}: {name}", budget)  # type: ignore[arg-type]
+                    arrays[name] = read_array(stream, entry.file_size, f"{path}: {name}", budget)  # type: ignore[arg-type]
                 budget -= max(arrays[name].size, arrays[name].nbytes // 8)
     except RecordError:
         raise
@@ -186,7 +112,7 @@ def _read_npz(path: Path) -> _Contents:
     units = str(_scalar(arrays["units"], f"{path}: units")) if "units" in arrays else None
     leads = tuple(str(name) for name in arrays["leads"].ravel()) if "leads" in arrays else ()
     if "signal" in arrays:
-        signals = _leads_by_samples(arrays["signal"], f"{path}: signal")
+        signals = leads_by_samples(arrays["signal"], f"{path}: signal")
     else:
         rows = {name: array for name, array in arrays.items() if name not in _NAMED}
         shapes = {array.shape for array in rows.values()}
@@ -195,32 +121,75 @@ def _read_npz(path: Path) -> _Contents:
             expected = "signal and leads, or one array (samples,) for each lead, and beside them fs and units alone"
             raise RecordError(path, f"holds {problem}", expected)
         leads = tuple(rows)
-        signals = np.stack([_leads_by_samples(array, f"{path}: {name}")[0] for name, array in rows.items()])
+        signals = np.stack([leads_by_samples(array, f"{path}: {name}")[0] for name, array in rows.items()])
     return _Contents(signals, leads, None if fs is None else float(fs), units)
 
 
-def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
+def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale | None:
+    """Return how numbers become millivolt, None where nothing states it; raises RecordError for a contradiction."""
     if contents.units is not None:
         scale = parse_units(contents.units, f"{path}: units")
         if how.units is not None and parse_units(how.units, "units") != scale:
             raise contradiction(path, f"is in {contents.units}", "units", how.units)
         return scale
-    if how.units is None:
-        kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
-        expected, action = "mV, uV, V or steps as in 200(1024)/mV", f"say them with {param('units')}"
-        raise RecordError(path, f"holds {kind} without units", expected, action, code="not-stated")
-    return parse_units(how.units, "units")
+    return None if how.units is None else parse_units(how.units, "units")
 
 
-def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
+def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float | None:
+    """Return the sampling frequency, None where nothing states it; raises RecordError for a contradiction."""
     fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
-        problem = "does not say its sampling frequency"
-        raise RecordError(path, problem, action=f"say it with {param('fs_hz')}", code="not-stated")
+        return None
     check_fs(fs_hz, path, f"{fs_hz:g}", f"correct {param('fs_hz')}" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
         raise contradiction(path, f"says fs {fs_hz:g} Hz", "fs_hz", f"{how.fs_hz:g}")
     return fs_hz
+
+
+def _unstated(
+    contents: _Contents, fs_hz: float | None, scale: Scale | None, named: bool, path: Path
+) -> list[RecordError]:
+    """Return all that a file leaves open."""
+    missing = []
+    if not named:
+        problem = f"does not name its {count_of(len(contents.signals), 'lead')}"
+        action = f"name them in order with {param('columns=MLII')},V1"
+        missing.append(RecordError(path, problem, action=action, code="not-stated"))
+    if fs_hz is None:
+        action = f"say it with {param('fs_hz')}"
+        missing.append(RecordError(path, "does not say its sampling frequency", action=action, code="not-stated"))
+    if scale is None:
+        kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
+        expected, action = "mV, uV, V or steps as in 200(1024)/mV", f"state the units with {param('units')}"
+        missing.append(RecordError(path, f"holds {kind} without units", expected, action, code="not-stated"))
+    return missing
+
+
+class StatedArray(NamedTuple):
+    """What a NumPy file states.
+
+    Attributes:
+        leads: names of its leads; numbered where it does not name them.
+        fs_hz: sampling frequency, or None.
+        samples: of each lead.
+        missing: all that is not stated.
+    """
+
+    leads: tuple[str, ...]
+    fs_hz: float | None
+    samples: int
+    missing: tuple[RecordError, ...]
+
+
+def stated_array(path: Path, how: ReadOptions) -> StatedArray:
+    """Return what a file states and all that it leaves open; raises RecordError for what is wrong with it."""
+    npy = None if is_npz(path) else _open_npy(path)
+    contents = _read_npz(path) if npy is None else npy.contents
+    fs_hz, scale, names = _fs(contents, how, path), _scale(contents, how, path), how.columns or contents.leads
+    missing = _unstated(contents, fs_hz, scale, bool(names), path)
+    numbered = tuple(f"lead {number + 1}" for number in range(len(contents.signals)))
+    samples = int(contents.signals.shape[1])
+    return StatedArray(tuple(filter(None, names)) or numbered, fs_hz, samples, tuple(missing))
 
 
 class _Selection(NamedTuple):
@@ -246,15 +215,14 @@ def _select(
 ) -> _Selection:
     """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
     names = how.columns or contents.leads
-    if not names:
-        problem = f"does not name its {count_of(len(contents.signals), 'lead')}"
-        action = f"name them in order with {param('columns=MLII')},V1"
-        raise RecordError(path, problem, action=action, code="not-stated")
+    fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
+    check_stated(_unstated(contents, fs_hz, scale, bool(names), path))
+    assert fs_hz is not None
+    assert scale is not None
     if len(names) != len(contents.signals):
         source = f"as {param('columns')} names" if how.columns else "as it names"
         action = f"correct {param('columns')}" if how.columns else f"name them in order with {param('columns=MLII')},V1"
         raise RecordError(path, f"holds {count_of(len(contents.signals), 'lead')}", f"{len(names)}, {source}", action)
-    fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
         problem = "has no lead with a name"

@@ -1,4 +1,4 @@
-"""Connections to the labelling page's server: a peer without the page's address cannot delay the others.
+"""Connections to the server of a local page: a peer without the page's address cannot delay the others.
 
 A single thread accepts connections and reads request heads as they arrive, so a peer that sends slowly or not at all
 costs a socket and a few kilobytes, but no thread. At most ``MAX_WAITING`` peers may be waiting; the next connection
@@ -43,6 +43,10 @@ class RestOfRequest(io.RawIOBase):
 
     def __init__(self, head: bytes, connection: socket.socket, until: float) -> None:
         self._head, self._connection, self._until = head, connection, until
+
+    def extend(self, seconds: float) -> None:
+        """Set the deadline to some seconds from now: for a body that is read part by part."""
+        self._until = time.monotonic() + seconds
 
     def readable(self) -> bool:
         """Return True: the stream is readable."""
@@ -92,7 +96,7 @@ class Connections:
         self._waiting: dict[socket.socket, _Waiting] = {}  # longest-waiting first
         self._free_threads = threading.BoundedSemaphore(AT_ONCE)
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="labelling page", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="local page", daemon=True)
         self._thread.start()
 
     def close(self) -> None:

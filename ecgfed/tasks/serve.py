@@ -1,0 +1,238 @@
+"""``serve``: a local page on which recordings are dropped, reported, labelled, personalised and replayed."""
+
+import re
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ecgfed.base.errors import EcgfedError, spelling
+from ecgfed.base.locks import locked
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.exports.device.shipped import name_of
+from ecgfed.tasks.local_server import IDLE_S, OCTETS, Body, Download, LocalServer, RefusedError, Request, Route
+from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.serve_folder import Entry, WorkFolder
+from ecgfed.tasks.serve_jobs import Jobs
+from ecgfed.tasks.serve_tasks import JOBS, PERSONAL_REPORT, REPORT, RecordingTasks
+from ecgfed.web.page import asset, escaped, inline_page
+
+_STYLES = ("paper.css", "report.css", "serve.css")
+_SCRIPTS = ("paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
+#: Parameters as the page calls them.
+_NAMES = {"fs_hz": "the sampling rate", "units": "the units", "columns": "the columns", "leads": "the lead"}
+_NAMES |= {"repair": "'read what is there'", "repair=True": "'read what is there'"}
+_UPLOAD = re.compile(r"upload/(\d{4,9})/(?:(\d{1,3})|(done))")
+_RECORDING = re.compile(r"recordings/([A-Za-z0-9._-]{1,100})/(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ServedWork:
+    """Result of ``serve``.
+
+    Attributes:
+        folder: the working folder.
+        recordings: number of recordings in it.
+        ended: ``done`` by the page, ``idle`` if no page was open any more, ``interrupted`` by the keyboard.
+    """
+
+    folder: Path
+    recordings: int
+    ended: str
+
+
+class _App:
+    """The page's resources."""
+
+    def __init__(self, folder: WorkFolder, bundle: Bundle) -> None:
+        self.folder, self.jobs, self.tasks = folder, Jobs(), RecordingTasks(folder, bundle)
+        use = str(bundle.manifest["intended_use"])
+        body = asset("serve.html").replace("{use}", escaped(use))
+        data = {"model": name_of(bundle.path), "folder": str(folder.path), "leads": list(bundle.leads)}
+        self.page = inline_page("Recordings", body, styles=_STYLES, scripts=_SCRIPTS, data=data, served=True).encode()
+
+    def find(self, method: str, resource: str) -> Route | None:
+        """Return what answers a request."""
+        fixed: dict[tuple[str, str], Route] = {
+            ("GET", ""): Route(lambda _: self.page),
+            ("GET", "state"): Route(lambda _: self.state()),
+            ("POST", "upload"): Route(self._announced),
+            ("POST", "done"): Route(lambda request: {"ended": request.sent() is not None}, ends=True),
+        }
+        if (method, resource) in fixed:
+            return _clear(fixed[method, resource], self.folder)
+        if (match := _UPLOAD.fullmatch(resource)) and method == "POST":
+            if match[3]:
+                return _clear(Route(partial(self._uploaded, match[1])), self.folder)
+            return _clear(Route(partial(self._file, match[1], int(match[2])), OCTETS), self.folder)
+        match = _RECORDING.fullmatch(resource)
+        entry = self.folder.entries.get(match[1]) if match else None
+        if match is None or entry is None:
+            return None
+        route = self._of_recording(method, entry, match[2])
+        return None if route is None else _clear(route, self.folder)
+
+    def _of_recording(self, method: str, entry: Entry, resource: str) -> Route | None:
+        if resource.startswith("label/"):
+            return self.tasks.labelling.get(entry.id, {}).get((method, resource.removeprefix("label/")))
+        if method == "GET" and resource.startswith("files/"):
+            file = entry.results().get(unquote(resource.removeprefix("files/")))
+            return None if file is None else Route(lambda _: _file_body(file))
+        if method == "POST" and resource == "read":
+            return Route(lambda request: self._read(entry, request))
+        if method == "POST" and resource == "replay":
+            return Route(lambda request: self._replay(entry, request))
+        if method == "POST" and resource in JOBS:
+            return Route(lambda request: self._job(entry, resource, request))
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Return all recordings and jobs."""
+        entries = list(self.folder.entries.values())
+        return {"recordings": [self._entry(entry) for entry in entries], "jobs": self.jobs.to_list()}
+
+    def _entry(self, entry: Entry) -> dict[str, Any]:
+        how = {"fs_hz": entry.how.fs_hz, "units": entry.how.units, "columns": ",".join(entry.how.columns)}
+        results = {name: quote(name) for name in entry.results()}
+        return {
+            "id": entry.id,
+            "name": entry.path.name,
+            "how": {**how, "repair": entry.how.repair, "lead": entry.lead},
+            "facts": entry.facts,
+            "stated": entry.is_stated,
+            "problem": entry.problem,
+            "results": results,
+            "reports": {"report": REPORT in results, "personal": PERSONAL_REPORT in results},
+            "labels": any(name.endswith("-labels.csv") and "/" not in name for name in results),
+            "labelling": entry.id in self.tasks.labelling,
+            "model": entry.models()[-1].name if entry.models() else "",
+        }
+
+    def _announced(self, request: Request) -> Body:
+        sent = request.sent()
+        return {"upload": self.folder.begin(sent.get("files") if isinstance(sent, Mapping) else None)}
+
+    def _file(self, number: str, at: int, request: Request) -> Body:
+        upload = self.folder.upload(number)
+        if upload is None or at >= len(upload.names):
+            raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+        upload.write(at, request.parts(upload.sizes[at]))
+        return {"name": upload.names[at]}
+
+    def _uploaded(self, number: str, request: Request) -> Body:
+        request.sent()
+        if self.folder.upload(number) is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+        entries = self.folder.finish(number)
+        for entry in entries:
+            try:
+                self.tasks.read(entry, {})
+            except EcgfedError as problem:  # the form shows it, and may mend it
+                entry.problem = _line(problem, self.folder)
+                self.folder.save(entry)
+        return {"recordings": [entry.id for entry in entries]}
+
+    def _read(self, entry: Entry, request: Request) -> Body:
+        sent = request.sent()
+        if self.jobs.pending(entry.id):
+            raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
+        result = self.tasks.read(entry, sent)
+        entry.problem = ""
+        return result
+
+    def _job(self, entry: Entry, what: str, request: Request) -> Body:
+        request.sent()
+        if not entry.is_stated:
+            raise RefusedError(HTTPStatus.CONFLICT, "something of this recording is not stated yet")
+        if self.jobs.pending(entry.id):
+            raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
+        if what == "report-personal" and not entry.models():
+            raise RefusedError(HTTPStatus.CONFLICT, "no personal model yet: personalise first")
+        if what == "personalize":
+            self.tasks.labels_file(entry)
+        return self.jobs.add(entry.id, what, JOBS[what](self.tasks, entry)).to_dict()
+
+    def _replay(self, entry: Entry, request: Request) -> Body:
+        sent = request.sent()
+        if not isinstance(sent, Mapping) or not entry.is_stated:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "something of this recording is not stated yet")
+        if sent.get("begin") is True:
+            return self.tasks.begin_replay(entry, sent.get("personal") is True)
+        replay = self.tasks.replays.get(entry.id)
+        if replay is None:
+            raise RefusedError(HTTPStatus.CONFLICT, "no replay was begun")
+        return replay.next(sent.get("at"), sent.get("seconds"))
+
+
+def _file_body(file: Path) -> Body:
+    """Return a page as one, and any other file as a download; raises RefusedError."""
+    try:
+        data = file.read_bytes()
+    except OSError as problem:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here") from problem
+    return data if file.suffix == ".html" else Download(data, file.name)
+
+
+def _line(problem: EcgfedError, folder: WorkFolder) -> str:
+    """Return the line of an error, with paths below the working folder as file names."""
+    return re.sub(re.escape(str(folder.path)) + r"[/\\](?:uploads|recordings)[/\\][^/\\]+[/\\]", "", problem.line)
+
+
+def _clear(route: Route, folder: WorkFolder) -> Route:
+    """Return a route whose errors are refusals, in one line."""
+
+    def respond(request: Request) -> Body:
+        try:
+            return route.respond(request)
+        except EcgfedError as problem:
+            status = HTTPStatus.CONFLICT if problem.code == "exists" else HTTPStatus.BAD_REQUEST
+            raise RefusedError(status, _line(problem, folder), parameter=problem.parameter) from problem
+
+    return Route(respond, route.content, route.ends)
+
+
+def _on_the_page(name: str, value: str) -> str:
+    """Spell a parameter as the page does."""
+    return _NAMES.get(f"{name}={value}" if value else name, _NAMES.get(name, name))
+
+
+def serve(
+    work: Path | str,
+    *,
+    bundle: Bundle | Path | str | None = None,
+    trusted: Path | str | Sequence[Path | str] | None = None,
+    opened: Callable[[str], object] = webbrowser.open,
+    idle_s: float | None = None,
+) -> ServedWork:
+    """Serve a page on this machine, on which recordings are read, reported, labelled, personalised and replayed.
+
+    It needs no network: the server listens on 127.0.0.1 alone, with a random token in the page's address. Research use
+    only, not for diagnosis.
+
+    Args:
+        work: the working folder, created for its owner alone, or that of an earlier session, which goes on.
+        bundle: the bundle whose global model is used; default the model in the package.
+        trusted: public keys (PEM files), one of which must have signed the bundle; None accepts any bundle.
+        opened: called with the page's address; anyone on this machine who knows it can use the page.
+        idle_s: seconds without an open page and without a job after which the server ends; default five minutes.
+
+    Raises:
+        OptionError: the folder is another one, or cannot be created; no port is available.
+        StorageError: the folder cannot be read, or another server uses it.
+        BundleError: the bundle cannot be used.
+    """
+    model, path = opened_bundle(bundle, trusted), Path(work)
+    folder = WorkFolder(path)
+    with locked(path / "server"):
+        app = _App(folder, model)
+        server = LocalServer(app.find)
+        try:
+            with spelling(_on_the_page):
+                why = server.run(opened, idle_s=idle_s or IDLE_S, busy=lambda: app.jobs.busy)
+        finally:
+            app.jobs.close()
+    return ServedWork(folder.path, len(folder.entries), why)

@@ -1,0 +1,264 @@
+"""The working folder of ``serve``: uploaded files, and of each recording what was stated of it and what was made.
+
+Everything lies below one folder that only its owner may read. Names from a browser are file names or refused, and
+nothing is overwritten: every upload and every recording has a folder of its own.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ecgfed.base.errors import CohortError, OptionError, RecordError, StorageError
+from ecgfed.base.files import read_json, write_json
+from ecgfed.base.safe_io import MAX_NAME_BYTES, name_problem
+from ecgfed.base.text import safe_text
+from ecgfed.domain.cohort.folder import recordings_below
+from ecgfed.domain.record.read_options import ReadOptions
+from ecgfed.domain.record.reader import FORMATS, record_path
+
+#: Limits of an upload: files, bytes of a file (days of twelve leads), and bytes of all of them.
+MAX_FILES, MAX_FILE_BYTES, MAX_UPLOAD_BYTES = 256, 2 << 30, 8 << 30
+#: The file by which a folder is known for one of ``serve``; that of a recording.
+MARKER, RECORDING = "ecgfed-serve.json", "recording.json"
+_VERSION = 1
+_NOT_IN_NAMES = re.compile(r'[\\<>:"|?*\x00-\x1f]')
+_RECORDING_ID = re.compile(r"\d{4,9}-[A-Za-z0-9._-]{1,80}")
+
+
+def file_name(sent: object) -> str:
+    """Return a file name for one that a browser sent: its last part, without what no file's name may hold.
+
+    Raises:
+        OptionError: nothing remains that could be a name.
+    """
+    last = re.split(r"[/\\]", sent)[-1] if isinstance(sent, str) else ""
+    name = _NOT_IN_NAMES.sub("_", safe_text(last)).strip(". ")
+    name = name.encode("utf-8", "ignore")[-MAX_NAME_BYTES:].decode("utf-8", "ignore")
+    if fault := name_problem(name):
+        raise OptionError("files", f"the name {str(sent)!r:.80} {fault}", "a file name", "rename the file")
+    return name
+
+
+@dataclass
+class Upload:
+    """Files that a browser sends together.
+
+    Attributes:
+        folder: where they are written.
+        names: of the files, in order.
+        sizes: of each, in bytes.
+        complete: the files that are there.
+    """
+
+    folder: Path
+    names: list[str]
+    sizes: list[int]
+    complete: set[int] = field(default_factory=set)
+
+    def write(self, number: int, parts: Iterable[bytes]) -> None:
+        """Write one file; raises StorageError, and OptionError for one that is there. A file cut short is removed."""
+        path = self.folder / self.names[number]
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        except FileExistsError:
+            raise OptionError("files", f"{path.name} is there already", "each file once", code="exists") from None
+        except OSError as problem:
+            raise StorageError(path, f"cannot be written ({problem.strerror})") from problem
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                for part in parts:
+                    stream.write(part)
+        except BaseException as problem:
+            with suppress(OSError):
+                path.unlink()
+            if isinstance(problem, OSError) and not isinstance(problem, TimeoutError | ConnectionError):
+                raise StorageError(
+                    path, f"cannot be written ({problem.strerror})", action="free some space"
+                ) from problem
+            raise
+        self.complete.add(number)
+
+
+@dataclass
+class Entry:
+    """A recording of the working folder.
+
+    Attributes:
+        id: its name in addresses and its folder's name.
+        folder: where its results lie.
+        path: the recording, of its format.
+        how: what was stated beside the file.
+        lead: the lead that was chosen, or ``""``.
+        facts: what the file states, JSON-ready; empty before it was read.
+        problem: why it could not be read, a line.
+    """
+
+    id: str
+    folder: Path
+    path: Path
+    how: ReadOptions = field(default_factory=ReadOptions)
+    lead: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def leads(self) -> tuple[str, ...] | None:
+        """The lead as the tasks take it, None for their own choice."""
+        return (self.lead,) if self.lead else None
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether everything that the file leaves open was stated."""
+        return bool(self.facts) and not self.facts["missing"]
+
+    def results(self) -> dict[str, Path]:
+        """Return the files that were made, by their path below the folder with ``/``."""
+        files = [*self.folder.glob("*"), *self.folder.glob("*/*")]
+        names = {file.relative_to(self.folder).as_posix(): file for file in sorted(files) if file.is_file()}
+        return {name: file for name, file in names.items() if name != RECORDING and not file.name.startswith(".")}
+
+    def next_number(self) -> int:
+        """Return the number of the next personal model."""
+        return 1 + max((int(file.stem.rpartition("-")[2]) for file in self.models()), default=0)
+
+    def models(self) -> list[Path]:
+        """Return the personal models, the newest last."""
+        files = [file for file in self.folder.glob("model-*.zip") if file.stem.rpartition("-")[2].isdigit()]
+        return sorted(files, key=lambda file: int(file.stem.rpartition("-")[2]))
+
+
+class WorkFolder:
+    """The working folder.
+
+    Args:
+        path: a folder to create, or one of an earlier ``serve``.
+
+    Raises:
+        OptionError: it is another folder, or cannot be created.
+        StorageError: what it holds cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._lock = threading.Lock()
+        self._uploads: dict[str, Upload] = {}
+        marker = path / MARKER
+        if path.exists() and not (path.is_dir() and (marker.is_file() or not any(path.iterdir()))):
+            expected = "a folder to create, or one that 'ecgfed serve' created"
+            raise OptionError("work", f"{path} is there already, and not of serve", expected, "choose another")
+        try:
+            for folder in (path, path / "uploads", path / "recordings"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.chmod(0o700)  # whatever the process's mask is
+        except OSError as problem:
+            raise OptionError("work", f"{path} cannot be created ({problem.strerror})", "another folder") from problem
+        if not marker.exists():
+            write_json(marker, {"version": _VERSION})
+        elif read_json(marker, StorageError) != {"version": _VERSION}:
+            raise StorageError(marker, "is of another version of ecgfed", action="choose another folder")
+        self.entries = {entry.id: entry for entry in self._earlier()}
+
+    def _earlier(self) -> Iterator[Entry]:
+        """Yield the recordings of earlier sessions; what cannot be read is passed over."""
+        uploads = self.path / "uploads"
+        for folder in sorted((self.path / "recordings").iterdir()):
+            if not _RECORDING_ID.fullmatch(folder.name) or not (folder / RECORDING).is_file():
+                continue
+            with suppress(StorageError, KeyError, TypeError, AttributeError, OptionError):
+                stored = read_json(folder / RECORDING, StorageError)
+                how = stored["how"]
+                options = ReadOptions(how["fs_hz"], how["units"], tuple(how["columns"]), bool(how["repair"]))
+                path = Path(os.path.realpath(uploads / stored["file"]))
+                if path.is_relative_to(os.path.realpath(uploads)):
+                    yield Entry(folder.name, folder, path, options, str(stored["lead"]), dict(stored["facts"]))
+
+    def begin(self, files: object) -> str:
+        """Create a folder for files that a browser announces, ``[{name, size}, ...]``; return its number.
+
+        Raises:
+            OptionError: no list of files, too many or too large ones, one name twice.
+        """
+        if not isinstance(files, list) or not 1 <= len(files) <= MAX_FILES:
+            raise OptionError("files", "are none, or too many", f"1 to {MAX_FILES} files at once")
+        names, sizes = [], []
+        for file in files:
+            size = file.get("size") if isinstance(file, Mapping) else None
+            if not isinstance(file, Mapping) or not isinstance(size, int) or isinstance(size, bool) or size < 0:
+                raise OptionError("files", "have no name or no size", "files")
+            names.append(file_name(file.get("name")))
+            sizes.append(size)
+            if size > MAX_FILE_BYTES:
+                expected = f"at most {MAX_FILE_BYTES:,} bytes"
+                raise OptionError("files", f"{names[-1]} has {size:,} bytes", expected, "cut it into parts")
+        if len({name.casefold() for name in names}) < len(names):
+            raise OptionError("files", "have one name twice", "each file once", code="exists")
+        if sum(sizes) > MAX_UPLOAD_BYTES:
+            raise OptionError("files", f"have {sum(sizes):,} bytes", f"at most {MAX_UPLOAD_BYTES:,} at once")
+        with self._lock:
+            numbers = [int(path.name) for path in (self.path / "uploads").iterdir() if path.name.isdigit()]
+            number = f"{max(numbers, default=0) + 1:04d}"
+            folder = self.path / "uploads" / number
+            try:
+                folder.mkdir(mode=0o700)
+            except OSError as problem:
+                raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
+            self._uploads[number] = Upload(folder, names, sizes)
+        return number
+
+    def upload(self, number: str) -> Upload | None:
+        """Return an upload that is not finished, or None."""
+        return self._uploads.get(number)
+
+    def finish(self, number: str) -> list[Entry]:
+        """Return the recordings among the files of an upload, as new entries.
+
+        Raises:
+            OptionError: a file is missing.
+            RecordError: none of the files is a recording.
+        """
+        upload = self._uploads[number]
+        if len(upload.complete) < len(upload.names):
+            raise OptionError("files", "have not all arrived", "every file that was announced", "send them again")
+        paths = _recordings(upload)
+        entries = []
+        with self._lock:
+            self._uploads.pop(number, None)
+            for path in paths:
+                last = max((int(id.partition("-")[0]) for id in self.entries), default=0)
+                id = f"{last + 1:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"
+                folder = self.path / "recordings" / id
+                try:
+                    folder.mkdir(mode=0o700)
+                except OSError as problem:
+                    raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
+                self.entries[id] = Entry(id, folder, path)
+                entries.append(self.entries[id])
+        return entries
+
+    def save(self, entry: Entry) -> None:
+        """Write what was stated of a recording; raises StorageError."""
+        how = {"fs_hz": entry.how.fs_hz, "units": entry.how.units, "columns": list(entry.how.columns)}
+        file = entry.path.relative_to(self.path / "uploads").as_posix()
+        stored = {"file": file, "how": {**how, "repair": entry.how.repair}, "lead": entry.lead, "facts": entry.facts}
+        write_json(entry.folder / RECORDING, {"version": _VERSION, **stored})
+
+
+def _recordings(upload: Upload) -> list[Path]:
+    """Return the recordings among the files; a text file is one if nothing else is. Raises RecordError for none."""
+    try:
+        return recordings_below(upload.folder)
+    except CohortError:
+        if texts := [upload.folder / name for name in upload.names if name.casefold().endswith(".txt")]:
+            return texts
+    names = ", ".join(upload.names)
+    alone = [name for name in upload.names if name.casefold().endswith(".dat")]
+    if alone:
+        header = f"{alone[0][:-4]}.hea"
+        raise RecordError(alone[0], "is without its header", f"{header} beside it", "choose both files together")
+    suffixes = ", ".join(dict.fromkeys(suffix for kind in FORMATS.values() for suffix in kind))
+    raise RecordError(names, "no recording is among them", suffixes, "choose a recording's files together")

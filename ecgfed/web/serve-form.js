@@ -1,0 +1,133 @@
+"use strict";
+/* The form of a recording: what was read, everything that is missing at once, and its first seconds. */
+const EcgServeForm = (() => {
+  const { make, call } = EcgServe;
+  const FIELDS = [
+    { name: "fs_hz", label: "Sampling rate (samples a second)", hint: "Such as 250.", tables: true },
+    { name: "units", label: "Units", hint: "mV, uV or V; or steps in 1 mV and zero, as in 200(1024)/mV.", tables: true },
+    { name: "columns", label: "Columns, in order", hint: "Separated by commas, such as time (ms),II; nothing between two commas passes a column over.", tables: true },
+    { name: "lead", label: "Lead", hint: "The one whose beats are classified.", parameter: "leads" },
+  ];
+  const FORMATS = { wfdb: "WFDB", edf: "EDF or BDF", csv: "table", numpy: "NumPy", dicom: "DICOM", aecg: "HL7 aECG", muse: "GE MUSE", scp: "SCP-ECG", ishne: "ISHNE" };
+
+  function factsOf(entry) {
+    const { facts } = entry;
+    if (!facts.format) return [["file", entry.name]];
+    const units = [...new Set(facts.units.map((unit) => unit || entry.how.units || "not stated"))].join(", ");
+    return [
+      ["format", FORMATS[facts.format] || facts.format],
+      ["leads", facts.leads.join(", ")],
+      ["lead in use", facts.lead || "not chosen"],
+      ["sampling rate", facts.fs_hz === null ? "not stated" : `${Number(facts.fs_hz.toFixed(3))} Hz`],
+      ["duration", facts.duration_s === null ? EcgPaper.countOf(facts.samples, "sample") : EcgPaper.clock(facts.duration_s, 0)],
+      ["units", units],
+      ["start", facts.start || "not stated"],
+    ];
+  }
+
+  /** A form for a recording; onRead(facts) is called after it was read as stated. */
+  class Form {
+    constructor(entry, onRead) {
+      this.id = entry.id;
+      this.onRead = onRead;
+      this.root = make("div");
+      this.facts = make("dl", { class: "facts" }, this.root);
+      this.noted = make("p", { class: "noted lines" }, this.root);
+      this.details = make("details", {}, this.root);
+      make("summary", {}, this.details, "How the file is read");
+      this.form = make("form", { novalidate: true, autocomplete: "off" }, this.details);
+      this.asked = make("p", { tabindex: "-1" }, this.form);
+      this.fields = make("div", { class: "fields" }, this.form);
+      this.inputs = new Map();
+      this.trouble = make("p", { class: "trouble", role: "alert" }, this.form);
+      make("p", {}, this.form).append(make("button", { type: "submit" }, null, "Read the file this way"));
+      this.preview = make("figure", {}, this.root);
+      this.form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        this.read();
+      });
+      this.show(entry);
+      this.details.open = !entry.stated;
+      if (entry.stated) this.details.addEventListener("toggle", () => this.details.open && !this.preview.firstChild && this.read());
+    }
+
+    /** Show what was read, and ask for what is missing. */
+    show(entry) {
+      this.facts.replaceChildren();
+      for (const [name, value] of factsOf(entry)) {
+        const pair = make("div", {}, this.facts);
+        make("dt", {}, pair, name);
+        make("dd", {}, pair, value);
+      }
+      const { facts } = entry;
+      this.noted.textContent = (facts.notes || []).map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join("\n");
+      const missing = new Map((facts.missing || []).map(({ parameter, reason }) => [parameter, reason]));
+      this.asked.textContent = missing.size ? `${EcgPaper.countOf(missing.size, "thing")} missing, which the file does not state:` : "";
+      this.trouble.textContent = entry.problem || "";
+      this.build(entry, missing);
+    }
+
+    build(entry, missing) {
+      const { facts, how } = entry;
+      const table = !facts.format || facts.format === "csv" || facts.format === "numpy";
+      this.fields.replaceChildren();
+      this.inputs.clear();
+      const known = (field) => !field.tables || table || (field.name === "units" && facts.format === "wfdb"); // WFDB without a calibration
+      for (const field of FIELDS.filter(known)) {
+        const id = `${this.id}-${field.name}`;
+        const box = make("div", {}, this.fields);
+        const reason = missing.get(field.parameter || field.name);
+        make("label", { for: id }, box, field.label);
+        const described = `${id}-hint${reason ? ` ${id}-amiss` : ""}`;
+        const about = { id, "aria-describedby": described, "aria-invalid": reason ? "true" : null, "aria-required": reason ? "true" : null };
+        let input;
+        if (field.name === "lead") {
+          input = make("select", about, box);
+          make("option", { value: "" }, input, "the model's lead, if it is there");
+          for (const lead of facts.leads || []) make("option", { value: lead, selected: lead === how.lead }, input, lead);
+        } else {
+          input = make("input", { ...about, type: "text", value: how[field.name] ?? "", inputmode: field.name === "fs_hz" ? "decimal" : null }, box);
+        }
+        const columns = field.name === "columns" && facts.columns && facts.columns.length ? ` The file has: ${facts.columns.join(", ")}.` : "";
+        make("p", { class: "hint", id: `${id}-hint` }, box, field.hint + columns);
+        if (reason) make("p", { class: "amiss", id: `${id}-amiss` }, box, `Missing: ${reason}.`);
+        this.inputs.set(field.name, input);
+      }
+      if (!table || entry.problem) {
+        const id = `${this.id}-repair`;
+        const box = make("div", {}, this.fields);
+        const input = make("input", { type: "checkbox", id, checked: how.repair }, box);
+        box.append(" ");
+        make("label", { for: id }, box, "Read what is there of a file cut short");
+        this.inputs.set("repair", input);
+      }
+    }
+
+    async read() {
+      const stated = {};
+      for (const [name, input] of this.inputs) stated[name] = name === "repair" ? input.checked : input.value;
+      this.trouble.textContent = "";
+      try {
+        const { facts, preview } = await call(`recordings/${this.id}/read`, stated);
+        const entry = { id: this.id, name: "", facts, how: { ...stated, repair: Boolean(stated.repair) }, problem: "", stated: !facts.missing.length };
+        this.show(entry);
+        this.draw(preview);
+        this.onRead(entry);
+        if (facts.missing.length) this.asked.focus();
+      } catch (problem) {
+        if (!(problem instanceof EcgServe.Refused)) throw problem;
+        this.trouble.textContent = problem.message;
+      }
+    }
+
+    draw(preview) {
+      this.preview.replaceChildren();
+      if (preview === null) return;
+      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": "The first seconds on ECG paper" }, this.preview);
+      EcgPaper.draw(host, preview, { name: "The first seconds", seconds: true });
+      make("figcaption", {}, this.preview, `The first ${preview.seconds} s of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
+    }
+  }
+
+  return { Form };
+})();

@@ -1,0 +1,75 @@
+"use strict";
+/* What the scripts of `ecgfed serve` share: elements, requests, uploads, and how times and sizes are written. */
+const EcgServe = (() => {
+  const byId = (id) => document.getElementById(id);
+
+  function make(name, attributes, parent, text) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (value === true) element.setAttribute(key, "");
+      else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, String(value));
+    }
+    if (text !== undefined) element.textContent = text;
+    if (parent) parent.appendChild(element);
+    return element;
+  }
+
+  /** A refusal of the server, in one line. */
+  class Refused extends Error {}
+
+  const GONE = "The program that opened this page does not answer. Start 'ecgfed serve' again with the same folder.";
+
+  async function call(what, body) {
+    const how = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    let response;
+    try {
+      response = await fetch(what, { cache: "no-store", credentials: "omit", redirect: "error", ...how });
+    } catch {
+      throw new Refused(GONE);
+    }
+    const reply = await response.json();
+    if (!response.ok) throw new Refused(reply.said || `status ${response.status}`);
+    return reply;
+  }
+
+  /** Send a file; onSent(bytes) is called as it goes. */
+  function send(what, file, onSent) {
+    return new Promise((resolve, reject) => {
+      const request = new XMLHttpRequest();
+      request.open("POST", what);
+      request.setRequestHeader("Content-Type", "application/octet-stream");
+      request.responseType = "json";
+      request.upload.addEventListener("progress", (event) => onSent(event.loaded));
+      request.addEventListener("load", () => {
+        if (request.status === 200) resolve(request.response);
+        else reject(new Refused((request.response && request.response.said) || `status ${request.status}`));
+      });
+      request.addEventListener("error", () => reject(new Refused(`${file.name} could not be sent: ${GONE}`)));
+      request.send(file);
+    });
+  }
+
+  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const left = (seconds) => (seconds < 90 ? `${Math.ceil(seconds)} s` : `${Math.round(seconds / 60)} min`);
+
+  /** Send files together; showProgress(share, text). Returns the ids of the recordings among them. */
+  async function upload(files, showProgress) {
+    const { upload: number } = await call("upload", { files: files.map(({ name, size }) => ({ name, size })) });
+    const total = files.reduce((sum, file) => sum + file.size, 0);
+    const since = performance.now();
+    let before = 0;
+    for (const [i, file] of files.entries()) {
+      await send(`upload/${number}/${i}`, file, (sent) => {
+        const all = Math.min(before + sent, total);
+        const perS = all / Math.max((performance.now() - since) / 1000, 0.001);
+        const rest = all < total && perS > 0 ? `, ${left((total - all) / perS)} left` : "";
+        showProgress(total ? all / total : 1, `${megabytes(all)} of ${megabytes(total)}, ${megabytes(perS)}/s${rest}`);
+      });
+      before += file.size;
+    }
+    showProgress(1, "Reading …");
+    return (await call(`upload/${number}/done`, {})).recordings;
+  }
+
+  return { byId, make, call, upload, left, Refused };
+})();

@@ -1,0 +1,121 @@
+"use strict";
+/* Replay: the program classifies a recording as a stream, and this page asks for the next seconds and draws them. */
+const EcgServeReplay = (() => {
+  const { byId, make, call } = EcgServe;
+  const TICK_MS = 500;
+  const SHOWN_S = 10;
+  let current = null; // the replay on show
+
+  class Replay {
+    constructor(id, about) {
+      Object.assign(this, { id, about, at: 0, paused: false, over: false, samples: new Float64Array(0), first: 0 });
+      this.beats = new Map(); // sample -> beat
+    }
+
+    /** Take the next part in. */
+    add({ at, samples, beats, drift, ended }) {
+      const wide = Math.round(SHOWN_S * this.about.fs);
+      const joined = [...this.samples, ...EcgPaper.decode(samples)];
+      this.samples = Float64Array.from(joined.slice(-wide));
+      this.at = at;
+      this.first = at - this.samples.length;
+      for (const beat of beats) {
+        if (beat.stage === "withdrawn") this.beats.delete(beat.sample);
+        else this.beats.set(beat.sample, beat);
+      }
+      this.over = ended;
+      byId("replay-drift").textContent = drift;
+    }
+
+    counts() {
+      const counts = new Map();
+      for (const beat of this.beats.values()) {
+        if (beat.stage !== "final") continue;
+        const row = counts.get(beat.class) || { count: 0, uncertain: 0 };
+        row.count += 1;
+        row.uncertain += beat.uncertain ? 1 : 0;
+        counts.set(beat.class, row);
+      }
+      return [...counts].sort((a, b) => b[1].count - a[1].count);
+    }
+
+    draw() {
+      const counts = this.counts();
+      const usual = counts.length ? counts[0][0] : "";
+      const shown = [...this.beats.values()].filter(({ sample }) => sample >= this.first && sample < this.at).sort((a, b) => a.sample - b.sample);
+      const beats = shown.map((beat) => ({
+        sample: beat.sample - this.first,
+        label: beat.stage === "final" ? beat.class : `${beat.class}…`,
+        quiet: beat.class === usual && beat.stage === "final" && !beat.uncertain,
+        uncertain: beat.uncertain,
+      }));
+      const strip = { fs: this.about.fs, start_s: this.first / this.about.fs, leads: [{ name: this.about.lead, unit: "mV", samples: this.samples }], beats };
+      if (this.samples.length) EcgPaper.draw(byId("replay-strip"), strip, { name: "The last seconds", seconds: true });
+      const span = shown.length > 2 ? (shown[shown.length - 1].sample - shown[0].sample) / this.about.fs : 0;
+      byId("replay-rate").textContent = span ? `${Math.round((60 * (shown.length - 1)) / span)} beats a minute.` : "";
+      byId("replay-counts").replaceChildren(...counts.map(([name, { count, uncertain }]) => {
+        const row = make("tr");
+        for (const text of [name, count, uncertain]) make("td", {}, row, String(text));
+        return row;
+      }));
+    }
+
+    status(text) {
+      byId("replay-said").textContent = text;
+    }
+
+    async tick() {
+      if (current !== this || this.over) return;
+      const started = performance.now();
+      if (!this.paused) {
+        try {
+          const speed = Number(byId("replay-speed").value);
+          this.add(await call(`recordings/${this.id}/replay`, { at: this.at, seconds: Math.min(60, (speed * TICK_MS) / 1000) }));
+        } catch (problem) {
+          if (!(problem instanceof EcgServe.Refused)) throw problem;
+          this.over = true;
+          this.status(problem.message);
+          return;
+        }
+        if (current !== this) return;
+        this.draw();
+        if (this.over) {
+          this.status(`Ended at ${EcgPaper.clock(this.at / this.about.fs, 0)}: ${EcgPaper.countOf(this.beats.size, "beat")}.`);
+          return;
+        }
+      }
+      setTimeout(() => this.tick(), Math.max(0, TICK_MS - (performance.now() - started)));
+    }
+  }
+
+  function close() {
+    current = null;
+    byId("replay").hidden = true;
+  }
+
+  /** Begin to replay a recording. */
+  async function begin(id, name, personal) {
+    const about = await call(`recordings/${id}/replay`, { begin: true, personal });
+    current = new Replay(id, about);
+    byId("replay").hidden = false;
+    byId("replay-head").textContent = `Replay: ${name}`;
+    byId("replay-pause").textContent = "Pause";
+    byId("replay-drift").textContent = "";
+    current.status(`${about.lead}, ${EcgPaper.clock(about.duration_s, 0)}, as it would be classified while it is recorded, by ${about.model}.`);
+    byId("replay-strip").replaceChildren();
+    current.draw();
+    byId("replay-head").focus();
+    current.tick();
+  }
+
+  function wire() {
+    byId("replay-close").addEventListener("click", close);
+    byId("replay-pause").addEventListener("click", () => {
+      if (!current) return;
+      current.paused = !current.paused;
+      byId("replay-pause").textContent = current.paused ? "Go on" : "Pause";
+    });
+  }
+
+  return { begin, wire };
+})();

@@ -1,0 +1,189 @@
+"use strict";
+/* The page of `ecgfed serve`: recordings, their forms, jobs and results. Needs the other scripts of its page. */
+(() => {
+  const { byId, make, call, upload, left, Refused } = EcgServe;
+  const data = JSON.parse(document.getElementById("page-data").textContent);
+  const cards = new Map(); // id -> Card
+  const WATCH_MS = 1000;
+  const ALIVE_MS = 20000;
+  let timer = null;
+  let over = false;
+
+  const JOBS = {
+    report: { verb: "Make the report", made: "Report" },
+    label: { verb: "Choose beats to label", made: "Beats to label" },
+    personalize: { verb: "Personalise from the labels", made: "Personal model" },
+    "report-personal": { verb: "Report by the personal model", made: "Report by the personal model" },
+  };
+  const STATES = { waiting: "waits", running: "runs", done: "done", failed: "failed", stopped: "stopped" };
+
+  function say(text) {
+    byId("said").textContent = text;
+    byId("problem").textContent = "";
+  }
+
+  /** Run a task of the page; a refusal is shown in one line, and that of an earlier task is gone unless it stays. */
+  async function attempt(task, stays = false) {
+    try {
+      if (!stays) byId("problem").textContent = "";
+      return await task();
+    } catch (problem) {
+      if (!(problem instanceof Refused)) throw problem;
+      byId("problem").textContent = problem.message;
+      return null;
+    }
+  }
+
+  /** One recording on the page. */
+  class Card {
+    constructor(entry) {
+      this.entry = entry;
+      this.root = make("article", { "aria-labelledby": `${entry.id}-name`, id: entry.id });
+      make("h3", { id: `${entry.id}-name`, tabindex: "-1" }, this.root, entry.name);
+      this.form = new EcgServeForm.Form(entry, (read) => {
+        Object.assign(this.entry, { facts: read.facts, how: read.how, stated: read.stated, problem: "" });
+        refresh();
+      });
+      this.root.appendChild(this.form.root);
+      this.actions = make("p", { class: "steps" }, this.root);
+      this.buttons = {};
+      for (const [what, { verb }] of Object.entries(JOBS)) this.buttons[what] = this.button(verb, () => this.start(what));
+      this.buttons.replay = this.button("Replay live", () => attempt(() => EcgServeReplay.begin(entry.id, entry.name, false)));
+      this.buttons["replay-personal"] = this.button("Replay live by the personal model", () => attempt(() => EcgServeReplay.begin(entry.id, entry.name, true)));
+      this.bar = make("progress", { hidden: true, "aria-label": `Progress of ${entry.name}` }, this.root);
+      this.job = make("p", { class: "job lines", role: "status" }, this.root);
+      this.trouble = make("p", { class: "trouble", role: "alert" }, this.root);
+      this.results = make("ul", { class: "results" }, this.root);
+    }
+
+    button(text, work) {
+      const button = make("button", { type: "button", "aria-describedby": `${this.entry.id}-name` }, this.actions, text);
+      this.actions.append(" ");
+      button.addEventListener("click", work);
+      return button;
+    }
+
+    async start(what) {
+      await attempt(async () => {
+        await call(`recordings/${this.entry.id}/${what}`, {});
+        say(`${JOBS[what].verb}: ${this.entry.name}.`);
+        await refresh();
+      });
+    }
+
+    update(entry, jobs) {
+      this.entry = { ...entry, name: this.entry.name };
+      const mine = jobs.filter((job) => job.recording === entry.id);
+      const job = mine[mine.length - 1];
+      const busy = Boolean(job) && (job.state === "running" || job.state === "waiting");
+      const needs = { personalize: entry.labels, "report-personal": Boolean(entry.model), "replay-personal": Boolean(entry.model) };
+      for (const [what, button] of Object.entries(this.buttons)) {
+        button.disabled = !entry.stated || (busy && !what.startsWith("replay")) || needs[what] === false;
+        button.hidden = needs[what] === false && what !== "personalize";
+      }
+      this.showJob(job, busy);
+      this.showResults(entry);
+    }
+
+    showJob(job, busy) {
+      const set = (host, text) => host.textContent === text || (host.textContent = text);
+      this.bar.hidden = !busy;
+      if (!job) return;
+      const { progress } = job;
+      if (busy && progress.total) Object.assign(this.bar, { max: progress.total, value: progress.completed });
+      else this.bar.removeAttribute("value");
+      const counted = progress.what ? `, ${progress.what}: ${progress.completed}${progress.total ? ` of ${progress.total}` : ""}` : "";
+      const pace = [progress.rate, progress.left_s === null || progress.left_s === undefined ? "" : `${left(progress.left_s)} left`].filter(Boolean).join(", ");
+      const time = job.seconds >= 1 ? `${busy ? " for" : " in"} ${left(job.seconds)}` : "";
+      const line = `${JOBS[job.what].made}: ${STATES[job.state]}${time}${busy ? `${counted}${pace ? `, ${pace}` : ""}` : "."}`;
+      const after = busy ? [] : [job.result.said || "", ...job.lines];
+      set(this.job, [line, ...after].filter(Boolean).join("\n"));
+      set(this.trouble, job.problem);
+    }
+
+    showResults(entry) {
+      const links = [];
+      const file = (name) => `recordings/${entry.id}/files/${entry.results[name]}`;
+      if (entry.reports.report) links.push(["Report", file("report.html")]);
+      if (entry.labelling) links.push(["Label beats", `recordings/${entry.id}/label/`]);
+      if (entry.reports.personal) links.push(["Report by the personal model", file("report-personal.html")]);
+      for (const name of Object.keys(entry.results)) {
+        if (name.endsWith(".html") || name.endsWith(".json") || name.endsWith(".served")) continue;
+        links.push([`Save ${name.startsWith("model-") ? `the personal model, ${name}` : name}`, file(name)]);
+      }
+      const key = JSON.stringify(links);
+      if (key === this.key) return; // so that the focus stays where it is
+      this.key = key;
+      this.results.replaceChildren(...links.map(([text, href]) => {
+        const item = make("li");
+        make("a", text.startsWith("Save") ? { href, download: true } : { href, target: "_blank", rel: "noopener" }, item, text.startsWith("Save") ? text : `${text} (new tab)`);
+        return item;
+      }));
+    }
+  }
+
+  /** Ask for the state, and show it. */
+  async function refresh() {
+    clearTimeout(timer);
+    if (over) return;
+    const state = await attempt(() => call("state"), true);
+    if (state !== null) {
+      byId("none").hidden = state.recordings.length > 0;
+      for (const entry of state.recordings) {
+        if (!cards.has(entry.id)) {
+          cards.set(entry.id, new Card(entry));
+          byId("recordings").appendChild(cards.get(entry.id).root);
+        }
+        cards.get(entry.id).update(entry, state.jobs);
+      }
+    }
+    const busy = state !== null && state.jobs.some((job) => job.state === "running" || job.state === "waiting");
+    timer = setTimeout(refresh, busy ? WATCH_MS : ALIVE_MS);
+  }
+
+  async function take(files) {
+    if (!files.length) return;
+    byId("upload").hidden = false;
+    const show = (share, text) => {
+      byId("upload-bar").value = share;
+      byId("upload-said").textContent = text;
+    };
+    const ids = await attempt(() => upload(files, show));
+    byId("upload").hidden = true;
+    byId("files").value = "";
+    await refresh();
+    if (ids === null) return;
+    say(`${EcgPaper.countOf(ids.length, "recording")} added.`);
+    const first = cards.get(ids[0]);
+    if (!first) return;
+    byId(`${ids[0]}-name`).focus();
+    for (const id of ids.slice(0, 4)) if (cards.get(id).entry.stated) cards.get(id).form.read();
+  }
+
+  async function end() {
+    await attempt(async () => {
+      await call("done", {});
+      over = true;
+      clearTimeout(timer);
+      say("The program has ended; this page can be closed.");
+      for (const button of document.querySelectorAll("button")) button.disabled = true;
+    });
+  }
+
+  byId("folder").textContent = data.folder;
+  byId("files").addEventListener("change", () => take([...byId("files").files]));
+  byId("end").addEventListener("click", end);
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dragged");
+  });
+  document.addEventListener("dragleave", () => document.body.classList.remove("dragged"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dragged");
+    take([...event.dataTransfer.files]);
+  });
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  EcgServeReplay.wire();
+  refresh().then(() => (document.documentElement.dataset.ready = "yes"));
+})();

@@ -38,6 +38,10 @@ SYNOPSES = {
     "predict": ("Classify every beat of a recording.", "ecgfed predict mitdb/208 --out predictions"),
     "report": ("Make a page of a recording, or of a run.", "ecgfed report mitdb/208 --out 208.html"),
     "label": ("Choose the beats worth a label, and label them.", "ecgfed label mitdb/208 --out labels"),
+    "agreement": (
+        "Compare two readers' labels of one recording.",
+        "ecgfed agreement first/208-labels.csv second/208-labels.csv",
+    ),
     "inspect": ("Say how much of a recording can be used.", "ecgfed inspect mitdb/203 --out 203.png"),
     "detect": ("Find the R peaks of recordings.", "ecgfed detect mitdb --out peaks"),
     "ec57": ("Score beat annotations by ANSI/AAMI EC57.", "ecgfed ec57 mitdb --test qrs --test-folder peaks"),

@@ -19,6 +19,8 @@ from .exports.device.classifier import Classifier as Classifier
 from .exports.device.predictions import Predictions as Predictions
 from .reports.recording_report import RecordingReport as RecordingReport
 from .reports.run_report import RunReport as RunReport
+from .tasks.agreement import LabelAgreement as LabelAgreement
+from .tasks.agreement import label_agreement as label_agreement
 from .tasks.convert import Conversion as Conversion
 from .tasks.convert import convert as convert
 from .tasks.detect import Detections as Detections

@@ -36,7 +36,7 @@ SYNOPSES = {
         "ecgfed personalize mitdb/208 --labels 208-labels.csv --out bundle",
     ),
     "predict": ("Classify every beat of a recording.", "ecgfed predict mitdb/208 --out predictions"),
-    "report": ("Make a page of a recording, or of a run.", "ecgfed report mitdb/208 --out 208.html"),
+    "report": ("Make a page of a recording, a folder, or a run.", "ecgfed report mitdb/208 --out 208.html"),
     "label": ("Choose the beats worth a label, and label them.", "ecgfed label mitdb/208 --out labels"),
     "agreement": (
         "Compare two readers' labels of one recording.",

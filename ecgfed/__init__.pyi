@@ -51,6 +51,8 @@ from .tasks.progress import EcgfedWarning as EcgfedWarning
 from .tasks.progress import ProgressReporter as ProgressReporter
 from .tasks.progress import Watch as Watch
 from .tasks.report import report as report
+from .tasks.report_folder import FolderReport as FolderReport
+from .tasks.report_folder import report_folder as report_folder
 from .tasks.report_run import report_run as report_run
 from .tasks.train import train as train
 from .tasks.train import train_seeds as train_seeds

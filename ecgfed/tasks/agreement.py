@@ -72,7 +72,7 @@ def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
         second: the second reader's table.
 
     Raises:
-        EcgfedError: a table cannot be read, they are of two recordings, or no beat has a label other than ``?`` in both.
+        EcgfedError: a table cannot be read, they are of two recordings, or no beat has a label of both but ``?``.
 
     Examples:
         >>> import ecgfed
@@ -89,14 +89,14 @@ def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
     if not compared:
         expected = f"labels of beats that {first} labels too, other than {CANNOT_TELL}"
         raise RecordError(second, "has none in common", expected, "label the same recording with the same seed")
-    symbols = [np.array(column, dtype=np.str_) for column in list(zip(*compared, strict=True))[1:]]
-    kinds = [np.array([_class_of(symbol) for symbol in column], dtype=np.str_) for column in symbols]
-    used = np.unique(np.concatenate(kinds)).tolist()
+    symbols, other_symbols = (np.array([pair[column] for pair in compared], dtype=np.str_) for column in (1, 2))
+    classes, other_classes = (np.array([_class_of(symbol) for symbol in of]) for of in (symbols, other_symbols))
+    used = {*classes.tolist(), *other_classes.tolist()}
     return LabelAgreement(
         first,
         second,
-        Agreement.of(*kinds, tuple(name for name in (*KINDS, NO_BEAT_CLASS) if name in used)),
-        Agreement.of(*symbols, tuple(np.unique(np.concatenate(symbols)).tolist())),
+        Agreement.of(classes, other_classes, tuple(name for name in (*KINDS, NO_BEAT_CLASS) if name in used)),
+        Agreement.of(symbols, other_symbols, tuple(sorted({*symbols.tolist(), *other_symbols.tolist()}))),
         len(of_first) - len(common),
         len(of_second) - len(common),
         len(pairs) - len(compared),

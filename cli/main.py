@@ -53,6 +53,7 @@ def _root(
 
 def _register() -> None:
     from . import (
+        agreement,
         cohort,
         convert,
         detect,
@@ -78,7 +79,13 @@ def _register() -> None:
         app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
     for command in (
         *(train.train_command, evaluate.evaluate_command, export.export_command, personalize.personalize_command),
-        *(label.label_command, predict.predict_command, report.report_command, detect.detect_command),
+        *(
+            label.label_command,
+            agreement.agreement_command,
+            predict.predict_command,
+            report.report_command,
+            detect.detect_command,
+        ),
         *(ec57.ec57_command, inspect.inspect_command, convert.convert_command, methods.methods_command),
         *(doctor.doctor_command, serve.serve_command),
     ):

@@ -1,10 +1,11 @@
-"""``ecgfed report``: a recording in, a page that a clinician reads out; or a run in, a page for researchers out.
+"""``ecgfed report``: a recording in, a page that a clinician reads out, or of a folder one each and an index; or a run
+in, a page for researchers out.
 
 No torch on the way of a recording.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +14,7 @@ from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.reports.options import ReportOptions
 
 from .expand import takes_options
-from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, table
+from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, table, warn
 from .reading import (
     RECORD_HELP,
     DetectorOption,
@@ -35,20 +36,27 @@ from .two_forms import refuse_options_of
 if TYPE_CHECKING:
     from ecgfed.reports.recording_report import RecordingReport
     from ecgfed.reports.run_report import RunReport
+    from ecgfed.tasks.report_folder import FolderReport
 
 NOT_ASSESSED = "not assessed"
 #: Options that a recording and a run have both.
 _OF_BOTH = ("source", "out", "pdf", "overwrite", "json_output", "quiet")
 #: Options that only a run has.
 _OF_A_RUN = ("cohort",)
+#: Options that only a single recording has, and that only a folder has.
+_OF_A_RECORDING, _OF_A_FOLDER = ("patient", "labels", "formats", "subject", "start"), ("resume",)
 
 
 def _refuse_options_of_other(*, context: typer.Context, source: Path, **_values: object) -> None:
     """Refuse options of recordings for a run, and of runs for a recording, whatever their values."""
-    from ecgfed.tasks.report_input import find_run
+    from ecgfed.tasks.report_input import find_run, is_folder_of_recordings
 
     if find_run(source) is None:
         refuse_options_of(context, source, _OF_A_RUN, "runs", "a recording")
+        if is_folder_of_recordings(source):
+            refuse_options_of(context, source, _OF_A_RECORDING, "single recordings", "a folder")
+        else:
+            refuse_options_of(context, source, _OF_A_FOLDER, "folders", "a recording")
     else:
         every = {str(parameter.name) for parameter in context.command.params}
         refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
@@ -60,9 +68,17 @@ def report_command(
     *,
     context: typer.Context,
     source: Annotated[
-        Path, typer.Argument(metavar="RECORD", help=f"{RECORD_HELP} Or a run: the folder that 'ecgfed train' made.")
+        Path,
+        typer.Argument(
+            metavar="RECORD", help=f"{RECORD_HELP} Or a folder of them, or a run: the folder that 'ecgfed train' made."
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, such as report.html.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="PAGE", help="The page to write, such as report.html; of a folder, a folder for its pages."
+        ),
+    ],
     bundle: Annotated[
         Path | None, typer.Option("--bundle", help="Whose model labels the beats; default the model in the package.")
     ] = None,
@@ -89,12 +105,15 @@ def report_command(
     stated: ReportOptions,
     trusted: TrustedOption = None,
     force: ForceOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Of a folder: go on in --out where a call was stopped; it ends the same.")
+    ] = False,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Make a page of a recording that a clinician reads, or of a run for researchers. Not for diagnosis."""
-    from ecgfed.tasks.report_input import find_run
+    from ecgfed.tasks.report_input import find_run, is_folder_of_recordings
 
     output = Output(json_output=json_output, quiet=quiet)
     if (run := find_run(source)) is not None:
@@ -107,28 +126,49 @@ def report_command(
     from ecgfed.domain.events.rules import EventRules
     from ecgfed.tasks.report import report
 
+    options: dict[str, Any] = {
+        "leads": requested_leads(lead, leads),
+        "peaks": peaks,
+        "detector": named_detector(detector),
+        "mains_hz": mains,
+        "annotator": annotator,
+        "how": how,
+        "trusted": trusted or None,
+        "force": force,
+        "rules": EventRules().changed(tuple(rule or ())),
+        "pdf": pdf,
+        **stated.given_values(),
+        "overwrite": overwrite,
+    }
+    if is_folder_of_recordings(source):
+        from ecgfed.tasks.report_folder import report_folder
+
+        with output.reporter() as progress:
+            folder = report_folder(source, out, bundle, **options, resume=resume, progress=progress)
+        output.show(folder.to_dict(), lambda: _print_folder(folder, output.seconds))
+        for failure in folder.failed:
+            warn(f"failed: {failure['problem']}")
+        if folder.failed:
+            raise typer.Exit(1)
+        return
     with output.reporter() as progress:
         report_of_recording = report(
-            source,
-            bundle,
-            out=out,
-            patient=patient,
-            labels=labels,
-            leads=requested_leads(lead, leads),
-            peaks=peaks,
-            detector=named_detector(detector),
-            mains_hz=mains,
-            annotator=annotator,
-            how=how,
-            trusted=trusted or None,
-            force=force,
-            rules=EventRules().changed(tuple(rule or ())),
-            pdf=pdf,
-            **stated.given_values(),
-            overwrite=overwrite,
-            progress=progress,
+            source, bundle, out=out, patient=patient, labels=labels, **options, progress=progress
         )
     output.show(report_of_recording.to_dict(), lambda: _print(report_of_recording, output.seconds))
+
+
+def _print_folder(folder: "FolderReport", elapsed: str) -> None:
+    from ecgfed.reports.folder_index import HEAD, cells_of
+
+    if folder.rows:
+        rows: list[list[Cell]] = [
+            [row.file, *(text for text, _ in cells_of(row)[:-1]), len(row.warnings)] for row in folder.rows
+        ]
+        console.print(table([name.casefold() for name in HEAD], rows))
+        note(folder.rows[0].intended_use)
+    finished, failed = count_of(len(folder.rows), "report"), len(folder.failed)
+    note(f"{finished}, {failed} failed, in {elapsed}: {', '.join(map(str, folder.files))}")
 
 
 def _print_run(run_report: "RunReport", elapsed: str) -> None:

@@ -19,6 +19,8 @@ from .exports.device.classifier import Classifier as Classifier
 from .exports.device.predictions import Predictions as Predictions
 from .reports.recording_report import RecordingReport as RecordingReport
 from .reports.run_report import RunReport as RunReport
+from .tasks.agreement import LabelAgreement as LabelAgreement
+from .tasks.agreement import label_agreement as label_agreement
 from .tasks.convert import Conversion as Conversion
 from .tasks.convert import convert as convert
 from .tasks.detect import Detections as Detections
@@ -49,6 +51,8 @@ from .tasks.progress import EcgfedWarning as EcgfedWarning
 from .tasks.progress import ProgressReporter as ProgressReporter
 from .tasks.progress import Watch as Watch
 from .tasks.report import report as report
+from .tasks.report_folder import FolderReport as FolderReport
+from .tasks.report_folder import report_folder as report_folder
 from .tasks.report_run import report_run as report_run
 from .tasks.serve import ServedWork as ServedWork
 from .tasks.serve import serve as serve

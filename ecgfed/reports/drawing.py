@@ -280,7 +280,8 @@ class Drawing:
         options: dict[str, Any] = {"name": strip_choice.title}
         if both and self.reading.second is not None:
             options["readers"] = [self.reading.labelled.short, self.reading.second.short]
-        return Drawn(strip_choice.title, "; ".join(caption), self._add(strip, options), strip_choice.start_s)
+        number = self._add(strip, options)
+        return Drawn(strip_choice.title, "; ".join(caption), number, strip_choice.start_s, strip_choice.printed)
 
     def _add(self, strip: dict[str, Any], options: dict[str, Any]) -> int:
         self.strips.append({"strip": strip, "options": options})

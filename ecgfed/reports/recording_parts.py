@@ -57,12 +57,14 @@ class Drawn:
         caption: a line below the title.
         number: its index in the page's data.
         at_s: where it begins, in seconds; None for an average beat.
+        printed: whether it is printed too, not only shown on the screen.
     """
 
     title: str
     caption: str
     number: int
     at_s: float | None = None
+    printed: bool = True
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from ecgfed.domain.events.series import Series
 STRIP_S = 10.0
 #: Strips that begin closer than this are joined.
 _SAME_S = 2.0
+#: Strips that are printed at most: two sheets of three.
+MAX_PRINTED = 6
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,13 @@ class Span:
 
 @dataclass(frozen=True)
 class SelectedStrip:
-    """A strip of 10 s from ``start_s`` on: its title, a line below it, and the marked parts."""
+    """A strip of 10 s from ``start_s`` on: its title, a line below it, the marked parts, and whether it is printed."""
 
     title: str
     caption: str
     start_s: float
     spans: tuple[Span, ...] = ()
+    printed: bool = True
 
 
 def around(middle_s: float, duration_s: float) -> float:
@@ -51,7 +55,7 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
         events: their counts.
         confidence: (beats,) the probability of each beat's class; None without one.
     """
-    strips: list[SelectedStrip] = []
+    findings: list[list[SelectedStrip]] = []
     ectopic = {kind: counts or events.to_review.get(kind) for kind, counts in events.ectopic.items()}
     for kind, ectopy in ectopic.items():
         if ectopy is not None:
@@ -71,12 +75,17 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
             for title, series in candidates:
                 if series is not None:
                     selected.setdefault(series.first, (title, series))
-            strips += [_series(beats, title, series) for title, series in selected.values()]
-    strips += _of_pauses(beats, events)
-    strips += _of_rates(beats, events)
-    for kind, ectopy in ectopic.items():
-        if ectopy is not None and confidence is not None:
-            strips += _of_certainty(beats, kind, confidence)
+            findings.append([_series(beats, title, series) for title, series in selected.values()])
+    findings += [list(_of_pauses(beats, events)), _of_rates(beats, events)]
+    examples = [
+        _of_certainty(beats, kind, confidence)
+        for kind, ectopy in ectopic.items()
+        if ectopy is not None and confidence is not None
+    ]
+    # printed: the first of each finding, then the second of each, and so on; examples of single beats last
+    in_turn = [strip for group in (findings, examples) for rank in zip_longest(*group) for strip in rank if strip]
+    printed = set(in_turn[:MAX_PRINTED])
+    strips = [replace(strip, printed=strip in printed) for group in (*findings, *examples) for strip in group]
     if not strips and len(beats):
         strips.append(SelectedStrip("The first beats", "", max(0.0, float(beats.time_s[0]) - 1.0)))
     return _joined(strips)
@@ -192,7 +201,8 @@ def _joined(strips: Sequence[SelectedStrip]) -> tuple[SelectedStrip, ...]:
         title = f"{earlier.title}; {strip.title[0].lower()}{strip.title[1:]}"
         caption = "; ".join(dict.fromkeys(part for part in (earlier.caption, strip.caption) if part))
         spans = tuple(dict.fromkeys([*earlier.spans, *strip.spans]))
-        joined[index] = replace(earlier, title=title, caption=caption, spans=spans)
+        printed = earlier.printed or strip.printed
+        joined[index] = replace(earlier, title=title, caption=caption, spans=spans, printed=printed)
     return tuple(joined)
 
 

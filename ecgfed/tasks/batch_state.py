@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from os.path import relpath
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ecgfed import __version__
 from ecgfed.base.errors import OptionError, RecordError, StorageError, param
@@ -87,21 +87,24 @@ class BatchState:
         classes: classes of the bundle.
     """
 
+    #: Name of the state file.
+    name: ClassVar[str] = STATE
+
     def __init__(self, out: Path, call: Mapping[str, Any], classes: Sequence[str]) -> None:
         self.out, self.call, self.classes = out, dict(call), list(classes)
-        self.path = out / STATE
+        self.path = out / self.name
         self.finished: dict[str, dict[str, Any]] = {}
 
     def refuse_unfinished(self) -> None:
         """Raise OptionError if the folder holds an unfinished batch."""
         if self.path.exists():
-            problem = f"{self.out} holds an unfinished batch ({STATE})"
+            problem = f"{self.out} holds an unfinished batch ({self.name})"
             action = f"pass {param('resume=True')} to continue it, or {param('overwrite=True')} to start again"
             raise OptionError("out", problem, action=action, code="exists")
 
     def begin(self) -> None:
         """Write the call and the completed recordings; raises OptionError, StorageError."""
-        check_links(self.out, [STATE], OptionError)
+        check_links(self.out, [self.name], OptionError)
         lines = [_line(entry) for entry in [{"call": self.call}, *self.finished.values()]]
         write_together({self.path: "".join(f"{line}\n" for line in lines).encode()})
 
@@ -111,10 +114,10 @@ class BatchState:
         Raises:
             OptionError: no unfinished batch, a batch of another call, or a state file that links out of the folder.
         """
-        check_links(self.out, [STATE], OptionError)
+        check_links(self.out, [self.name], OptionError)
         if not self.path.is_file():
             problem = f"{self.out} holds no unfinished batch"
-            raise OptionError("resume", problem, STATE, f"leave {param('resume')} out")
+            raise OptionError("resume", problem, self.name, f"leave {param('resume')} out")
         first, *entries = self._lines()
         stored = first.get("call")
         if not isinstance(stored, dict):
@@ -181,11 +184,25 @@ class BatchState:
     def add(self, name: str, path: Path, predictions: RecordingPredictions, files: Sequence[Path]) -> dict[str, Any]:
         """Append a completed recording to the state file if possible; return its summary."""
         result = {key: value for key, value in predictions.summary([]).items() if key != "files"}
-        with suppress(OSError, StorageError):  # without its line, the recording is only predicted again
-            read = _input_digests(path, self.call["annotator"], predictions.recording.files)
+        self.store(name, path, predictions.recording.files, files, result)
+        return result
+
+    def store(
+        self, name: str, path: Path, inputs: Iterable[Path], files: Sequence[Path], result: Mapping[str, Any]
+    ) -> None:
+        """Append a completed recording to the state file if possible.
+
+        Args:
+            name: its name in the summary.
+            path: the recording.
+            inputs: its files.
+            files: the files written for it.
+            result: its summary, JSON-ready.
+        """
+        with suppress(OSError, StorageError):  # without its line, the recording is only done again
+            read = _input_digests(path, self.call["annotator"], inputs)
             written = {file.name: sha256(file) for file in files}
             append_line(self.path, _line({"file": name, "read": read, "written": written, "done": result}))
-        return result
 
     def end(self) -> None:
         """Remove the state file: the summary is written."""

@@ -146,7 +146,7 @@ class _BatchRequest:
 
 
 @dataclass
-class _RecordingReporter(ProgressReporter):
+class RecordingReporter(ProgressReporter):
     """Forwards notes and warnings, each with the recording's name before it."""
 
     reporter: ProgressReporter
@@ -235,7 +235,7 @@ def predict_batch(
             int8=int8,
             how=RecordingOptions(**asked.shared_with(RecordingOptions)),
             force=force,
-            progress=_RecordingReporter(progress, request.name),
+            progress=RecordingReporter(progress, request.name),
         )
 
     with locked(out):

@@ -39,14 +39,14 @@ const EcgLabelBook = (() => {
       return beat;
     }
 
-    /** Replay the actions that are not undone. */
-    function played() {
+    /** Replay the first actions, those that are not undone by default. */
+    function played(count = cursor) {
       // beat -> {group, label, into, before: its earlier labels}; in the order of their first labels
       const labelled = new Map();
       const postponed = new Map(); // beat -> group, in the order of their return
       const split = [];
       let goal = data.count;
-      for (const action of actions.slice(0, cursor)) {
+      for (const action of actions.slice(0, count)) {
         if (action.do === "answer") {
           const last = labelled.get(beatOf(action.group));
           const before = last ? [...last.before, last.label] : [];
@@ -67,11 +67,14 @@ const EcgLabelBook = (() => {
       return { labelled, postponed, split, goal };
     }
 
+    /** Return the labels of the labelled beats, those of merged groups included. */
+    const labelsOf = (labelled) => new Map(Array.from(labelled.keys(), (beat) => [beat, labelled.get(headOf(labelled, beat)).label]));
+
     /** Return the current state, computed once per change. */
     function state() {
       if (known) return known;
       const { labelled, postponed, split, goal } = played();
-      const labels = new Map(Array.from(labelled.keys(), (beat) => [beat, labelled.get(headOf(labelled, beat)).label]));
+      const labels = labelsOf(labelled);
       const counted = EcgChoose.spread(trees, labels);
       // confirmed: the beat had this label before; a third label decides between two that differ
       const isConfirmed = ({ label, before, into }) => into === null && before.includes(label);
@@ -87,7 +90,9 @@ const EcgLabelBook = (() => {
       }));
       const contested = EcgChoose.contested(trees, labels, counted.beats, confirmed);
       const expected = labels.size ? EcgChoose.expectedErrors(trees, labels) : null;
-      known = { labels, entries, postponed, split, goal, covered: counted.covered, contested, expected };
+      // an answer of another kind may leave fewer beats covered than before it
+      const coveredBefore = cursor ? EcgChoose.spread(trees, labelsOf(played(cursor - 1).labelled)).covered : 0;
+      known = { labels, entries, postponed, split, goal, covered: counted.covered, coveredBefore, contested, expected };
       known.asking = question(known);
       return known;
     }

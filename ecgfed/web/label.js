@@ -80,7 +80,9 @@
   function drawProgress(state) {
     const count = state.entries.length;
     const postponed = state.postponed.size ? `; ${state.postponed.size} put off` : "";
-    const covers = count ? `; covers ${share(state.covered)} of the beats` : "";
+    const [covered, before] = [share(state.covered), share(state.coveredBefore)];
+    const fell = state.covered < state.coveredBefore && covered !== before ? ` (${before} before the last answer)` : "";
+    const covers = count ? `; covers ${covered} of the beats${fell}` : "";
     byId("progress-said").textContent = `${count} of ${state.goal} answered${covers}${postponed}`;
     byId("bar-answered").style.width = `${Math.min(100, (100 * count) / state.goal)}%`;
     byId("bar-covered").style.width = `${(100 * state.covered) / data.beats}%`;
@@ -298,9 +300,9 @@
   };
   const commands = { s: "later", m: "split", u: "undo", y: "redo", ArrowLeft: "back", ArrowRight: "forward" };
   const labelOf = new Map();
-  for (const { symbol, key } of data.labels) {
-    for (const shortcut of [symbol.toLowerCase(), (key || symbol).toLowerCase()]) if (!labelOf.has(shortcut)) labelOf.set(shortcut, symbol);
-  }
+  for (const { symbol, key } of data.labels) for (const shortcut of [symbol, key, key.toUpperCase()]) labelOf.set(shortcut || symbol, symbol);
+  // a small letter stands for its capital, unless it is a WFDB code of its own, as a and j are
+  for (const { symbol } of data.labels) if (!labelOf.has(symbol.toLowerCase())) labelOf.set(symbol.toLowerCase(), symbol);
 
   function pressed(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
@@ -314,9 +316,9 @@
     const inField = event.target.matches("select, input:not([type=checkbox]), textarea, summary");
     const scrolling = key.startsWith("Arrow") && event.target.matches(".paper[tabindex]");
     if (altered || event.repeat || inField || scrolling || !byId("keys").checked) return;
-    if (labelOf.has(key)) {
+    if (labelOf.has(event.key)) {
       event.preventDefault();
-      submit(labelOf.get(key));
+      submit(labelOf.get(event.key));
     } else if (key in commands) {
       event.preventDefault();
       actions[commands[key]]();

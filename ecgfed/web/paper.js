@@ -282,8 +282,10 @@ const EcgPaper = (() => {
     return parts.join("; ");
   }
 
-  function draw(host, strip, overrides = {}) {
-    const options = { mm_per_s: 25, mm_per_unit: 10, pulse: true, intervals: true, seconds: true, maxUnits: 4, ...overrides };
+  const DEFAULTS = { mm_per_s: 25, mm_per_unit: 10, pulse: true, intervals: true, seconds: true, maxUnits: 4 };
+
+  /** Return where everything of a strip lies, in mm; wide and high are the size of the drawing. */
+  function layoutOf(strip, options) {
     const scale = { fs: strip.fs, perS: options.mm_per_s, perUnit: options.mm_per_unit, seconds: 0 };
     const leads = strip.leads.map((lead) => laidOut(lead, options.maxUnits, scale.perUnit));
     scale.seconds = Math.max(...leads.map((lead) => lead.samples.length)) / strip.fs;
@@ -297,7 +299,18 @@ const EcgPaper = (() => {
     const spans = strip.spans || [];
     const rows = inRows(spans.filter((span) => span.kind !== "unusable"), { left, width: scale.seconds * scale.perS }, scale);
     const above = (beats.length ? 7 : 1) + (rows.length ? 5 * (1 + Math.max(...rows.map((row) => row.row))) : 0);
-    const [wide, high] = [left + width, above + height + below];
+    return { scale, leads, beats, left, heights, height, width, spans, rows, above, wide: left + width, high: above + height + below };
+  }
+
+  /** Return the size in mm that a strip would be drawn with. */
+  function sizeOf(strip, overrides = {}) {
+    const { wide, high } = layoutOf(strip, { ...DEFAULTS, ...overrides });
+    return { width: wide, height: high };
+  }
+
+  function draw(host, strip, overrides = {}) {
+    const options = { ...DEFAULTS, ...overrides };
+    const { scale, leads, beats, left, heights, height, width, spans, rows, above, wide, high } = layoutOf(strip, options);
     const id = (drawn += 1);
     const size = { viewBox: `0 0 ${wide} ${high.toFixed(2)}`, width: `${wide}mm`, height: `${high.toFixed(2)}mm` };
     const description = options.name ? `${options.name}: ${described(strip, leads)}` : described(strip, leads);
@@ -328,6 +341,6 @@ const EcgPaper = (() => {
     return svg;
   }
 
-  return { draw, decode, clock, startAt, countOf };
+  return { draw, sizeOf, decode, clock, startAt, countOf };
 })();
 if (typeof module !== "undefined") module.exports = EcgPaper;

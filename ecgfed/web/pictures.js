@@ -3,11 +3,14 @@
 const EcgPictures = (() => {
   const BARE = { pulse: false, intervals: false, seconds: false };
   const PX_PER_MM = 96 / 25.4;
+  /** Median correlation from which the beats of a group are of one shape. */
+  const SAME_SHAPE = 0.8;
   const byId = (id) => document.getElementById(id);
   const make = (name) => document.createElement(name);
 
   function of(data) {
     const thumbnails = new Map();
+    const heights = new Map();
     const number = (value) => value.toLocaleString("en-US");
     const timeOf = (beat) => EcgPaper.clock(data.points[beat].time_s);
 
@@ -15,6 +18,22 @@ const EcgPictures = (() => {
       const leads = strip.leads.map((lead, i) => ({ name: data.leads[i], unit: "mV", ...lead }));
       return { fs: strip.fs, start_s: strip.start_s || 0, leads, beats, spans: strip.spans || [] };
     }
+
+    /**
+     * Return the height in mm that three of four drawings of a kind do not exceed. The scale rests on it, not on the
+     * drawing at hand, so that it is the same for every question.
+     */
+    function usualHeight(kind, strips) {
+      if (!heights.has(kind)) {
+        const options = kind === "strips" ? {} : BARE;
+        const all = strips().map((strip) => EcgPaper.sizeOf(strip, options).height).sort((a, b) => a - b);
+        heights.set(kind, all[Math.floor(0.75 * (all.length - 1))]);
+      }
+      return heights.get(kind);
+    }
+
+    const allStrips = () => Object.values(data.strips).map((strip) => stripOf(strip, strip.beats.map((sample) => ({ sample, label: "" }))));
+    const allAverages = () => Object.values(data.pictures).map(({ average }) => stripOf(average, []));
 
     function drawStrip(beat, label) {
       const strip = data.strips[beat];
@@ -27,15 +46,16 @@ const EcgPictures = (() => {
     }
 
     /**
-     * Fit the strip to its container, at 25 mm/s or more and at most half the window high. A strip wider than its
-     * container is scrolled to the beat in question.
+     * Fit the strip to its container, at 25 mm/s or more and mostly at most half the window high, at the same scale for
+     * every strip of the page. A strip wider than its container is scrolled to the beat in question.
      */
     function toSize() {
       const host = byId("strip");
       const svg = host.firstElementChild;
       if (!svg) return;
-      const { width, height } = svg.viewBox.baseVal;
-      const room = [host.clientWidth / (width * PX_PER_MM), (0.52 * window.innerHeight) / (height * PX_PER_MM)];
+      const { width } = svg.viewBox.baseVal;
+      const high = usualHeight("strips", allStrips);
+      const room = [host.clientWidth / (width * PX_PER_MM), (0.52 * window.innerHeight) / (high * PX_PER_MM)];
       const times = Math.min(Math.max(1, Math.min(...room)), 2);
       svg.style.width = `${(times * width * PX_PER_MM).toFixed(1)}px`;
       svg.style.height = "auto";
@@ -51,20 +71,27 @@ const EcgPictures = (() => {
       const picture = data.pictures[group];
       for (const id of ["average-figure", "odd-figure"]) byId(id).hidden = !picture;
       if (!picture) return;
-      const { average, odd, typical } = picture;
+      const { average, odd, correlation } = picture;
       const some = picture.averaged < size ? `${number(picture.averaged)} of ` : "";
       const band = average.leads[0].low ? "; the band holds the middle 80%" : "";
       byId("average-said").textContent = `Average of ${some}${number(size)} beats${band}`;
       const leads = average.leads.map((_, i) => ({ samples: picture.beat[i], overlays: odd.map((values) => values[i]) }));
       const strips = [stripOf(average, []), stripOf({ fs: average.fs, leads }, [])];
-      const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least typical of the group`];
+      const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least alike of the group`];
       drawSideBySide([byId("average"), byId("odd")], strips, names);
-      byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). Typical: its group's median correlation with it is ${typical.toFixed(2)}`;
+      byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). ${likeness(correlation)}`;
+    }
+
+    /** Describe how alike the shapes of a group are, by the median correlation of its averaged beats with its own beat. */
+    function likeness(correlation) {
+      const value = correlation.toFixed(2);
+      if (correlation >= SAME_SHAPE) return `Half of the averaged beats correlate with it at ${value} or more.`;
+      return `The shapes in this group differ: half of the averaged beats correlate with it at ${value} or less. Split the group if its beats are not of one kind.`;
     }
 
     /**
-     * Draw beats side by side at one common scale, as large as their containers and the window allow; below the strip,
-     * where there is more horizontal space, leads are side by side.
+     * Draw beats side by side at one common scale, the same for every group, as large as their containers and the window
+     * allow; below the strip, where there is more horizontal space, leads are side by side.
      */
     function drawSideBySide(hosts, strips, names) {
       const beside = byId("strip").getBoundingClientRect().right < hosts[0].getBoundingClientRect().left;
@@ -78,8 +105,9 @@ const EcgPictures = (() => {
           room: host.clientWidth / parts.length - (across ? 8 : 0),
         }));
       });
-      const limits = drawings.map(({ svg, room }) => Math.min(room / svg.viewBox.baseVal.width, high / svg.viewBox.baseVal.height));
-      const times = Math.min(2.4, Math.min(...limits) / PX_PER_MM);
+      const limits = drawings.map(({ svg, room }) => room / svg.viewBox.baseVal.width);
+      const usual = usualHeight("averages", allAverages) / (across ? data.leads.length : 1);
+      const times = Math.min(2.4, Math.min(...limits, high / usual) / PX_PER_MM);
       for (const { svg } of drawings) {
         svg.style.width = `${(times * svg.viewBox.baseVal.width * PX_PER_MM).toFixed(1)}px`;
         svg.style.height = "auto";

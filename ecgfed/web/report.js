@@ -29,9 +29,26 @@ const EcgReport = (() => {
     return { fs: data.fs, start_s: strip.start_s, leads, beats, spans: strip.spans };
   }
 
-  function drawFigure(figure) {
+  /** Largest height in mm of a printed strip: three fit on a sheet of A4 across. */
+  const PRINTED_MM = 48;
+
+  /** Return a strip and its options for printing: the first form that is low enough, with fewer leads if need be. */
+  function printedForm(strip, options) {
+    const all = strip.leads.length;
+    const forms = [[10, all], [5, all], ...(options.mm_per_s ? [] : [[5, 2], [5, 1]])].map(([mmPerUnit, leads]) => [
+      { ...strip, leads: strip.leads.slice(0, leads) },
+      { ...options, mm_per_s: 25, mm_per_unit: mmPerUnit },
+    ]);
+    return forms.find(([some, scale]) => EcgPaper.sizeOf(some, scale).height <= PRINTED_MM) || forms.at(-1);
+  }
+
+  function drawFigure(figure, printing = false) {
     const { strip, options } = data.strips[Number(figure.dataset.strip)];
-    EcgPaper.draw(figure, stripOf(strip), options);
+    const [drawn, scale] = printing ? printedForm(stripOf(strip), options) : [stripOf(strip), options];
+    EcgPaper.draw(figure, drawn, scale);
+    const leads = drawn.leads.length < strip.leads.length ? `, ${drawn.leads.map((lead) => lead.name).join(", ")} alone` : "";
+    const stated = figure.parentElement.querySelector(".printed");
+    if (stated) stated.textContent = `; ${scale.mm_per_s || 25} mm/s, ${scale.mm_per_unit || 10} mm/mV${leads}`;
     // on a narrow screen the strip overflows: scroll to its event
     const event = strip.spans.find((span) => span.kind !== "unusable");
     if (event && figure.scrollWidth > figure.clientWidth) {
@@ -39,7 +56,11 @@ const EcgReport = (() => {
       figure.scrollLeft = middle * figure.scrollWidth - figure.clientWidth / 2;
     }
   }
-  document.querySelectorAll("[data-strip]").forEach(drawFigure);
+
+  function drawFigures(printing) {
+    for (const figure of document.querySelectorAll("[data-strip]")) drawFigure(figure, printing);
+  }
+  drawFigures(false);
 
   /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
   function reachable() {
@@ -53,6 +74,8 @@ const EcgReport = (() => {
   const slider = document.getElementById("timeline-slider");
   reachable();
   window.addEventListener("resize", reachable);
+  window.addEventListener("beforeprint", () => drawFigures(true));
+  window.addEventListener("afterprint", () => drawFigures(false));
   if (!line || !slider) return report;
   const MARGIN = 118;
   const RIGHT = ofDay ? 52 : 26;

@@ -11,9 +11,9 @@ const { data, answers: labels } = JSON.parse(readFileSync(input, "utf8"));
 const book = EcgLabelBook.open(data);
 const steps = labels.map(([group, label]) => {
   book.act({ do: "answer", group, label });
-  const { entries, contested } = book.state();
+  const { entries, contested, covered, coveredBefore } = book.state();
   const { beat } = data.groups[group];
   const mine = entries.find((entry) => entry.beat === beat);
-  return { source: mine.source, differs: mine.differs, contested: contested.some((entry) => entry.beat === beat) };
+  return { source: mine.source, differs: mine.differs, contested: contested.some((entry) => entry.beat === beat), covered, coveredBefore };
 });
 process.stdout.write(JSON.stringify(steps));

@@ -14,7 +14,7 @@ const job = JSON.parse(readFileSync(input, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
 const results = { errors: [], requests: [] };
-const KEYS = { "|": "x" };
+const KEYS = { "|": "x", A: "A", J: "J" }; // a and j are labels of their own
 
 /** A person with a browser of their own, who has opened a page. */
 async function visitor(file, { width = 1280, height = 900, prepare, hasty = true } = {}) {
@@ -187,7 +187,7 @@ const scenarios = {
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("ArrowLeft");
     const at = (await questionOf(page)).beat;
-    await page.keyboard.press("a");
+    await page.keyboard.press("A");
     const followed = await labelsOf(page);
     await page.keyboard.press("u");
     await page.keyboard.press("u");
@@ -284,8 +284,24 @@ const scenarios = {
     const artifact = await labelsOf(page);
     await page.keyboard.press("Slash");
     const slash = await labelsOf(page);
+    for (const key of ["a", "J", "j", "e", "E"]) await page.keyboard.press(key);
+    const codes = await labelsOf(page);
     await context.close();
-    return { off, capital, chorded, artifact, slash };
+    return { off, capital, chorded, artifact, slash, codes };
+  },
+
+  async scale() {
+    const { page, context } = await visitor(job.page);
+    const scales = { strip: [], average: [], odd: [] };
+    for (let i = 0; i < job.count; i += 1) {
+      for (const [id, all] of Object.entries(scales)) {
+        const svg = await page.$(`#${id} svg`);
+        if (svg && (await isVisible(page, id))) all.push(await svg.evaluate((element) => element.getBoundingClientRect().width / element.viewBox.baseVal.width));
+      }
+      await submitLabels(page, job.truth, 1, byKey);
+    }
+    await context.close();
+    return scales;
   },
 
   async sizes() {

@@ -74,6 +74,12 @@ try {
       const seconds = await link.evaluate((element) => Number(element.dataset.at));
       results.linked = { seconds, said: await text("timeline-said"), focused: await page.evaluate(() => document.activeElement.id) };
     }
+    await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+    results.printed = await page.$$eval("#strips .strip:not(.screen)", (all) =>
+      all.map((figure) => ({ mm: figure.querySelector("svg").viewBox.baseVal.height, caption: figure.querySelector("figcaption").textContent })),
+    );
+    await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+    results.restored = await page.$$eval("#strips [data-strip] svg", (all) => all.map((svg) => svg.getAttribute("aria-label")));
     // every stop of the Tab key is one a person can see
     await page.evaluate(() => document.body.focus());
     results.stops = await page.$$eval("a[href], button, [tabindex='0']", (all) => all.length);

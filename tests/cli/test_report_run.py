@@ -338,7 +338,7 @@ def test_numbers_that_cannot_be_drawn_are_left_out(ecgfed: Command, tmp_path: Pa
 
 def test_what_is_no_run_and_what_may_be_two_things(ecgfed: Command, records: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "page.html")
-    assert_refused(ecgfed("report", records, *out), str(records), "without a run.json", "one recording in it")
+    assert_refused(ecgfed("report", records, *out), "page.html", str(records))  # a folder of recordings
     run = write_run(tmp_path / "r1")
     write_record(tmp_path, "r1", "N" * 20)
     assert_refused(ecgfed("report", run, *out), "r1.hea a recording", "one of them", "run.json")

@@ -113,6 +113,24 @@ def ask_both(page: LabelPage, symbol: NDArray[np.str_], folder: Path) -> None:
     assert told["covered"][-1] > 0
 
 
+@pytest.mark.mitdb
+def test_covered_beats_before_the_last_answer_are_those_of_the_answers_before_it(mitdb: Path, tmp_path: Path) -> None:
+    page, symbol = page_of(mitdb / "200")
+    truth, label, answers, counts = reference(page.groups, symbol), dict[int, str](), [], [0]
+    for _ in range(QUESTIONS):
+        group = next_group(page.groups, label, rule=page.rule)
+        assert group is not None
+        beat = int(page.groups.beat[group])
+        label[beat] = truth[beat]
+        answers.append((group, truth[beat]))
+        counts.append(covered(page.groups, page.rule, label))
+    steps = by_script(page, tmp_path, DRIVER.with_name("confirm.mjs"), answers=answers)
+    assert [step["covered"] for step in steps] == counts[1:]
+    assert [step["coveredBefore"] for step in steps] == counts[:-1]
+    # beats that take the label of a new answer of another kind are uncertain
+    assert any(step["covered"] < step["coveredBefore"] for step in steps)
+
+
 def test_a_label_given_twice_is_confirmed_and_of_two_a_third_decides(tmp_path: Path) -> None:
     page, _ = made_page()
     one, other = page.groups.children[0]  # the two parts of the whole

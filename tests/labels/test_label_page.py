@@ -78,12 +78,12 @@ def test_a_group_is_shown_as_its_beats_are(many: int) -> None:
         rows = np.hstack([lead[some, ::2] - lead[some, ::2].mean(1, keepdims=True) for lead in LEADS])
         one = np.hstack([lead[own, ::2] - lead[own, ::2].mean() for lead in LEADS])
         alike = [np.dot(row, one) / np.linalg.norm(row) / np.linalg.norm(one) for row in rows]
-        assert picture["typical"] == pytest.approx(np.median(alike), abs=1e-3)
+        assert picture["correlation"] == pytest.approx(np.median(alike), abs=1e-3)
         known = INTERVAL_S[members][np.isfinite(INTERVAL_S[members])]
         assert picture["interval_ms"] == [round(1000 * float(np.percentile(known, part))) for part in (10, 50, 90)]
 
 
-def test_the_least_typical_of_two_shapes_are_of_the_other_one() -> None:
+def test_the_least_alike_of_two_shapes_are_of_the_other_one() -> None:
     groups = grouped()
     picture = group_pictures(groups, [lambda: [LEADS[0]], lambda: [LEADS[1]]], INTERVAL_S)[0]
 
@@ -92,7 +92,7 @@ def test_the_least_typical_of_two_shapes_are_of_the_other_one() -> None:
 
     own = wide(unpacked(picture["beat"][0]))
     assert [wide(unpacked(one[0])) for one in picture["odd"]] == [not own] * ODD
-    assert picture["typical"] < 1
+    assert picture["correlation"] < 1
 
 
 def made_recording(fs_hz: float = 360.0, seconds: float = 20.0) -> Recording:
@@ -154,9 +154,9 @@ def test_the_data_say_every_group_and_only_the_beats_that_stand_for_one() -> Non
 
 
 def test_keys_are_told_apart() -> None:
-    keys = [(key or symbol).casefold() for symbol, key, _ in LABELS]
+    keys = [key or symbol for symbol, key, _ in LABELS]
     assert len(set(keys)) == len(keys)
-    assert not set(keys) & set("smuy")  # what the page does besides
+    assert not {key.casefold() for key in keys} & set("smuy")  # what the page does besides
 
 
 def test_a_page_talks_to_nobody_but_the_server_it_came_from() -> None:

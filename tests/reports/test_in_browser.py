@@ -6,6 +6,7 @@ where ECGFED_BROWSER says that they are, one that skips has failed (tests/confte
 
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,41 @@ def test_the_timeline_is_used_by_mouse_and_by_keyboard(told: dict[str, Any]) -> 
     )
     assert low <= told["linked"]["seconds"] < high
     assert told["linked"]["focused"] == "timeline-slider"
+
+
+def test_printed_strips_are_low_and_state_their_scale(told: dict[str, Any]) -> None:
+    assert 1 <= len(told["printed"]) <= 6
+    for strip in told["printed"]:
+        assert strip["mm"] <= 48  # three on a sheet of 188 mm, with their captions
+        assert re.search(r"; 25 mm/s, (5|10) mm/mV", strip["caption"])
+    assert told["restored"] == [strip["said"] for strip in told["strips"][: len(told["restored"])]]
+
+
+def texts_of_pages(pdf: bytes) -> list[int]:
+    """Count the operators that show text on each page of a PDF of Chromium's."""
+    objects = dict(re.findall(rb"(\d+) 0 obj\n(.*?)\nendobj", pdf, re.DOTALL))
+    counts = []
+    for page in objects.values():
+        if re.search(rb"/Type\s*/Page\b", page):
+            content = objects[re.search(rb"/Contents (\d+) 0 R", page)[1]]  # type: ignore[index]
+            stream = content.split(b"stream\n", 1)[1].rsplit(b"\nendstream", 1)[0]
+            counts.append(len(re.findall(rb"\bT[jJ]\b", zlib.decompress(stream))))
+    return counts
+
+
+@pytest.mark.slow
+@pytest.mark.mitdb
+@pytest.mark.parametrize("record", ["200", "208"])
+def test_half_an_hour_takes_few_pages_and_none_is_nearly_empty(
+    record: str, chromium: str, mitdb: Path, tmp_path: Path
+) -> None:
+    del chromium
+    ecgfed.report(mitdb / record, labels=mitdb / f"{record}.atr", out=tmp_path / "page.html", pdf=True)
+    pdf = (tmp_path / "page.pdf").read_bytes()
+    texts = texts_of_pages(pdf)
+    assert 4 <= len(texts) <= 8
+    assert min(texts) > 100
+    assert b"/StructTreeRoot" in pdf  # tagged, for screen readers
 
 
 def test_the_command_prints_through_chromium(chromium: str, page: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the labelling page shows of a group: its average beat, its least typical beats, how alike they are."""
+"""What the labelling page shows of a group: its average beat, its least alike beats, how alike all are."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ Blocks = Callable[[], Iterable[NDArray[np.float32]]]
 #: Of the windows, sampled at 360 Hz, every second sample is drawn: there is nothing above 40 Hz in them.
 _STEP = 2
 WINDOWS_HZ = 360.0 / _STEP
-#: Beats of a group that are averaged, evenly spread over it, and least typical ones that are shown.
+#: Beats of a group that are averaged, evenly spread over it, and least alike ones that are shown.
 AVERAGED, ODD = 60, 4
 #: Fewer beats have no band.
 _BAND_FROM = 5
@@ -25,8 +25,8 @@ _BAND = (10, 90)
 def group_pictures(groups: Groups, windows: Sequence[Blocks], interval_s: Floats) -> dict[int, dict[str, Any]]:
     """Return what is shown of every group of two beats or more, JSON-ready.
 
-    Typical is the median of the correlations between the group's beat and its averaged ones, over all leads; the least
-    typical are those whose shape lies farthest from the group's beat.
+    The correlation is the median of those between the group's beat and its averaged ones, over all leads; the least
+    alike are those whose shape lies farthest from the group's beat, which stands for the group by its intervals too.
 
     Args:
         groups: of the recording.
@@ -35,8 +35,8 @@ def group_pictures(groups: Groups, windows: Sequence[Blocks], interval_s: Floats
 
     Returns:
         group -> ``average`` (fs, leads of samples, low and high where there are enough beats), ``beat`` (the group's
-        own, samples of each lead), ``odd`` (of each such beat the samples of each lead), ``typical`` (correlation),
-        ``averaged`` (beats), ``interval_ms`` (10%, median and 90% of the intervals before its beats; None unknown).
+        own, samples of each lead), ``odd`` (of each such beat the samples of each lead), ``correlation``, ``averaged``
+        (beats), ``interval_ms`` (10%, median and 90% of the intervals before its beats; None unknown).
     """
     drawn = {group: members for group, members in _members(groups) if len(members) > 1}
     averaged = {
@@ -54,7 +54,7 @@ def group_pictures(groups: Groups, windows: Sequence[Blocks], interval_s: Floats
             "average": {"fs": WINDOWS_HZ, "leads": [_average(lead[some]) for lead in leads]},
             "beat": [packed(lead[beat[0]]) for lead in leads],
             "odd": [[packed(lead[rows]) for lead in leads] for rows in few.tolist()],
-            "typical": _typical([lead[some] for lead in leads], [lead[beat[0]] for lead in leads]),
+            "correlation": _correlation([lead[some] for lead in leads], [lead[beat[0]] for lead in leads]),
             "averaged": len(some),
             "interval_ms": _intervals(interval_s[members]),
         }
@@ -101,7 +101,7 @@ def _average(windows_mv: NDArray[np.float32]) -> dict[str, Any]:
     return lead
 
 
-def _typical(windows: Sequence[NDArray[np.float32]], beat: Sequence[NDArray[np.float32]]) -> float:
+def _correlation(windows: Sequence[NDArray[np.float32]], beat: Sequence[NDArray[np.float32]]) -> float:
     """Return the median correlation of some beats with one, all leads in a row, each around its own mean."""
     some = np.concatenate([lead - lead.mean(axis=1, keepdims=True) for lead in windows], axis=1).astype(np.float64)
     reference = np.concatenate([lead - lead.mean() for lead in beat]).astype(np.float64)

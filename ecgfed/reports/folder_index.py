@@ -1,0 +1,192 @@
+"""The reports of a folder's recordings in one list: as a page with a sortable row for each, and as a table."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from urllib.parse import quote
+
+from ecgfed.base.text import count_of, safe_row
+from ecgfed.domain.events.ectopy import Ectopy
+from ecgfed.domain.events.kinds import KIND_WORDS, Kind
+from ecgfed.reports.markup import NOT_ASSESSED, clock, per_cent
+from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.reports.rendering import render
+from ecgfed.web.page import inline_page
+
+STYLES, SCRIPTS = ("report.css", "index.css"), ("run.js", "index.js")
+#: Headings of the page's table.
+HEAD = (
+    *("Recording", "Reviewed", "Length", "Usable", "Heart rate", "Rhythm"),
+    *("Ventricular burden", "Supraventricular burden", "Warnings"),
+)
+
+
+@dataclass(frozen=True)
+class RecordingRow:
+    """The headline of one recording's report, JSON-ready.
+
+    Attributes:
+        file: the recording, relative to its folder.
+        page: its report, relative to the index.
+        reviewed: whether a person reviewed the labels.
+        lead: the lead that was read.
+        duration_s: length in seconds.
+        usable_s: usable seconds of the lead.
+        beats: number of counted beats.
+        heart_rate_per_min: the mean heart rate; None where not assessed.
+        rhythms: name of each rhythm but sinus rhythm -> its seconds.
+        ventricular_beats: number of ventricular ectopic beats; None where not assessed or withheld.
+        ventricular_percent: their share of the counted beats.
+        supraventricular_beats: number of supraventricular ectopic beats, likewise.
+        supraventricular_percent: their share.
+        withheld: ``ventricular`` and ``supraventricular`` where their counts are withheld.
+        warnings: the warnings' texts, the most severe first.
+        intended_use: what the report is for.
+    """
+
+    file: str
+    page: str
+    reviewed: bool
+    lead: str
+    duration_s: float
+    usable_s: float
+    beats: int
+    heart_rate_per_min: float | None
+    rhythms: dict[str, float]
+    ventricular_beats: int | None
+    ventricular_percent: float | None
+    supraventricular_beats: int | None
+    supraventricular_percent: float | None
+    withheld: list[str]
+    warnings: list[str]
+    intended_use: str
+
+    @staticmethod
+    def of(parts: RecordingParts, file: str, page: str) -> "RecordingRow":
+        """Return the row of a report."""
+        (lead,) = (row for row in parts.leads if row.name == parts.lead)
+        events = parts.events
+        ventricular, supra = _burden(events.ventricular), _burden(events.supra)
+        mean = events.rates.mean
+        return RecordingRow(
+            file,
+            page,
+            not parts.provisional,
+            parts.lead,
+            round(parts.duration_s, 3),
+            round(lead.usable_s, 3),
+            events.counted,
+            None if mean is None else round(mean, 1),
+            {rhythm.rhythm: round(rhythm.seconds, 1) for rhythm in parts.rhythms},
+            *ventricular,
+            *supra,
+            [KIND_WORDS[kind] for kind in events.withheld],
+            [text for _, text in parts.warnings],
+            parts.intended_use,
+        )
+
+    @staticmethod
+    def stored(values: Mapping[str, object]) -> "RecordingRow | None":
+        """Return a row that was stored as ``asdict`` has it; None of anything else."""
+        if set(values) != {field.name for field in fields(RecordingRow)}:
+            return None
+        row = RecordingRow(**values)  # type: ignore[arg-type]  # checked next
+        texts = (row.file, row.page, row.lead, row.intended_use)
+        numbers = (row.duration_s, row.usable_s, row.beats)
+        maybe = (
+            *(row.heart_rate_per_min, row.ventricular_beats, row.ventricular_percent),
+            *(row.supraventricular_beats, row.supraventricular_percent),
+        )
+        lists = (row.withheld, row.warnings)
+        valid = (
+            all(isinstance(text, str) for text in texts)
+            and all(_is_number(number) for number in numbers)
+            and all(number is None or _is_number(number) for number in maybe)
+            and all(isinstance(of, list) and all(isinstance(text, str) for text in of) for of in lists)
+            and isinstance(row.rhythms, dict)
+            and all(_is_number(seconds) for seconds in row.rhythms.values())
+            and type(row.reviewed) is bool
+        )
+        return row if valid else None
+
+    @property
+    def usable_percent(self) -> float:
+        """Usable share of the lead, in percent."""
+        return 100 * self.usable_s / self.duration_s if self.duration_s else 0.0
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _burden(ectopy: Ectopy | None) -> tuple[int | None, float | None]:
+    if ectopy is None:
+        return None, None
+    return ectopy.total, None if ectopy.percent is None else round(ectopy.percent, 3)
+
+
+#: A cell of the page: its text, and what it is sorted by.
+SortableCell = tuple[str, str | float]
+
+
+def cells_of(row: RecordingRow) -> list[SortableCell]:
+    """Return the cells of a row, but its name; what was not assessed is sorted last."""
+
+    def burden(kind: Kind, percent: float | None) -> SortableCell:
+        text = "withheld" if KIND_WORDS[kind] in row.withheld else per_cent(percent) or NOT_ASSESSED
+        return text, "" if percent is None else percent
+
+    rate = row.heart_rate_per_min
+    rhythms = "; ".join(f"{name} {clock(seconds, 0)}" for name, seconds in row.rhythms.items())
+    return [
+        ("yes" if row.reviewed else "no", int(row.reviewed)),
+        (clock(row.duration_s, 0), row.duration_s),
+        (f"{clock(row.usable_s, 0)} ({row.usable_percent:.1f}%)", row.usable_percent),
+        (NOT_ASSESSED, "") if rate is None else (f"{rate:.0f}/min", rate),
+        (rhythms or "none detected", sum(row.rhythms.values())) if row.beats else (NOT_ASSESSED, ""),
+        burden(Kind.VENTRICULAR, row.ventricular_percent),
+        burden(Kind.SUPRA, row.supraventricular_percent),
+        (" ".join(row.warnings) or "none", len(row.warnings)),
+    ]
+
+
+def index_page(rows: Sequence[RecordingRow], failed: Sequence[Mapping[str, str]], folder: str) -> str:
+    """Return the page: a row for each recording, linked to its report, and one for each that failed, with the reason.
+
+    Args:
+        rows: the recordings with a report.
+        failed: ``file`` and ``problem`` of the others.
+        folder: name of the folder, as text.
+    """
+    use = next((row.intended_use for row in rows), "Research use only, not for diagnosis.")
+    listed = [(row.file, quote(row.page), cells_of(row)) for row in rows]
+    reviewed = sum(row.reviewed for row in rows)
+    header = [
+        ("Recordings", len(rows) + len(failed)),
+        ("With a report", len(rows)),
+        ("Failed", len(failed)),
+        ("Reviewed", f"{reviewed} of {count_of(len(rows), 'report')}"),
+    ]
+    parts = {"intended_use": use}
+    body = render(
+        "folder_index.html.j2", parts=parts, header=header, folder=folder, head=HEAD, listed=listed, failed=failed
+    )
+    title = f"ECG reports: {folder}"
+    return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data={}, sheet=f"{title}. {use}")
+
+
+def index_table(rows: Sequence[RecordingRow], failed: Sequence[Mapping[str, str]]) -> str:
+    """Return a CSV table of the same rows; a cell is empty where its figure was not assessed."""
+    names = [field.name for field in fields(RecordingRow) if field.name != "intended_use"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*names, "problem"], restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        values = {name: value for name, value in asdict(row).items() if name in names}
+        rhythms = "; ".join(f"{name} {seconds:g} s" for name, seconds in row.rhythms.items())
+        lists = {"withheld": "; ".join(row.withheld), "warnings": "; ".join(row.warnings), "rhythms": rhythms}
+        writer.writerow(safe_row({**values, **lists, "reviewed": int(row.reviewed)}))
+    for failure in failed:
+        writer.writerow(safe_row({"file": failure["file"], "problem": failure["problem"]}))
+    return text.getvalue()

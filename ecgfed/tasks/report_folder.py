@@ -1,0 +1,241 @@
+"""``report`` for all recordings of a folder: a page each, and an index of them as page, table and JSON."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
+from ecgfed.base.files import check_free, create_folder, write_together
+from ecgfed.base.locks import locked
+from ecgfed.base.options import flat_options, merged, names_of
+from ecgfed.base.text import count_of
+from ecgfed.domain.beats.path import RecordingOptions
+from ecgfed.domain.cohort.folder import doubled, recordings_below
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.record.reader import record_path
+from ecgfed.domain.record.recording import ReadOptions
+from ecgfed.exports.device.bundle import Bundle
+from ecgfed.reports.folder_index import RecordingRow, index_page, index_table
+from ecgfed.reports.options import ReportOptions
+from ecgfed.reports.recording_report import RecordingReport
+from ecgfed.tasks.batch_state import BatchState, call_of
+from ecgfed.tasks.pdf import find_browser
+from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.predict_batch import RecordingReporter
+from ecgfed.tasks.progress import SILENT, ProgressReporter
+from ecgfed.tasks.report import report
+
+#: The index: a page, a table, and JSON.
+INDEX = ("index.html", "index.csv", "index.json")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FolderReport:
+    """The reports of a folder.
+
+    Attributes:
+        rows: the headline of each report, in order of name.
+        failed: ``file``, ``problem``, ``code`` and, if there is one, ``parameter`` of each recording without a report.
+        files: the index: page, table and JSON.
+    """
+
+    rows: tuple[RecordingRow, ...]
+    failed: tuple[dict[str, str], ...]
+    files: tuple[Path, ...]
+
+    def __repr__(self) -> str:
+        return f"FolderReport({count_of(len(self.rows), 'report')}, {len(self.failed)} failed)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the contents of the JSON index."""
+        return {
+            "recordings": len(self.rows) + len(self.failed),
+            "done": [asdict(row) for row in self.rows],
+            "failed": list(self.failed),
+            "files": [file.name for file in self.files],
+        }
+
+
+class _ReportState(BatchState):
+    """The completed reports of an unfinished folder."""
+
+    name: ClassVar[str] = "reports.unfinished.jsonl"
+
+    def _is_valid(self, entry: Mapping[str, Any]) -> bool:
+        maps = all(isinstance(entry.get(name), dict) for name in ("read", "written", "done"))
+        return isinstance(entry.get("file"), str) and maps and RecordingRow.stored(entry["done"]) is not None
+
+
+@dataclass(frozen=True)
+class _ReportRequest:
+    """A recording, its name in the index, and its page."""
+
+    path: Path
+    name: str
+    page: Path
+
+    def files(self, *, pdf: bool) -> list[Path]:
+        """Return the files of its report."""
+        return [self.page, self.page.with_suffix(".pdf")] if pdf else [self.page]
+
+
+@flat_options(ReportOptions, RecordingOptions, without=("formats", "subject", "start"))
+def report_folder(
+    folder: Path | str,
+    out: Path | str,
+    bundle: Bundle | Path | str | None = None,
+    *,
+    how: ReadOptions | None = None,
+    trusted: Path | str | Sequence[Path | str] | None = None,
+    force: bool = False,
+    rules: EventRules | None = None,
+    pdf: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: ProgressReporter = SILENT,
+    **options: object,
+) -> FolderReport:
+    """Make a report page of every recording in a folder, and an index of them. Research use only, not for diagnosis.
+
+    A recording that cannot be used is listed with the reason, and the others are completed. An interrupted call
+    continues with ``resume``, with the same result.
+
+    Args:
+        folder: searched recursively for recordings of any format.
+        out: output folder, with the sub-folders of the input: a page for each recording, and ``index.html``,
+            ``index.csv`` and ``index.json``.
+        bundle: as in ``report``; so are all arguments up to ``pdf``.
+        how: see there.
+        trusted: see there.
+        force: see there.
+        rules: see there.
+        pdf: see there.
+        resume: continue in ``out``: recordings completed by the same call are skipped, unless one of their files has
+            changed.
+        overwrite: replace files of these names, but never a recording.
+        progress: receives progress, notes and warnings.
+        options: ``header`` as in ``report``, and fields of ``RecordingOptions``, which take precedence over ``how``.
+
+    Raises:
+        EcgfedError: an unusable bundle or option; a folder without recordings, existing files, or an unfinished call
+            with other arguments.
+
+    Examples:
+        >>> import ecgfed
+        >>> ecgfed.report_folder("cohort-records", "reports", "bundle")  # doctest: +SKIP
+        FolderReport(3 reports, 0 failed)
+    """
+    folder, out = Path(folder), Path(out)
+    if resume and overwrite:
+        raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
+    page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
+    stated = merged(ReportOptions, None, page, "report_folder", without=("formats", "subject", "start"))
+    asked = RecordingOptions.merged(how, options, "report_folder")
+    opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
+    if pdf:
+        find_browser()
+    call = call_of(
+        opened, asked.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
+    ) | {"rules": rules.to_dict(), "pdf": pdf, "header": stated.header}
+    requests = _requests(folder, out, asked.annotator)
+
+    def report_request(request: _ReportRequest) -> RecordingReport:
+        create_folder(request.page.parent)
+        return report(
+            request.path,
+            opened,
+            out=request.page,
+            how=asked,
+            force=force,
+            rules=rules,
+            pdf=pdf,
+            overwrite=overwrite or resume,
+            progress=RecordingReporter(progress, request.name),
+            header=stated.header,
+        )
+
+    with locked(out):
+        state = _ReportState(out, json.loads(json.dumps(call)), opened.classes)
+        if resume:
+            state.resume()
+        else:
+            if not overwrite:
+                state.refuse_unfinished()
+            targets = [file for request in requests for file in request.files(pdf=pdf)]
+            check_free([*(out / name for name in INDEX), *targets], overwrite=overwrite)
+        state.begin()
+        rows, failed = _report_all(requests, state, report_request, pdf, progress)
+        result = FolderReport(tuple(rows), tuple(failed), tuple(out / name for name in INDEX))
+        texts = (index_page(rows, failed, folder.name or str(folder)), index_table(rows, failed), _json(result))
+        write_together({file: text.encode() for file, text in zip(result.files, texts, strict=True)})
+        state.end()
+    return result
+
+
+def _json(result: FolderReport) -> str:
+    return f"{json.dumps(result.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)}\n"
+
+
+def _report_all(
+    requests: Sequence[_ReportRequest],
+    state: _ReportState,
+    report_request: Callable[[_ReportRequest], RecordingReport],
+    pdf: bool,
+    progress: ProgressReporter,
+) -> tuple[list[RecordingRow], list[dict[str, str]]]:
+    """Report the recordings that are not completed; return the rows of the completed ones, and the failed ones."""
+    rows: list[RecordingRow] = []
+    failed: list[dict[str, str]] = []
+    problems, resumed = _name_clashes(requests, state.out), 0
+    for number, request in enumerate(requests):
+        try:
+            if request.path in problems:
+                raise problems[request.path]
+            files = request.files(pdf=pdf)
+            if stored := state.stored_result(request.name, request.path, files):
+                row = RecordingRow.stored(stored)
+                resumed += 1
+            else:
+                made = report_request(request)
+                row = RecordingRow.of(made.parts, request.name, request.page.relative_to(state.out).as_posix())
+                state.store(request.name, request.path, made.recording.files, files, asdict(row))
+            assert row is not None  # resume() has left out the others
+            rows.append(row)
+        except EcgfedError as problem:
+            failed.append({"file": request.name, **problem.as_json()})
+        progress.update("recordings", number + 1, len(requests), request.name)
+    if resumed:
+        progress.note(f"{resumed} of {count_of(len(requests), 'recording')} already had a report.")
+    return rows, failed
+
+
+def _requests(folder: Path, out: Path, annotator: str) -> list[_ReportRequest]:
+    """List the recordings of a folder, but those in ``out``, with their pages."""
+    if out.suffix.casefold() in (".html", ".htm"):
+        raise OptionError("out", f"{out} names a page", f"a folder for a page of each recording in {folder}")
+    if folder.resolve() == out.resolve():
+        raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
+    requests = []
+    for path in recordings_below(folder, annotator=annotator):
+        if not path.resolve().is_relative_to(out.resolve()):
+            relative = path.relative_to(folder)
+            page = out / relative.parent / f"{record_path(path).name}.html"
+            requests.append(_ReportRequest(path, relative.as_posix(), page))
+    if not requests:
+        raise RecordError(folder, "holds no recording", "one or more", "check the path")
+    return requests
+
+
+def _name_clashes(requests: Sequence[_ReportRequest], out: Path) -> dict[Path, EcgfedError]:
+    """Return an error for each recording whose page would replace another one, or the index."""
+    problems: dict[Path, EcgfedError] = dict(doubled([request.path for request in requests]))
+    taken = {str(out / INDEX[0]).casefold(): INDEX[0]}  # case-insensitive, as on Windows and macOS
+    for request in requests:
+        if request.path not in problems:
+            first = taken.setdefault(str(request.page).casefold(), request.name)
+            if first != request.name:
+                problem = f"has the name of {first}, which its page would replace"
+                problems[request.path] = RecordError(request.path, problem, "another name")
+    return problems

@@ -1,0 +1,193 @@
+"""Reports of a folder: each as by itself, an index of all, failures listed, and a stopped call goes on."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_driver import chromium_path, driven
+from conftest import Said
+from support import assert_refused, exported, snapshot
+
+import ecgfed as front
+from ecgfed.base.errors import OptionError
+from ecgfed.reports.folder_index import RecordingRow, index_page
+from ecgfed.tasks.progress import ProgressReporter
+
+INDEX = {"index.html", "index.csv", "index.json"}
+STATE = "reports.unfinished.jsonl"
+HOSTILE = "</td><script>window.hacked = true</script>"
+
+
+@pytest.fixture
+def folder(records: Path, tmp_path: Path) -> Path:
+    """Two recordings, one of them in a sub-folder, and a broken file."""
+    root = tmp_path / "in"
+    for name, to in (("p1", root), ("p2", root / "day")):
+        to.mkdir(parents=True, exist_ok=True)
+        for end in ("hea", "dat", "atr"):
+            shutil.copy(records / f"{name}.{end}", to)
+    (root / "broken.edf").write_bytes(b"0       ")
+    return root
+
+
+@pytest.fixture
+def call(folder: Path, fedavg_run: Path, tmp_path: Path) -> dict[str, Any]:
+    return {"folder": folder, "out": tmp_path / "out", "bundle": exported(fedavg_run)}
+
+
+def test_a_page_of_each_and_an_index_of_all(
+    ecgfed: Callable[..., Said], call: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    out = call["out"]
+    printed = ecgfed("report", folder, "--bundle", call["bundle"], "--out", out, "--json")
+    assert printed.code == 1  # one failed
+    assert len(printed.error_lines) == 1
+    assert "broken.edf" in printed.error_lines[0]
+    answer = json.loads(printed.out)
+    assert answer.pop("seconds") > 0
+    assert set(snapshot(out)) == {"p1.html", "day/p2.html", *INDEX}
+    assert json.loads((out / "index.json").read_text()) == answer
+    (failure,) = answer["failed"]
+    assert failure["file"] == "broken.edf"
+    assert failure["problem"] in (out / "index.html").read_text()
+    page = (out / "index.html").read_text()
+    assert re.findall(r'<a href="([^"#]+)">', page) == ["day/p2.html", "p1.html"]
+    for row in answer["done"]:
+        alone = front.report(folder / row["file"], call["bundle"], out=tmp_path / "alone.html", overwrite=True)
+        assert (out / row["page"]).read_bytes() == (tmp_path / "alone.html").read_bytes()
+        counts = alone.to_dict()
+        assert row["beats"] == counts["counted"]
+        assert row["usable_s"] == counts["usable_s"][row["lead"]]
+        assert row["heart_rate_per_min"] == pytest.approx(counts["rates"]["mean"], abs=0.05)
+        for kind in ("ventricular", "supraventricular"):
+            percent = None if counts[kind] is None else pytest.approx(counts[kind]["percent"], abs=1e-3)
+            assert row[f"{kind}_percent"] == percent
+        assert row["withheld"] == list(counts["withheld"])
+        assert row["warnings"] == [warning["text"] for warning in counts["warnings"]]
+        assert row["reviewed"] is False
+    table = list(csv.DictReader(io.StringIO((out / "index.csv").read_text())))
+    assert [row["file"] for row in table] == [*(row["file"] for row in answer["done"]), "broken.edf"]
+    assert [row["beats"] for row in table] == [*(str(row["beats"]) for row in answer["done"]), ""]
+    assert table[-1]["problem"] == failure["problem"]
+
+
+class StopsAfter(ProgressReporter):
+    """Ctrl-C after so many recordings."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def update(self, what: str, completed: int, *more: object, **others: object) -> None:
+        if what == "recordings" and completed == self.count:
+            raise KeyboardInterrupt
+
+
+def test_a_stopped_call_goes_on_and_ends_the_same(call: dict[str, Any], folder: Path) -> None:
+    out = call["out"]
+    front.report_folder(**call)
+    whole = snapshot(out)
+    shutil.rmtree(out)
+    with pytest.raises(KeyboardInterrupt):
+        front.report_folder(**call, progress=StopsAfter(2))
+    assert set(snapshot(out)) == {"day/p2.html", STATE}
+    with pytest.raises(OptionError):
+        front.report_folder(**call)  # neither resume nor overwrite
+    with pytest.raises(OptionError):
+        front.report_folder(**call, resume=True, header=True)  # another call
+    written = (out / "day/p2.html").stat().st_mtime_ns
+    front.report_folder(**call, resume=True)
+    assert (out / "day/p2.html").stat().st_mtime_ns == written
+    assert snapshot(out) == whole
+    with pytest.raises(OptionError):
+        front.report_folder(**call, resume=True)  # it is finished
+    assert (folder / "p1.hea").exists()
+
+
+def test_a_report_whose_page_has_changed_is_made_again(call: dict[str, Any]) -> None:
+    out = call["out"]
+    with pytest.raises(KeyboardInterrupt):
+        front.report_folder(**call, progress=StopsAfter(2))
+    page = (out / "day/p2.html").read_bytes()
+    (out / "day/p2.html").write_bytes(b"changed")
+    front.report_folder(**call, resume=True)
+    assert (out / "day/p2.html").read_bytes() == page
+
+
+def test_recordings_of_one_name_do_not_replace_one_another(call: dict[str, Any], folder: Path) -> None:
+    (folder / "p1.npy").write_bytes(b"")
+    for end in ("hea", "dat", "atr"):
+        shutil.copy(folder / f"p1.{end}", folder / f"index.{end}")
+    (folder / "index.hea").write_text((folder / "p1.hea").read_text().replace("p1", "index"))
+    made = front.report_folder(**call)
+    assert {row.file for row in made.rows} == {"day/p2", "p1"}
+    assert {failure["file"] for failure in made.failed} == {"broken.edf", "p1.npy", "index"}
+
+
+@pytest.mark.parametrize(
+    "option", [("--labels", "x.csv"), ("--patient", "p1"), ("--subject", "x"), ("--format", "table"), ("--cohort", "c")]
+)
+def test_options_of_one_recording_are_refused(
+    ecgfed: Callable[..., Said], folder: Path, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    assert_refused(ecgfed("report", folder, "--out", tmp_path / "out", *option), option[0])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_recordings_and_resume_of_one_recording_are_refused(
+    ecgfed: Callable[..., Said], folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert_refused(ecgfed("report", tmp_path / "empty", "--out", tmp_path / "out"), "empty")
+    assert_refused(ecgfed("report", folder / "p1", "--out", tmp_path / "p1.html", "--resume"), "--resume")
+
+
+def row(file: str, *, percent: float | None, usable_s: float, rate: float | None, warnings: int) -> RecordingRow:
+    page, texts = f"{file}.html", [f"warning {number}" for number in range(warnings)]
+    counts = (None, None) if percent is None else (10, percent)
+    return RecordingRow(
+        file,
+        page,
+        False,
+        "MLII",
+        100.0,
+        usable_s,
+        90,
+        rate,
+        {"AF or flutter": 30.0},
+        *counts,
+        0,
+        0.0,
+        [],
+        texts,
+        "Research.",
+    )
+
+
+@pytest.mark.browser
+def test_headings_sort_the_rows_and_the_page_is_accessible(tmp_path: Path) -> None:
+    chromium_path()
+    rows = [
+        row("rec 10", percent=2.5, usable_s=90.0, rate=70.0, warnings=0),
+        row("rec 9", percent=None, usable_s=100.0, rate=None, warnings=2),
+        row(f"b{HOSTILE}", percent=11.0, usable_s=50.0, rate=120.0, warnings=1),
+    ]
+    page = tmp_path / "index.html"
+    page.write_text(index_page(rows, [{"file": HOSTILE, "problem": HOSTILE}], HOSTILE))
+    seen = driven("index.mjs", {"page": page.as_uri()}, tmp_path, timeout_s=120)
+    assert seen["errors"] == []
+    assert seen["hacked"] is False
+    names = [f"b{HOSTILE}", "rec 9", "rec 10"]
+    assert seen["sorted"]["Recording"] == [names, names[::-1]]
+    ascending = ["rec 10", f"b{HOSTILE}", "rec 9"]
+    assert seen["sorted"]["Ventricular burden"] == [ascending, [ascending[1], ascending[0], ascending[2]]]
+    assert seen["sorted"]["Usable"][0] == [f"b{HOSTILE}", "rec 10", "rec 9"]
+    assert seen["states"] == ["ascending", "descending"]
+    assert seen["links"] == ["rec%2010.html", "rec%209.html"]
+    assert seen["axe"] == {"desktop": [], "phone": []}
+    assert seen["widths"] == {"desktop": 1280, "phone": 390}

@@ -264,16 +264,30 @@ const EcgBeats = (() => {
     };
   }
 
-  function variability(beats, rules) {
-    const { rr, kind, measured } = beats;
+  const SINUS_RHYTHMS = new Set([
+    ...["sinus rhythm", "sinus bradycardia", "atrial bigeminy", "ventricular bigeminy", "ventricular trigeminy"],
+    ...["pre-excitation", "no rhythm assessed"],
+  ]);
+
+  /** Return the variability of normal-to-normal intervals outside `rhythms` that are not sinus rhythm. */
+  function variability(beats, rules, rhythms) {
+    const { rr, kind, measured, time } = beats;
+    const sinus = new Uint8Array(beats.count).fill(1);
+    for (const rhythm of rhythms) {
+      if (SINUS_RHYTHMS.has(rhythm.rhythm)) continue;
+      for (const [start, stop] of rhythm.episodes) sinus.fill(0, lowerBound(time, start), lowerBound(time, stop));
+    }
+    let other = 0;
     const normal = new Uint8Array(rr.length);
     for (let i = 0; i < rr.length; i += 1) {
       const both = measured[i] && kind[i] === KINDS.NORMAL && kind[i + 1] === KINDS.NORMAL;
-      normal[i] = both && rr[i] >= rules.nn_min_s && rr[i] <= rules.nn_max_s ? 1 : 0;
+      if (!both || rr[i] < rules.nn_min_s || rr[i] > rules.nn_max_s) continue;
+      if (sinus[i] && sinus[i + 1]) normal[i] = 1;
+      else other += 1;
     }
     const nn = chosen(rr, normal).map((value) => 1000 * value);
     const total = sum(nn);
-    const found = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null };
+    const found = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null, other_rhythm: other };
     if (nn.length < rules.hrv_intervals) return found;
     const mean = total / nn.length;
     const squares = [];

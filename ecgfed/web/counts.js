@@ -268,7 +268,7 @@ const EcgCounts = (() => {
     }
     counts.rates = B.heartRates(beats, rules);
     counts.pauses = B.pauses(beats, rules);
-    counts.variability = B.variability(beats, rules);
+    counts.variability = B.variability(beats, rules, rhythms);
     counts.hours = B.timeBins(beats);
     // by all beats as they are: in Python, too, runs confirm only what is counted above
     counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({

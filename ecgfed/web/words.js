@@ -234,6 +234,8 @@ const EcgWords = (() => {
     const { rules } = page;
     const { intervals, seconds } = counts.variability;
     let nn = `${countOf(intervals, "interval")} between two normal beats (${normal}), ${clock(seconds, 0)} in all, of ${general(rules.nn_min_s)} to ${general(rules.nn_max_s)} s, none of it unusable`;
+    const other = counts.variability.other_rhythm;
+    if (other) nn += `; ${countOf(other, "more is", "more are")} left out: not in sinus rhythm`;
     if (mean === null) nn += `; below ${countOf(rules.hrv_intervals, "interval")} it is not assessed`;
     if (page.paced && given.provisional) nn += "; the rhythm is paced, and a model calls paced beats normal: do not read it";
     return [["Mean NN", ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];

@@ -44,6 +44,27 @@ const EcgCounts = (() => {
   }
 
   /** Return which beats of another class a run may go across. */
+  /** Return the beats that make runs of the series that are one beat short, the more probable of two. */
+  function beside(beats, kind, rules, member, across) {
+    const probability = probabilityOf(beats, kind);
+    const found = new Uint8Array(beats.count);
+    if (!probability) return found;
+    const mayBe = (at, interval) => {
+      if (at < 0 || at >= beats.count || !beats.known[interval] || member[at]) return false;
+      if (!beats.assessed[at] || !beats.uncertain[at] || beats.kind[at] === B.KINDS.PACED) return false;
+      const next = (member[at - 1] || 0) + (member[at + 1] || 0);
+      return probability[at] >= rules.bridge_probability && next === 1;
+    };
+    for (const [first, last] of inARow(member.map((is, i) => is | across[i]), beats)) {
+      if (last - first + 1 !== rules.run_beats - 1 || across.subarray(first, last + 1).some(Boolean)) continue;
+      const sides = [];
+      if (mayBe(first - 1, first - 1)) sides.push(first - 1);
+      if (mayBe(last + 1, last)) sides.push(last + 1);
+      if (sides.length) found[sides.length === 2 && probability[sides[1]] > probability[sides[0]] ? sides[1] : sides[0]] = 1;
+    }
+    return found;
+  }
+
   function bridges(beats, kind, rules, member) {
     const across = new Uint8Array(beats.count);
     if (!beats.uncertain || beats.count < CORE) return across;
@@ -67,6 +88,7 @@ const EcgCounts = (() => {
       for (let i = first; i <= last; i += 1) bridged += across[i];
       if (bridged && (last - first + 1 < rules.run_beats || 3 * bridged > last - first + 1)) across.fill(0, first, last + 1);
     }
+    if (kind === B.KINDS.VENTRICULAR) beside(beats, kind, rules, member, across).forEach((is, i) => (across[i] |= is));
     return across;
   }
 

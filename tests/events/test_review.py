@@ -140,6 +140,17 @@ def test_a_beat_that_may_be_of_the_kind_is_bridged_at_any_interval() -> None:
     assert (found.total, found.singles, found.runs[0].review) == (2, 0, True)  # bridged beats are in no total
 
 
+def test_a_couplet_beside_a_beat_that_may_be_ventricular_is_a_run_to_review() -> None:
+    """The third beat's second choice is V, probability 0.5; 0.19 is too little, and one such beat is enough."""
+    for labels in ("NVVnN", "NnVVN", "NnVVnN"):
+        found = counted(beats_of(labels, second="V"))
+        assert [(run.beats, run.bridged, run.review) for run in found.runs] == [(3, 1, True)], labels
+        assert (found.total, found.couplets) == (2, ())
+    assert len(counted(beats_of("NVVnN", second="V", unsure=0.81)).couplets) == 1
+    assert run_lengths(beats_of("NVVVnN", second="V")) == [(3, 0)]  # a run is a run without it
+    assert run_lengths(beats_of("NAAnN", second="A"), Kind.SUPRA) == []
+
+
 def test_no_more_than_one_beat_in_three_is_bridged() -> None:
     """Bigeminy whose normal beats might be ectopic stays bigeminy."""
     found = counted(beats_of("NVnVnVnVN", second="V"))

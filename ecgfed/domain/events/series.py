@@ -107,7 +107,8 @@ class SeriesMaker:
 
         Such a beat is of low confidence, not paced, and between two ectopic beats with known intervals. Either its
         probability of being ectopic is at least ``bridge_probability``, or both its intervals are near the median
-        interval of the two adjacent series. At most one in three beats of a run is bridged.
+        interval of the two adjacent series. At most one in three beats of a run is bridged. A ventricular series that
+        is one beat short of a run is one with such a probable beat at its start or end: docs/decisions/0059.
         """
         beats, member = self.beats, self.member
         across = np.zeros(len(beats), np.bool_)
@@ -116,13 +117,37 @@ class SeriesMaker:
         inside = ~member & beats.assessed & beats.uncertain & (beats.kind != Kind.PACED)
         between = inside[1:-1] & member[:-2] & member[2:] & beats.known[:-1] & beats.known[1:]
         at = np.flatnonzero(between) + 1
-        if not len(at):
-            return across
-        may_be = np.zeros(len(at), np.bool_)
+        may_be = np.zeros(len(beats), np.bool_)
         if beats.probability is not None:
-            may_be = beats.kind_probability(self.kind)[at] >= self.rules.bridge_probability
-        across[at] = may_be | self._in_rhythm(at)
-        return self._few(across)
+            may_be = beats.kind_probability(self.kind) >= self.rules.bridge_probability
+        if len(at):
+            across[at] = may_be[at] | self._in_rhythm(at)
+            across = self._few(across)
+        return across | self._beside(across, inside & may_be) if self.kind is Kind.VENTRICULAR else across
+
+    def _beside(self, across: Mask, may_be: Mask) -> Mask:
+        """Return the beats (beats,) that make runs of the series that are one beat short, the more probable of two."""
+        beats, short = self.beats, self.rules.run_beats - 1
+        beside = np.zeros(len(beats), np.bool_)
+        if not may_be.any():
+            return beside
+        probability = beats.kind_probability(self.kind)
+        first, last = in_a_row(self.member | across, beats)
+        for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+            if stop - start + 1 != short or across[start : stop + 1].any():
+                continue
+            sides = [
+                at for at, known in ((start - 1, start - 1), (stop + 1, stop)) if self._is_beside(at, known, may_be)
+            ]
+            if sides:
+                beside[max(sides, key=lambda at: float(probability[at]))] = True
+        return beside
+
+    def _is_beside(self, at: int, interval: int, may_be: Mask) -> bool:
+        """Return whether a beat next to a series may be of it, and is next to no other one."""
+        if not 0 <= at < len(may_be) or not may_be[at] or not self.beats.known[interval]:
+            return False
+        return int(self.member[max(at - 1, 0) : at + 2].sum()) == 1
 
     def _in_rhythm(self, at: Ints) -> Mask:
         """Return which beats between two series keep their rhythm."""

@@ -61,14 +61,12 @@ SETTINGS = {
     "server_beta2": 0.999,
     "server_schedule": "cosine",
     "weak_weight": 1.0,
-    "label_smoothing": 0.1,
 }
 #: S is called from 0.61 of the most probable class's probability on, exp(-0.5). It gains between databases, and loses
 #: within them (docs/decisions/0085).
 OFFSETS = "S=0.5"
-#: How many of the answers that are not of low confidence are to be right. Label smoothing costs the most certain
-#: answers some of their lead over the others (docs/decisions/0089).
-SURE = 0.985
+#: How many of the answers that are not of low confidence are to be right.
+SURE = 0.99
 #: Folder below DATA -> what its cohort is made with.
 SITES: dict[str, dict[str, Any]] = {
     "mitdb": {"database": "mitbih", "train_leads": "all"},

@@ -14,16 +14,29 @@ from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.labels.edits import Edits
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
+from ecgfed.reports.edited import EditedBeats, apply_edits
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
-from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ReaderComparison
+from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ListedEvent, ReaderComparison
 from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
-from ecgfed.reports.strip_selection import STRIP_S, SelectedStrip, Span, around, busiest_starts, rate_in, select_strips
+from ecgfed.reports.strip_selection import (
+    STRIP_S,
+    SelectedStrip,
+    Span,
+    around,
+    busiest_starts,
+    rate_in,
+    select_strips,
+    with_comments,
+)
 
 #: Columns of the timeline at most, and bytes of their strips at most.
 _MOST_BINS, _MOST_BYTES = 300, 6_500_000
+#: Bytes of strips of other events at most.
+_MOST_EVENT_BYTES = 4_000_000
 _WIDTHS_S = (10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 #: Strips of disagreement at most.
 _APART = 4
@@ -42,6 +55,7 @@ class Reading:
         beats: the same beats as input of the counts.
         events: the counts.
         second: another reader of the same beats, or None.
+        edited: the labels before and after the edits of a physician; None without edits.
     """
 
     recording: Recording
@@ -50,6 +64,7 @@ class Reading:
     beats: Beats
     events: Events
     second: Second | None = None
+    edited: EditedBeats | None = None
 
 
 def reading_of(
@@ -58,8 +73,9 @@ def reading_of(
     labelled: Labelled,
     rules: EventRules,
     second: Second | None = None,
+    edits: Edits | None = None,
 ) -> Reading:
-    """Return the counts of a recording's labelled beats.
+    """Return the counts of a recording's labelled beats. Which stretches are unusable does not depend on edits.
 
     Args:
         recording: with every lead.
@@ -67,8 +83,15 @@ def reading_of(
         labelled: the labelled beats.
         rules: the rules of counting.
         second: another reader of the same beats, or None.
+        edits: of a physician, or None.
+
+    Raises:
+        RecordError: an edit of a beat or an episode that the report does not have.
     """
     bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked, *labelled.flutter])
+    edited = None if edits is None else apply_edits(labelled, second, edits, recording.fs_hz)
+    if edited is not None:
+        labelled, second = edited.labelled, edited.second
     beats = Beats(
         labelled.sample,
         labelled.label,
@@ -83,9 +106,10 @@ def reading_of(
         labelled.probability,
         labelled.out_of_distribution,
         labelled.provisional,
+        labelled.rejected,
     )
     events = find_events(beats, rules, withheld=labelled.withheld, rhythms=labelled.rhythms or ())
-    return Reading(recording, quality, labelled, beats, events, second)
+    return Reading(recording, quality, labelled, beats, events, second, edited)
 
 
 def unusable_parts(recording: Recording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
@@ -163,6 +187,8 @@ class Drawing:
                 else strip
                 for strip in chosen
             )
+        if reading.edited is not None:
+            chosen = with_comments(chosen, reading.edited.edits.strips, reading.recording.fs_hz)
         return tuple(self._drawn(strip) for strip in chosen)
 
     def averages(self) -> tuple[Drawn, ...]:
@@ -200,6 +226,14 @@ class Drawing:
             strip = SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,))
             strips.append(self._drawn(strip, both=True))
         return ReaderComparison(reading.labelled.by, second.by, int(reading.beats.assessed.sum()), rows, tuple(strips))
+
+    def of_events(self, events: Sequence[ListedEvent]) -> list[dict[str, Any]]:
+        """Return strips of the events that no strip of the gallery shows, those to review first, within a size."""
+        hidden = sorted((event for event in events if event.strip is None), key=lambda event: not event.review)
+        strips, last_s = list[dict[str, Any]](), max(0.0, self.reading.beats.duration_s - STRIP_S)
+        for event in hidden[: int(_MOST_EVENT_BYTES // strip_bytes(self.leads, STRIP_S))]:
+            strips.append(self._strip(min(max(0.0, event.start_s - 2.0), last_s), ()))
+        return strips
 
     def timeline(self) -> tuple[dict[str, Any], float]:
         """Return the timeline's data, with a strip of 10 s per column, and the width of a column in seconds."""

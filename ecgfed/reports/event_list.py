@@ -10,7 +10,7 @@ from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
-from ecgfed.domain.events.rhythm import At, RhythmEpisodes
+from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
 from ecgfed.reports.markup import Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S
@@ -124,7 +124,7 @@ def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) ->
                 int(beats.assessed[first:last].sum()) or None,
                 60 * len(rr) / float(rr.sum()) if len(rr) else None,
                 certainty,
-                certainty is not None or rhythm.rhythm.startswith("possible "),
+                certainty is not None or (rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER),
                 strip=_strip_at(start, gallery),
             )
         )

@@ -48,7 +48,7 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
         *((title, _no_ectopy(parts, kind)) for kind, title in ectopic if events.ectopic[kind] is None),
         ("Atrial fibrillation and flutter", "only as marked in the labels' file" if marked else af),
         ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
-        ("AV block", "single P waves without a QRS complex are not looked for"),
+        ("AV block", "possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
         ("ST segment and T wave", "kept by the filter, but not measured"),
         *((f"{title} interval", why) for title, why in _no_intervals(parts)),
         ("Pacemaker function", "capture and sensing are not assessed"),

@@ -40,6 +40,7 @@ class Labelled:
         pulses: (beats,) bool, beats that are calibration pulses; None for a file's labels.
         no_signal: (beats,) bool, beats without a class because their lead has no signal; None for a file's labels.
         end_noise: number of detected peaks excluded as noise at an end of the recording.
+        rejected: (beats - 1,) bool, intervals that a person rejected; None where none was.
     """
 
     by: str
@@ -66,6 +67,7 @@ class Labelled:
     no_signal: NDArray[np.bool_] | None = None
     pulses: NDArray[np.bool_] | None = None
     end_noise: int = 0
+    rejected: NDArray[np.bool_] | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:

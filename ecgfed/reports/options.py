@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from ecgfed.base.options import Options, option
 
@@ -26,6 +27,9 @@ class ReportOptions(Options):
         "When the recording begins, in place of what its file states: a time of day (09:15:00), or a date and a time "
         "with its offset from UTC, which the files beside the page state in full.",
         metavar="TIME",
+    )
+    edits: Path | str | None = option(  # noqa: RUF009
+        None, "Edits that a physician saved from the page of this recording, labelled as it is now (docs/report.md)."
     )
     show: str | Sequence[str] = option(
         (),

@@ -20,8 +20,18 @@ from ecgfed.reports.recording_tables import (
 from ecgfed.reports.rendering import render
 from ecgfed.web.page import inline_page
 
-STYLES = ("paper.css", "report.css")
-SCRIPTS = ("paper.js", "report.js")
+STYLES = ("paper.css", "report.css", "editing.css")
+SCRIPTS = (
+    "paper.js",
+    "beats.js",
+    "counts.js",
+    "words.js",
+    "tables.js",
+    "edits.js",
+    "report.js",
+    "edited_page.js",
+    "editing.js",
+)
 SCALE = "25 mm/s, 10 mm/mV"
 #: Scale of an average beat: twice that of the strips.
 LARGE = {"mm_per_s": 50, "mm_per_unit": 20}
@@ -65,7 +75,7 @@ def recording_page(parts: RecordingParts) -> str:
         styles=STYLES,
         scripts=SCRIPTS,
         data={**parts.data, "scale": f"{SCALE}, {parts.filter_name}"},
-        sheet=f"Record {parts.record}. {parts.intended_use}",
+        sheet=f"Record {parts.record}, {parts.review_line}. {parts.intended_use}",
     )
 
 

@@ -1,6 +1,7 @@
 """The content of a recording's report before it is rendered: numbers and text, without file paths."""
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ecgfed.domain.events.find import Events
@@ -8,6 +9,8 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
+
+NOT_REVIEWED = "not reviewed"
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,44 @@ class ReaderComparison:
 
 
 @dataclass(frozen=True)
+class Review:
+    """What a physician edited and wrote.
+
+    Attributes:
+        author: who made the edits.
+        saved_at: when they were saved, in ISO format with the offset from UTC.
+        reviewed_by: who reviewed the report; ``""`` for nobody.
+        reviewed_at: when, likewise.
+        indication: text.
+        comments: text.
+        conclusion: text.
+        beats: number of remaining beats that a person labelled, or whose label a person accepted.
+        removed: number of removed beats.
+        document: the edits as they are saved.
+    """
+
+    author: str
+    saved_at: str
+    reviewed_by: str
+    reviewed_at: str
+    indication: str
+    comments: str
+    conclusion: str
+    beats: int
+    removed: int
+    document: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def line(self) -> str:
+        """Who reviewed the report and when."""
+        return f"reviewed by {self.reviewed_by} at {self.reviewed_at}" if self.reviewed_by else NOT_REVIEWED
+
+    def to_dict(self) -> dict[str, object]:
+        """Return a JSON-ready dictionary, without the edits themselves."""
+        return {of.name: getattr(self, of.name) for of in fields(self) if of.name != "document"}
+
+
+@dataclass(frozen=True)
 class RecordingParts:
     """The content of a recording's report.
 
@@ -153,6 +194,7 @@ class RecordingParts:
         lead_segments: which leads the beat detection used, from start to end; empty where not assessed.
         event_list: every run, pause and rhythm episode, in order of time.
         header_lines: the recording's header on patient and recording; None where it was not requested.
+        review: what a physician edited and wrote; None without edits.
         times: how times are written.
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
@@ -186,3 +228,9 @@ class RecordingParts:
     start: str = ""
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
+    review: Review | None = None
+
+    @property
+    def review_line(self) -> str:
+        """Who reviewed the report and when."""
+        return NOT_REVIEWED if self.review is None else self.review.line

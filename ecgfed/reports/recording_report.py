@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.record.metadata import NOT_STATED, Start
 from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
+from ecgfed.reports.edited import EditedBeats
 from ecgfed.reports.event_list import event_list
 from ecgfed.reports.intervals import normal_intervals
 from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
-from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.reports.recording_parts import RecordingParts, Review
 from ecgfed.reports.recording_warnings import recording_header, start_s, warnings_and_notes
+from ecgfed.reports.similar_beats import similar_beats
 
 #: The filter of the strips.
 _FILTER = "band-pass 0.5 to 40 Hz"
@@ -69,6 +72,7 @@ class RecordingReport:
             "duration_s": round(parts.duration_s, 3),
             "labelled_by": parts.labelled_by,
             "provisional": parts.provisional,
+            "review": None if parts.review is None else parts.review.to_dict(),
             "usable_s": {row.name: round(row.usable_s, 3) for row in parts.leads},
             "intended_use": parts.intended_use,
             "warnings": [{"code": code, "text": text} for code, text in parts.warnings],
@@ -152,6 +156,10 @@ def parts_of(
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
+        listed = event_list(reading.beats, reading.events, rhythms, gallery)
+        base = labelled if reading.edited is None else reading.edited.base
+        more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
+        data = {**drawing.data(timeline, rhythms), **more}
     return RecordingParts(
         recording.name,
         recording_header(reading, drawing.leads.names, start),
@@ -171,10 +179,23 @@ def parts_of(
         model,
         _FILTER,
         width,
-        {**drawing.data(timeline, rhythms), "clock_s": times.start_s},
+        {**data, "clock_s": times.start_s},
         labelled.lead_segments,
-        event_list(reading.beats, reading.events, rhythms, gallery),
+        listed,
         times=times,
         start=start.isoformat(),
         intervals=intervals.result(),
+        review=None if reading.edited is None else _review(reading.edited),
     )
+
+
+def _review(edited: EditedBeats) -> Review:
+    edits = edited.edits
+    by, at = ("", "") if edits.reviewed is None else (edits.reviewed[0], _minute(edits.reviewed[1]))
+    texts = edits.indication, edits.comments, edits.conclusion
+    counts = int(edited.by_person.sum()), len(edited.removed)
+    return Review(edits.author, _minute(edits.saved_at), by, at, *texts, *counts, edits.document)
+
+
+def _minute(moment: datetime) -> str:
+    return moment.isoformat(" ", "minutes")

@@ -6,13 +6,18 @@ from markupsafe import Markup
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import At, RhythmEpisodes
+from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
 from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes, clock, joined, per_cent
 from ecgfed.reports.recording_parts import RecordingParts
 
 #: Where rhythms come from.
-_SOURCES = {"signal": "detected in the signal", "rates": "by the heart rate", "labels": "marked in the labels' file"}
+_SOURCES = {
+    "signal": "detected in the signal",
+    "rates": "by the heart rate",
+    "labels": "marked in the labels' file",
+    REVIEWER: "accepted by the reviewer",
+}
 #: At most this many bad stretches and pauses are listed.
 LISTED = 12
 

@@ -90,7 +90,7 @@ def warnings_and_notes(
         *_count_warnings(reading.events, times, provisional=reading.labelled.provisional),
         *reading.labelled.warnings,
     ]
-    unconfirmed, known = int((reading.beats.known & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
+    unconfirmed, known = int((reading.beats.plausible & ~reading.beats.measured).sum()), int(reading.beats.known.sum())
     if unconfirmed > _MOST * known:
         text = f"{not_confirmed_text(unconfirmed, known)} Rates are of the rest."
         warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]

@@ -1,6 +1,6 @@
 """Selection of the 10 s strips that a report shows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -156,6 +156,28 @@ def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) ->
         title, caption = f"{name} certain {KIND_WORDS[kind]} beat", f"the model's probability {confidence[at]:.3f}"
         strips.append(SelectedStrip(title, caption, around(middle, beats.duration_s), (span,)))
     return strips
+
+
+def with_comments(
+    strips: Sequence[SelectedStrip], comments: Mapping[int, str], fs_hz: float
+) -> tuple[SelectedStrip, ...]:
+    """Return the strips with the comments on them in their captions, and strips of other places with comments.
+
+    Args:
+        strips: the strips of the gallery.
+        comments: sample at which a strip begins -> the comment.
+        fs_hz: sampling frequency of the recording.
+    """
+    commented = list(strips)
+    for sample, comment in sorted(comments.items()):
+        text = f"Comment: {comment}"
+        place = next((at for at, strip in enumerate(strips) if round(strip.start_s * fs_hz) == sample), None)
+        if place is None:
+            commented.append(SelectedStrip("With a comment", text, sample / fs_hz))
+        else:
+            strip = commented[place]
+            commented[place] = replace(strip, caption=f"{strip.caption}; {text}" if strip.caption else text)
+    return tuple(commented)
 
 
 def _joined(strips: Sequence[SelectedStrip]) -> tuple[SelectedStrip, ...]:

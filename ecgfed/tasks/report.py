@@ -11,13 +11,17 @@ from ecgfed.base.files import check_free
 from ecgfed.base.options import flat_options, merged, names_of
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.labels.edits import read_edits
 from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.drawing import reading_of
+from ecgfed.reports.edited import digest_of
+from ecgfed.reports.editing import editing_data
 from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
+from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
@@ -25,6 +29,7 @@ from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
+from ecgfed.tasks.report_edits import annotation_file, edited_annotation
 from ecgfed.tasks.report_exchange import exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
@@ -84,12 +89,18 @@ def report(
     stated, asked = merged(ReportOptions, None, page, "report"), RecordingOptions.merged(how, options, "report")
     shown, exchange = shown_of(stated), exchange_of(stated, out, asked.leads)
     more = list(exchange.files.values())
+    edits = None if stated.edits is None else read_edits(Path(stated.edits))
+    if edits is not None and out is not None:
+        more.append(annotation_file(Path(out)))
     targets = page_targets(out, pdf=pdf, overwrite=overwrite, more=more)
     browser = find_browser() if pdf else None
     opened = _opened(bundle, labels, patient, trusted)
     recording = _open(recording, opened, asked.leads, asked.read_options)
     check_free([*targets, *more], recording.files, overwrite=overwrite)
     exchange.check(recording)
+    signal = recording_id(recording)
+    if edits is not None:
+        edits.check_recording(signal, recording.samples)
     if opened is not None:
         refuse_synthetic(opened, recording, force=force)
     rules = EventRules() if rules is None else rules
@@ -108,13 +119,17 @@ def report(
             labelled, lead_quality, second = read_by_model(read, opened, recording, patient)
         assessed = {recording.lead: lead_quality, **{name: task.result() for name, task in pending.items()}}
     quality = {name: assessed[name] for name in recording.leads}
-    reading = reading_of(recording, quality, labelled, rules, second)
+    digest = digest_of(labelled, recording.fs_hz)
+    if edits is not None:
+        edits.check_beats(digest)
+    reading = reading_of(recording, quality, labelled, rules, second, edits)
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
     start = shown.page_start(recording.metadata)
     parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
     parts = replace(parts, patient=shown.patient(recording.metadata))
     exchange = exchange.begun(shown.start_of(recording.metadata))
+    parts.data["editing"] = editing_data(reading, signal, digest)
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))
@@ -123,7 +138,10 @@ def report(
             progress.note(f"{exclusions.line}.")
     result = RecordingReport(recording, parts, (*targets, *more), excluded)
     if targets:
-        write_page(targets, result.html, browser, exchange.contents(reading, parts))
+        beside = exchange.contents(reading, parts)
+        if reading.edited is not None:
+            beside |= {annotation_file(targets[0]): edited_annotation(reading.edited, recording.fs_hz)}
+        write_page(targets, result.html, browser, beside)
     return result
 
 

@@ -20,7 +20,8 @@ def report_exclusions_of(reading: Reading, marks: Annotation | None) -> list[Exc
         reading: the recording and its labelled beats.
         marks: the annotation of the labels, None for a model's.
     """
-    labelled, excluded = reading.labelled, {}
+    labelled, removed = reading.labelled, 0 if reading.edited is None else len(reading.edited.removed)
+    excluded = {"removed": removed} if removed else {}
     remaining = np.ones(len(labelled.sample), np.bool_)
     nothing = np.zeros(len(remaining), np.bool_)
     reasons = {
@@ -34,5 +35,5 @@ def report_exclusions_of(reading: Reading, marks: Annotation | None) -> list[Exc
         remaining &= ~holds
     beyond = 0 if marks is None else sum(symbol in BEAT_SYMBOLS for symbol in marks.beyond_end)
     excluded |= {"end_noise": labelled.end_noise, "beyond_end": beyond}
-    beats = Exclusions("beat", len(remaining) + labelled.end_noise + beyond, excluded)
+    beats = Exclusions("beat", len(remaining) + removed + labelled.end_noise + beyond, excluded)
     return [beats, annotations_excluded([marks]), channels_excluded([reading.recording])]

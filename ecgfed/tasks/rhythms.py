@@ -30,8 +30,8 @@ COLUMNS = ("rhythm", "start_s", "stop_s", "certainty", "source")
 
 
 def signal_rhythms(beats: RecordingBeats) -> tuple[RhythmEpisodes, ...]:
-    """Return atrial fibrillation, and stretches without beats, where there are any."""
-    return tuple(rhythm for rhythm in (beats.fibrillation, beats.no_beats) if rhythm.episodes)
+    """Return atrial fibrillation, possible AV block, and stretches without beats, where there are any."""
+    return tuple(rhythm for rhythm in (beats.fibrillation, beats.av_block, beats.no_beats) if rhythm.episodes)
 
 
 def every_rhythm(beats: RecordingBeats) -> tuple[RhythmEpisodes, ...]:

@@ -1,6 +1,6 @@
 "use strict";
 /* A recording's report: its strips and its clickable timeline. Needs paper.js. */
-(() => {
+const EcgReport = (() => {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
   if (ofDay) EcgPaper.startAt(data.clock_s);
@@ -27,7 +27,7 @@
     return { fs: data.fs, start_s: strip.start_s, leads, beats, spans: strip.spans };
   }
 
-  for (const figure of document.querySelectorAll("[data-strip]")) {
+  function drawFigure(figure) {
     const { strip, options } = data.strips[Number(figure.dataset.strip)];
     EcgPaper.draw(figure, stripOf(strip), options);
     // on a narrow screen the strip overflows: scroll to its event
@@ -37,6 +37,7 @@
       figure.scrollLeft = middle * figure.scrollWidth - figure.clientWidth / 2;
     }
   }
+  document.querySelectorAll("[data-strip]").forEach(drawFigure);
 
   /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
   function reachable() {
@@ -50,7 +51,9 @@
   const slider = document.getElementById("timeline-slider");
   reachable();
   window.addEventListener("resize", reachable);
-  if (!line || !slider) return;
+  /** What editing needs: the data, which it changes, and what draws them again. */
+  const report = { data, stripOf, drawFigure, redraw() {}, shown: () => null };
+  if (!line || !slider) return report;
   const MARGIN = 118;
   const RIGHT = ofDay ? 52 : 26;
   const RATE = 96;
@@ -244,14 +247,14 @@
     "timeline-after": () => next(1, ectopic),
   };
   for (const [id, where] of Object.entries(buttons)) document.getElementById(id).addEventListener("click", () => select(where()));
-  for (const link of document.querySelectorAll("[data-at]")) {
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      select(stretchAt(Number(link.dataset.at)));
-      document.getElementById("timeline").scrollIntoView();
-      slider.focus({ preventScroll: true });
-    });
-  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-at]");
+    if (!link) return;
+    event.preventDefault();
+    select(stretchAt(Number(link.dataset.at)));
+    document.getElementById("timeline").scrollIntoView();
+    slider.focus({ preventScroll: true });
+  });
   slider.setAttribute("aria-valuemax", String(total - 1));
   drawLine();
   select(line.begin || 0);
@@ -267,4 +270,10 @@
       }
     }).observe(slider);
   }
+  report.redraw = () => {
+    drawLine();
+    select(at, false);
+  };
+  report.shown = () => line.strips[at];
+  return report;
 })();

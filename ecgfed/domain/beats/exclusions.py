@@ -20,6 +20,7 @@ REASONS: dict[str, tuple[str, str]] = {
     ),
     "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
     "not_training": ("that are no training beat of the first lead", ""),
+    "removed": ("that a reviewer removed", ""),
     "poor_lead": ("of leads half of whose beats lie in stretches of poor quality", ""),
     "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
     "poor_quality": ("in stretches of poor quality", f"see 'ecgfed inspect', or train without {param('leave_out')}"),

@@ -35,6 +35,7 @@ from ecgfed.domain.record.leads import ecg_alone, lead_list
 from ecgfed.domain.record.read_options import ReadOptions, read_options
 from ecgfed.domain.record.reader import annotation_file, check_annotator, open_recording, read_annotation
 from ecgfed.domain.record.recording import BEAT_SYMBOLS, Annotation, ReadingPool, Recording, prefetched
+from ecgfed.domain.signal.av_block import AV_BLOCK, av_block
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.domain.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.domain.signal.flutter import flutter_spans
@@ -242,6 +243,13 @@ class RecordingBeats:
         if not found.episodes:
             return found
         return found.without(self.without_rhythm, NO_BEATS_S).trimmed(self.unreadable_s, NO_BEATS_S)
+
+    @cached_property
+    def av_block(self) -> RhythmEpisodes:
+        """Episodes of possible AV block in the lead in use; none is looked for where the rhythm is paced."""
+        if self.pacing:
+            return RhythmEpisodes(AV_BLOCK, ())
+        return av_block(self.recording, self.r_samples, [*self.unreadable_s, *self.fibrillation.episodes])
 
     @cached_property
     def rhythm_features(self) -> NDArray[np.float64]:

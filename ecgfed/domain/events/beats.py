@@ -46,6 +46,8 @@ class Beats:
             added later, such as paced beats, has none. None where a person labelled the beats.
         out_of_distribution: (beats,) bool, beats unlike any that the model was trained on; None where not assessed.
         provisional: the labels are a model's and have not been reviewed by a person.
+        rejected: (beats - 1,) bool, intervals that a person rejects: a beat may be missing there. They are in no rate,
+            no pause and no list of unconfirmed intervals. None: a person rejected none.
     """
 
     sample: Ints
@@ -61,6 +63,7 @@ class Beats:
     probability: NDArray[np.floating] | None = None
     out_of_distribution: Mask | None = None
     provisional: bool = False
+    rejected: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -91,9 +94,14 @@ class Beats:
         return ~self._touched(self.sample[:-1], self.sample[1:] + 1)
 
     @cached_property
+    def plausible(self) -> Mask:
+        """(beats - 1,) bool, the intervals that are known and not rejected by a person."""
+        return self.known if self.rejected is None else np.asarray(self.known & ~self.rejected)
+
+    @cached_property
     def measured(self) -> Mask:
-        """(beats - 1,) bool, the intervals used for rates and pauses: known, and not rejected by a second analysis."""
-        return self.known if self.confirmed is None else np.asarray(self.known & self.confirmed)
+        """(beats - 1,) bool, the intervals used for rates and pauses: plausible, and confirmed by a second analysis."""
+        return self.plausible if self.confirmed is None else np.asarray(self.plausible & self.confirmed)
 
     @property
     def duration_s(self) -> float:

@@ -59,6 +59,8 @@ _RHYTHMS = {
     "VFL": "ventricular flutter",
     "VT": "ventricular tachycardia",
 }
+#: Every name of a rhythm of an annotation.
+RHYTHM_NAMES = tuple(sorted(_RHYTHMS.values()))
 #: AAMI counts these as normal, WFDB's bxb as supraventricular: they take the kind of the rest of their class.
 _ESCAPES = frozenset("ejn")
 

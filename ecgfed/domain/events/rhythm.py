@@ -17,6 +17,8 @@ FAST_PER_MIN = 220.0
 RATE_APART = 0.1
 #: Where a larger share of a recording is unusable, its extreme rates and its longest interval are never confirmed.
 UNUSABLE_SHARE = 0.1
+#: Source of an episode that a person accepted or renamed.
+REVIEWER = "reviewer"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class RhythmEpisodes:
         rhythm: its name: ``paced``, ``AF``, ...
         episodes: (start, stop) of each episode in seconds from the start of the recording.
         source: ``signal`` where it was detected in the samples, ``rates`` where the heart rate makes it one, ``labels``
-            where a file of labels marks it.
+            where a file of labels marks it, ``REVIEWER`` where a person accepted or renamed it.
         certainty: the probability that each episode is of this rhythm; empty where it was not assessed.
     """
 
@@ -191,7 +193,7 @@ def _possible_extremes(beats: Beats, rules: EventRules) -> tuple[At | None, At |
     """Return the lowest and the highest rate if unconfirmed intervals counted, with or without the doubted beats."""
     if beats.confirmed is None:
         return None, None
-    lowest, highest = zip(*(_extremes(of, of.known, rules) for of in (beats, without_doubted(beats))), strict=True)
+    lowest, highest = zip(*(_extremes(of, of.plausible, rules) for of in (beats, without_doubted(beats))), strict=True)
     slowest = min((rate for rate in lowest if rate is not None), key=lambda rate: rate.value, default=None)
     fastest = max((rate for rate in highest if rate is not None), key=lambda rate: rate.value, default=None)
     return (
@@ -205,7 +207,8 @@ def without_doubted(beats: Beats) -> Beats:
     if beats.doubted is None or beats.confirmed is None or not beats.doubted.any():
         return beats
     remaining = np.flatnonzero(~beats.doubted)
-    confirmed = beats.confirmed[remaining[:-1]] & (np.diff(remaining) == 1)
+    consecutive = np.diff(remaining) == 1
+    confirmed = beats.confirmed[remaining[:-1]] & consecutive
     return Beats(
         beats.sample[remaining],
         beats.label[remaining],
@@ -215,6 +218,7 @@ def without_doubted(beats: Beats) -> Beats:
         beats.samples,
         beats.unusable,
         confirmed=confirmed,
+        rejected=None if beats.rejected is None else beats.rejected[remaining[:-1]] & consecutive,
     )
 
 
@@ -310,7 +314,7 @@ def pauses(beats: Beats, rules: EventRules) -> Pauses:
 def _not_confirmed(beats: Beats, rules: EventRules, longest: At | None) -> tuple[At, ...]:
     """Return the unconfirmed intervals that would be pauses, and the longest one where it exceeds ``longest``."""
     rr = beats.rr_s
-    unconfirmed = np.flatnonzero(beats.known & ~beats.measured)
+    unconfirmed = np.flatnonzero(beats.plausible & ~beats.measured)
     if not len(unconfirmed):
         return ()
     listed = rr[unconfirmed] >= rules.pause_s

@@ -1,0 +1,285 @@
+"use strict";
+/*
+ * The counts of a report: ectopic beats, runs, couplets, bigeminy, which of them are certain, rhythms and the list of
+ * events. The rules of ecgfed/domain/events (series.py, ectopy.py, find.py) and reports/event_list.py for the page;
+ * results have the names of `RecordingReport.to_dict`. Needs beats.js.
+ */
+const EcgCounts = (() => {
+  const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
+  const CORE = 3;
+  const MAY_HIDE = 1.25;
+  const OWN_RHYTHM = 2;
+  const WORDS = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supraventricular" };
+  const NAMES = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supra" };
+
+  /** Return first and last beat of each row of members; intervals that are not known separate rows. */
+  function inARow(member, beats) {
+    const rows = [];
+    for (let i = 0; i < member.length; i += 1) {
+      if (!member[i]) continue;
+      if (i && member[i - 1] && beats.known[i - 1]) rows[rows.length - 1][1] = i;
+      else rows.push([i, i]);
+    }
+    return rows;
+  }
+
+  /** Return the probability of each beat to be of a kind, or null. */
+  const probabilityOf = (beats, kind) => (kind === B.KINDS.VENTRICULAR ? beats.ventricular : beats.supra);
+
+  /** Return the beats with each interval confirmed, and no beat doubted, within runs that the model recognises surely. */
+  function confirmedByRuns(beats, rules) {
+    if (!beats.confirmed || !beats.ventricular || !beats.uncertain) return beats;
+    const sure = beats.kind.map((kind, i) => {
+      const certain = kind === B.KINDS.VENTRICULAR && !beats.uncertain[i] && beats.assessed[i];
+      return certain && beats.ventricular[i] >= rules.certain_probability && !(beats.unlike && beats.unlike[i]) ? 1 : 0;
+    });
+    const [confirmed, doubted] = [Uint8Array.from(beats.confirmed), beats.doubted && Uint8Array.from(beats.doubted)];
+    for (const [first, last] of inARow(sure, beats)) {
+      if (last - first + 1 < rules.run_beats) continue;
+      const limit = MAY_HIDE * B.median(beats.rr.subarray(first, last));
+      for (let i = first; i < last; i += 1) if (beats.rr[i] <= limit) confirmed[i] = 1;
+      if (doubted) doubted.fill(0, first, last + 1);
+    }
+    return B.beatsOf({ ...beats, confirmed, doubted });
+  }
+
+  /** Return which beats of another class a run may go across. */
+  function bridges(beats, kind, rules, member) {
+    const across = new Uint8Array(beats.count);
+    if (!beats.uncertain || beats.count < CORE) return across;
+    const rows = inARow(member, beats);
+    const probability = probabilityOf(beats, kind);
+    const tolerance = rules.bridge_percent / 100;
+    let row = 0;
+    for (let i = 1; i + 1 < beats.count; i += 1) {
+      const inside = !member[i] && beats.assessed[i] && beats.uncertain[i] && beats.kind[i] !== B.KINDS.PACED;
+      if (!inside || !member[i - 1] || !member[i + 1] || !beats.known[i - 1] || !beats.known[i]) continue;
+      while (rows[row][0] < i) row += 1;
+      if (probability && probability[i] >= rules.bridge_probability) across[i] = 1;
+      else {
+        const rr = [...beats.rr.subarray(rows[row - 1][0], i - 1), ...beats.rr.subarray(i + 1, rows[row][1])];
+        const middle = rr.length >= OWN_RHYTHM ? B.median(rr) : NaN;
+        if ([beats.rr[i - 1], beats.rr[i]].every((value) => Math.abs(value / middle - 1) <= tolerance)) across[i] = 1;
+      }
+    }
+    for (const [first, last] of inARow(member.map((is, i) => is | across[i]), beats)) {
+      let bridged = 0;
+      for (let i = first; i <= last; i += 1) bridged += across[i];
+      if (bridged && (last - first + 1 < rules.run_beats || 3 * bridged > last - first + 1)) across.fill(0, first, last + 1);
+    }
+    return across;
+  }
+
+  function isCertain(beats, kind, rules, first, last, perMin) {
+    if (!beats.uncertain) return !beats.provisional;
+    let [low, unlike] = [0, 0];
+    for (let i = first; i <= last; i += 1) {
+      low += beats.uncertain[i];
+      unlike += beats.unlike ? beats.unlike[i] : 0;
+    }
+    if (!low) return true;
+    const probability = probabilityOf(beats, kind);
+    if (kind !== B.KINDS.VENTRICULAR || !probability || perMin <= rules.fast_run_per_min) return false;
+    const width = Math.min(CORE, last - first + 1);
+    let highest = -Infinity;
+    for (let i = first; i + width - 1 <= last; i += 1) {
+      let mean = 0;
+      for (let j = 0; j < width; j += 1) mean += probability[i + j] * (1 / width);
+      highest = Math.max(highest, mean);
+    }
+    return (100 * unlike) / (last - first + 1) <= rules.certain_unlike_percent && highest >= rules.certain_probability;
+  }
+
+  function seriesOf(beats, kind, rules, member, first, last, count, run) {
+    let [low, others] = [0, 0];
+    for (let i = first; i <= last; i += 1) {
+      if (!member[i]) others += 1;
+      else if (beats.uncertain) low += beats.uncertain[i];
+    }
+    const perMin = (60 * (last - first) * beats.fs) / (beats.sample[last] - beats.sample[first]);
+    const fast = perMin > rules.fast_run_per_min;
+    const ventricular = kind === B.KINDS.VENTRICULAR;
+    const slow = ventricular ? "slow ventricular run" : "supraventricular run";
+    const name = fast && (ventricular || count >= rules.svt_beats) ? (ventricular ? "VT" : "SVT") : slow;
+    return {
+      first,
+      last,
+      beats: count,
+      start_s: beats.time[first],
+      stop_s: beats.time[last],
+      per_min: perMin,
+      uncertain: beats.uncertain ? low : null,
+      cut: Boolean(first && !beats.known[first - 1]) || Boolean(last < beats.count - 1 && !beats.known[last]),
+      review: !isCertain(beats, kind, rules, first, last, perMin),
+      bridged: run ? others : 0,
+      name: run ? name : "",
+    };
+  }
+
+  /** Return the series in which every `period`-th beat is one of the singles, and the remaining singles. */
+  function everyNth(beats, singles, period, rules, make) {
+    const [series, remaining] = [[], []];
+    const linked = (from, to) => {
+      if (to - from !== period) return false;
+      for (let i = from; i < to; i += 1) {
+        const ectopic = beats.kind[i] === B.KINDS.SUPRA || beats.kind[i] === B.KINDS.VENTRICULAR;
+        if (!beats.known[i] || (i > from && ectopic)) return false;
+      }
+      return true;
+    };
+    for (let start = 0, stop = 1; start < singles.length; start = stop, stop += 1) {
+      while (stop < singles.length && linked(singles[stop - 1], singles[stop])) stop += 1;
+      if (stop - start >= rules.cycles) series.push(make(singles[start], singles[stop - 1], stop - start, false));
+      else remaining.push(...singles.slice(start, stop));
+    }
+    return [series, remaining];
+  }
+
+  /** Return the ectopic beats of a kind; null where not assessed. */
+  function ectopy(beats, kind, rules) {
+    const counted = beats.assessed.reduce((a, b) => a + b, 0);
+    if (!beats.kinds.includes(kind) || !counted) return null;
+    const member = beats.kind.map((of, i) => (of === kind && beats.assessed[i] ? 1 : 0));
+    const across = bridges(beats, kind, rules, member);
+    const rows = inARow(member.map((is, i) => is | across[i]), beats);
+    const make = (first, last, count, run) => seriesOf(beats, kind, rules, member, first, last, count, run);
+    const long = (which, run) => rows.filter(([a, b]) => which(b - a + 1)).map(([a, b]) => make(a, b, b - a + 1, run));
+    const alone = rows.filter(([a, b]) => a === b).map(([a]) => a);
+    const [bigeminy, others] = everyNth(beats, alone, 2, rules, make);
+    const [trigeminy, singles] = everyNth(beats, others, 3, rules, make);
+    const runs = long((count) => count >= rules.run_beats, true);
+    const total = member.reduce((a, b) => a + b, 0);
+    return {
+      kind: NAMES[kind],
+      total,
+      counted,
+      percent: (100 * total) / counted,
+      singles: singles.length,
+      couplets: long((count) => count === 2, false),
+      short: long((count) => count > 2 && count < rules.run_beats, false),
+      runs,
+      bigeminy,
+      trigeminy,
+      fast: runs.filter((run) => run.per_min > rules.fast_run_per_min).length,
+      uncertain: beats.uncertain ? member.reduce((low, is, i) => low + (is && beats.uncertain[i]), 0) : null,
+      certain_runs: runs.filter((run) => !run.review).length,
+      runs_to_review: runs.filter((run) => run.review).length,
+    };
+  }
+
+  const withholds = (rules, low, total) => low >= rules.withheld_beats && 100 * low > rules.withheld_percent * total;
+  const comma = (number) => number.toLocaleString("en-US");
+
+  /** Return why a count is withheld for low confidence, "" where it is not. */
+  function lowConfidence(counts, lowOfAll, rules) {
+    const low = counts.uncertain || 0;
+    const share = `more than ${Number(rules.withheld_percent.toPrecision(6))}%`;
+    if (withholds(rules, low, counts.total)) {
+      return `About ${comma(counts.total)}, ${comma(low)} of them of low confidence (${share}): to be reviewed, no finding.`;
+    }
+    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return "";
+    const number = counts.total ? `${comma(counts.total)} detected` : "None detected";
+    return `${number}, but ${comma(lowOfAll)} of all ${comma(counts.counted)} beats are of low confidence (${share}): not assessed.`;
+  }
+
+  function allToReview(counts) {
+    const doubtful = (series) => series.map((item) => ({ ...item, review: true }));
+    const changed = { ...counts, certain_runs: 0, runs_to_review: counts.runs.length };
+    for (const name of ["couplets", "short", "runs", "bigeminy", "trigeminy"]) changed[name] = doubtful(counts[name]);
+    return changed;
+  }
+
+  /** Return every run, pause and episode in order of time. */
+  function eventList(beats, counts, rhythms) {
+    const rows = [];
+    for (const [kind, word] of Object.entries(WORDS)) {
+      const ofKind = counts.to_review[word] || counts[word];
+      const probability = probabilityOf(beats, Number(kind));
+      for (const run of ofKind ? ofKind.runs : []) {
+        const mean = probability && B.sum(probability.subarray(run.first, run.last + 1)) / (run.last - run.first + 1);
+        rows.push({ kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, first: run.first, last: run.last });
+      }
+    }
+    const { found, not_confirmed: unconfirmed, ends } = counts.pauses;
+    const plain = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false };
+    for (const [kind, intervals] of [["pause", found], ["interval not confirmed", unconfirmed], ["no beat at an end", ends]]) {
+      for (const { start_s, stop_s, confirmed } of intervals) rows.push({ ...plain, kind, name: kind, start_s, stop_s, review: kind !== "pause" || !confirmed });
+    }
+    for (const rhythm of rhythms) rhythm.episodes.forEach((episode, number) => rows.push(episodeRow(beats, rhythm, episode, number)));
+    const order = (a, b) => a.start_s - b.start_s || a.stop_s - b.stop_s || (a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : 0);
+    return rows.sort(order);
+  }
+
+  function episodeRow(beats, rhythm, [start, stop], number) {
+    const [first, last] = [B.lowerBound(beats.time, start), B.lowerBound(beats.time, stop)];
+    const rr = [];
+    let inside = 0;
+    for (let i = first; i < last; i += 1) {
+      inside += beats.assessed[i];
+      if (i < last - 1 && beats.known[i]) rr.push(beats.rr[i]);
+    }
+    const certainty = rhythm.certainty.length ? rhythm.certainty[number] : null;
+    const possible = rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer";
+    return {
+      kind: "rhythm",
+      name: rhythm.rhythm,
+      start_s: start,
+      stop_s: stop,
+      beats: inside || null,
+      per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null,
+      confidence: certainty,
+      review: certainty !== null || possible,
+      uncertain: null,
+      cut: false,
+      source: rhythm.source,
+    };
+  }
+
+  /**
+   * Return all counts. `given`: see beatsOf; rhythms: those that do not depend on the beats, each with rhythm, source,
+   * episodes ([start, stop] in seconds) and certainty; withheld: kind in words -> reason.
+   */
+  function count(given, rules, rhythms, withheld) {
+    const beats = confirmedByRuns(B.beatsOf(given), rules);
+    const byClass = {};
+    const uncertainByClass = {};
+    for (const name of beats.classes) [byClass[name], uncertainByClass[name]] = [0, beats.uncertain ? 0 : null];
+    let low = 0;
+    for (let i = 0; i < beats.count; i += 1) {
+      if (!beats.assessed[i]) continue;
+      byClass[beats.classes[beats.label[i]]] += 1;
+      if (beats.uncertain && beats.uncertain[i]) {
+        low += 1;
+        uncertainByClass[beats.classes[beats.label[i]]] += 1;
+      }
+    }
+    const paced = beats.kind.includes(B.KINDS.PACED);
+    const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld } };
+    counts.counted = beats.assessed.reduce((a, b) => a + b, 0);
+    for (const [kind, word] of Object.entries(WORDS)) {
+      const ofKind = ectopy(beats, Number(kind), rules);
+      counts[word] = ofKind;
+      if (!ofKind) continue;
+      const reason = word in counts.withheld ? "" : lowConfidence(ofKind, low, rules);
+      if (reason) counts.withheld[word] = reason;
+      if (!(word in counts.withheld)) continue;
+      if (ofKind.total && !(paced && word in withheld)) counts.to_review[word] = allToReview(ofKind);
+      counts[word] = null;
+    }
+    counts.rates = B.heartRates(beats, rules);
+    counts.pauses = B.pauses(beats, rules);
+    counts.variability = B.variability(beats, rules, rhythms);
+    counts.hours = B.timeBins(beats);
+    // all but pauses and rates by the beats of the report itself, as in Python, where runs confirm only what is counted
+    const all = B.beatsOf(given);
+    counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({
+      ...rhythm,
+      seconds: rhythm.episodes.reduce((total, [start, stop]) => total + (stop - start), 0),
+    }));
+    counts.events = eventList(all, counts, counts.rhythms);
+    return counts;
+  }
+
+  return { count, withholds, WORDS };
+})();
+if (typeof module !== "undefined") module.exports = EcgCounts;

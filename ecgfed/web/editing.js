@@ -1,0 +1,364 @@
+"use strict";
+/*
+ * Editing of a report: what is chosen, keys and buttons, texts, and where the edits are stored. Needs the page's other
+ * scripts. The edits are in the browser's storage after every change, and in a file when they are saved.
+ */
+(() => {
+  const { make } = EcgEditedPage;
+  const { data } = EcgReport;
+  const base = EcgEdits.open(data.editing);
+  EcgWords.startAt(data.clock_s);
+  const page = { ...base, duration_s: base.samples / base.fs };
+  const byId = (id) => document.getElementById(id);
+  const store = `ecgfed-edits:${base.recording}:${base.beats}`;
+  const made = base.document ? JSON.stringify(base.document.edits) : "[]";
+  const usual = usualCode();
+  let given = null;
+  let counts = null;
+  let chosen = null; // {title, time, samples | interval | rhythm}
+  let event = -1;
+
+  /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
+  function usualCode() {
+    const number = new Map();
+    for (const label of base.label) if (base.kinds[label] !== 1 && base.kinds[label] !== 2) number.set(label, (number.get(label) || 0) + 1);
+    const [best] = [...number].sort((a, b) => b[1] - a[1])[0] || [-1];
+    return best < 0 ? "N" : base.codes[best];
+  }
+
+  const supra = base.codes[base.kinds.indexOf(1)] || "A";
+  const labels = [...new Set([...base.codes, "N", "V", supra, "F", "/", "?"])].filter((code) => base.symbols[code]);
+  const say = (text) => (byId("edit-message").textContent = text);
+  const now = () => EcgEdits.localTime();
+
+  function stored() {
+    try {
+      return JSON.parse(window.localStorage.getItem(store));
+    } catch {
+      return null;
+    }
+  }
+
+  function keep() {
+    try {
+      window.localStorage.setItem(store, JSON.stringify(book.document()));
+    } catch {
+      say("This browser keeps nothing: save the edits before you close the page.");
+    }
+  }
+
+  const book = EcgEdits.book(base, (state) => {
+    given = EcgEdits.apply(base, state.edits, state.reviewed);
+    counts = EcgCounts.count(given, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
+    EcgEditedPage.update({ given, counts, page, differs: JSON.stringify(state.edits) !== made, choose: chooseEvent });
+    writeTexts(state);
+    writeGroups();
+    drawChosen();
+    byId("edit-undo").disabled = !book.canUndo();
+    byId("edit-redo").disabled = !book.canRedo();
+    setTimeout(keep, 0);
+  });
+
+  function writeTexts(state) {
+    const by = state.reviewed ? `Reviewed by ${state.reviewed.by} at ${state.reviewed.at.slice(0, 16).replace("T", " ")}${state.reviewed.at.slice(19)}` : "Not reviewed";
+    const edited = book.canUndo() ? ` Edited by ${book.author() || "somebody without a name"}.` : "";
+    byId("review-line").textContent = `${by}.${edited}`;
+    const sheet = CSS.supports("color: red") ? document.styleSheets[0] : null;
+    try {
+      if (sheet) sheet.insertRule(`@page { @bottom-left { content: ${JSON.stringify(`${document.title}, ${by}.`)}; font: 8pt Arial, sans-serif; } }`, sheet.cssRules.length);
+    } catch {
+      // a browser without boxes in the margins of pages prints none
+    }
+    for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
+    const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
+    for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text];
+  }
+
+  /** Return the numbers, among the remaining beats, of samples. */
+  const remaining = (samples) => samples.map((sample) => EcgBeats.lowerBound(given.sample, sample)).filter((i, at) => given.sample[i] === samples[at]);
+
+  function chooseEvent(number, { focus = true } = {}) {
+    const row = counts.events[number];
+    if (!row) return;
+    event = number;
+    const span = [row.start_s, row.stop_s].map((time) => Math.round(time * base.fs));
+    const title = `${row.name} at ${EcgPaper.clock(row.start_s)}${row.review ? ", to review" : ""}`;
+    chosen = { title, time: row.start_s, span };
+    if (row.kind.endsWith(" run")) chosen.samples = Array.from(given.sample.subarray(row.first, row.last + 1));
+    else if (row.kind === "pause" || row.kind === "interval not confirmed") chosen.interval = span;
+    else if (row.kind === "rhythm" && row.source !== "rates") chosen.rhythm = episodeOf(row);
+    else chosen.fixed = row.kind === "rhythm" ? "It follows from the heart rate: edit its beats." : "No beat is there to edit.";
+    drawChosen();
+    if (focus) byId("edit-box").focus();
+  }
+
+  /** Return an episode's name before editing, and its samples. */
+  function episodeOf(row) {
+    for (const rhythm of EcgEdits.rhythmsOf(base, book.state().edits)) {
+      const number = rhythm.episodes.findIndex(([start, stop]) => rhythm.rhythm === row.name && start === row.start_s && stop === row.stop_s);
+      if (number >= 0) return { name: rhythm.origins ? rhythm.origins[number] : rhythm.rhythm, shown: rhythm.rhythm, samples: rhythm.samples[number] };
+    }
+    return null;
+  }
+
+  function chooseBeat(number) {
+    if (number < 0 || number >= given.sample.length) return;
+    const time = given.sample[number] / base.fs;
+    chosen = { title: `Beat ${given.codes[given.label[number]]} at ${EcgPaper.clock(time)}`, time, samples: [given.sample[number]], beat: true };
+    drawChosen();
+  }
+
+  const groupOf = new Uint8Array(EcgEdits.bytesOf(data.groups.of));
+
+  /** Return how many remaining beats of each group have which label, and their samples. */
+  function members() {
+    const of = data.groups.averages.map(() => ({ samples: [], codes: new Map() }));
+    given.kept.forEach((before, i) => {
+      const group = of[groupOf[before]];
+      if (!group) return;
+      const code = given.codes[given.label[i]];
+      group.samples.push(given.sample[i]);
+      group.codes.set(code, (group.codes.get(code) || 0) + 1);
+    });
+    return of;
+  }
+
+  /** Write what the groups of similar beats hold now; their average beats are drawn once. */
+  function writeGroups() {
+    const host = byId("edit-groups");
+    const of = members();
+    if (!host.children.length) {
+      for (const [number, lead] of data.groups.averages.entries()) {
+        const card = make("figure", { class: "edit-group" }, host);
+        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: `Average beat of group ${number + 1}` });
+        make("figcaption", {}, card);
+        make("button", { type: "button" }, card, `Edit group ${number + 1}`).addEventListener("click", () => chooseGroup(number));
+      }
+    }
+    of.forEach((group, number) => {
+      const codes = [...group.codes].sort((a, b) => b[1] - a[1]).map(([code, count]) => `${EcgWords.comma(count)} ${code}`);
+      host.children[number].querySelector("figcaption").textContent = codes.join(", ") || "no beats";
+    });
+  }
+
+  function chooseGroup(number) {
+    const { samples } = members()[number];
+    if (!samples.length) return say("No beat of this group is left.");
+    const shown = samples.find((sample) => EcgEditedPage.stripsAt(data, sample / base.fs).length) || samples[0];
+    chosen = { title: `Group ${number + 1}: ${EcgPaper.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
+    drawChosen();
+    return byId("edit-box").focus();
+  }
+
+  function step(direction, toReview) {
+    const events = counts.events;
+    let at = event;
+    const from = chosen ? chosen.time : -1;
+    if (!events[at] || events[at].start_s !== from) {
+      at = direction > 0 ? events.findIndex((row) => row.start_s > from) - 1 : events.findIndex((row) => row.start_s >= from);
+      if (at < -1 || (direction > 0 && !events.some((row) => row.start_s > from))) at = direction > 0 ? events.length : at;
+      if (direction < 0 && at < 0) at = events.length;
+    }
+    for (let i = at + direction; i >= 0 && i < events.length; i += direction) {
+      if (!toReview || events[i].review) return chooseEvent(i);
+    }
+    return say(toReview ? "No later event is to be reviewed." : "There is no further event.");
+  }
+
+  function drawChosen() {
+    const actions = byId("edit-actions");
+    const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
+    byId("edit-target").textContent = chosen ? chosen.title : "Nothing is chosen";
+    byId("edit-strip").replaceChildren();
+    byId("edit-caption").textContent = "";
+    byId("edit-comment").disabled = !strip;
+    byId("edit-comment").value = strip ? book.state().strips.get(Math.round(strip.start_s * base.fs)) || "" : "";
+    if (strip) {
+      EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: "Chosen" });
+      byId("edit-strip").dataset.start = strip.start_s;
+      byId("edit-caption").textContent = `from ${EcgPaper.clock(strip.start_s)}, ${data.scale}`;
+    } else if (chosen) byId("edit-caption").textContent = "No strip of this place is on the page.";
+    actions.replaceChildren();
+    if (!chosen) return;
+    if (chosen.fixed) return make("span", {}, actions, chosen.fixed);
+    const button = (text, key, act) => make("button", { type: "button", "data-key": key }, actions, `${text} [${key}]`).addEventListener("click", act);
+    button("Accept", "Enter", accept);
+    button("Reject", "-", reject);
+    if (chosen.samples) {
+      button("Remove", "X", () => relabel(EcgEdits.NO_BEAT));
+      for (const code of labels) button(code, code, () => relabel(code));
+    }
+    if (chosen.rhythm) {
+      const select = make("select", { "aria-label": "Rhythm" }, actions);
+      for (const name of [chosen.rhythm.shown, ...base.rhythm_names]) make("option", {}, select, name);
+      select.addEventListener("change", () => rhythm(select.value));
+    }
+  }
+
+  /** Return a strip for paper.js on which the chosen beats are marked. */
+  function markedStrip(strip) {
+    const drawn = EcgReport.stripOf(strip);
+    const toX = (sample) => (sample / base.fs - strip.start_s) * data.fs;
+    const one = chosen.beat ? chosen.samples[0] : chosen.example;
+    if (one !== undefined) for (const beat of drawn.beats) beat.marked = Math.abs(beat.sample - toX(one)) < 1;
+    const { span } = chosen;
+    if (span) drawn.spans = [...drawn.spans, { start: toX(span[0]), stop: Math.max(toX(span[1]), toX(span[0]) + 1), kind: chosen.interval ? "pause" : "event", text: chosen.title }];
+    return drawn;
+  }
+
+  function add(edits, message) {
+    const at = now();
+    book.add({ edits: edits.map((edit) => ({ ...edit, at })) });
+    say(message);
+  }
+
+  /** Return the beats of the report before editing that lie inside an interval. */
+  const inside = ([start, stop]) => Array.from(given.sample).filter((sample) => sample > start && sample < stop);
+
+  function accept() {
+    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
+    if (chosen.samples) return add([{ edit: "accept", samples: left() }], `Accepted: ${chosen.title}.`);
+    if (chosen.rhythm) return rhythm(chosen.rhythm.shown);
+    const between = inside(chosen.interval);
+    const removal = between.length ? [{ edit: "label", samples: between, label: EcgEdits.NO_BEAT }] : [];
+    return add([...removal, { edit: "interval", samples: chosen.interval, accepted: true }], `Accepted: ${chosen.title}.`);
+  }
+
+  /** Return the chosen beats that were not removed. */
+  const left = () => chosen.samples.filter((sample) => remaining([sample]).length);
+
+  function reject() {
+    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
+    if (chosen.rhythm) return rhythm("");
+    if (chosen.interval) {
+      const between = inside(chosen.interval);
+      const edit = between.length ? { edit: "accept", samples: between } : { edit: "interval", samples: chosen.interval, accepted: false };
+      return add([edit], `Rejected: ${chosen.title}.`);
+    }
+    const ectopic = chosen.samples.filter((sample) => remaining([sample]).some((i) => [1, 2].includes(given.kinds[given.label[i]])));
+    if (!ectopic.length) return say("Only ectopic beats can be rejected; X removes a beat that is none.");
+    return add([{ edit: "label", samples: ectopic, label: usual }], `Rejected, now ${usual}: ${chosen.title}.`);
+  }
+
+  function relabel(label) {
+    if (!chosen || !chosen.samples) return;
+    const samples = left();
+    if (!samples.length) return say("These beats were removed.");
+    const what = label === EcgEdits.NO_BEAT ? "Removed" : `Now ${label}`;
+    add([{ edit: "label", samples, label }], `${what}: ${EcgPaper.countOf(samples.length, "beat")}.`);
+  }
+
+  function rhythm(label) {
+    const { name, samples } = chosen.rhythm;
+    chosen.rhythm.shown = label || chosen.rhythm.shown;
+    add([{ edit: "rhythm", rhythm: name, samples, label }], `${label ? `Accepted as ${label}` : "Rejected"}: ${chosen.title}.`);
+  }
+
+  function undo() {
+    book.undo();
+    say("Undone.");
+  }
+
+  function redo() {
+    book.redo();
+    say("Done again.");
+  }
+
+  function nextBeat(direction) {
+    const at = EcgBeats.lowerBound(given.sample, chosen && chosen.samples ? chosen.samples[0] : Math.round((chosen ? chosen.time : 0) * base.fs));
+    const here = chosen && chosen.beat && given.sample[at] === chosen.samples[0];
+    chooseBeat(!chosen || !chosen.beat ? at : direction > 0 ? at + (here ? 1 : 0) : at - 1);
+  }
+
+  const KEYS = { Enter: accept, "-": reject, x: () => relabel(EcgEdits.NO_BEAT), X: () => relabel(EcgEdits.NO_BEAT), Delete: () => relabel(EcgEdits.NO_BEAT), u: undo, U: undo, ArrowLeft: () => nextBeat(-1), ArrowRight: () => nextBeat(1), ArrowUp: () => step(-1), ArrowDown: () => step(1) };
+
+  byId("edit-box").addEventListener("keydown", (pressed) => {
+    const command = pressed.ctrlKey || pressed.metaKey;
+    const key = pressed.key.toLowerCase();
+    const act = command ? { z: () => (pressed.shiftKey ? redo() : undo()), y: redo }[key] : null;
+    const inside = pressed.target !== byId("edit-box"); // a button or a list in the box has its own keys
+    const label = labels.find((code) => code === pressed.key) || labels.find((code) => code === pressed.key.toUpperCase());
+    const plain = command || pressed.altKey || inside ? null : KEYS[pressed.key] || (label && (() => relabel(label)));
+    if (!act && !plain) return;
+    pressed.preventDefault();
+    (act || plain)();
+  });
+
+  /** Choose the beat nearest to a click on a strip. */
+  document.addEventListener("click", (clicked) => {
+    const host = clicked.target.closest(".paper");
+    const svg = host && host.querySelector("svg");
+    if (!svg) return;
+    let strip = host.dataset.strip ? data.strips[Number(host.dataset.strip)] : null;
+    if (strip && strip.options.pulse === false) return;
+    strip = strip ? strip.strip : host.id === "timeline-strip" ? EcgReport.shown() : { start_s: Number(host.dataset.start) };
+    if (!strip) return;
+    const box = svg.getBoundingClientRect();
+    const mm = ((clicked.clientX - box.left) / box.width) * svg.viewBox.baseVal.width - 15;
+    const sample = (strip.start_s + mm / 25) * base.fs;
+    const at = EcgBeats.lowerBound(given.sample, sample);
+    const nearest = at && (at === given.sample.length || sample - given.sample[at - 1] < given.sample[at] - sample) ? at - 1 : at;
+    chooseBeat(nearest);
+    if (host.id === "edit-strip") byId("edit-box").focus({ preventScroll: true });
+  });
+
+  for (const [id, act] of Object.entries({ before: () => step(-1), after: () => step(1), review: () => step(1, true), undo, redo })) {
+    byId(`edit-${id}`).addEventListener("click", act);
+  }
+  for (const name of EcgEdits.TEXTS) byId(`edit-${name}`).addEventListener("input", ({ target }) => book.add({ text: name, value: target.value }));
+  byId("edit-author").addEventListener("input", ({ target }) => {
+    book.setAuthor(target.value.trim());
+    writeTexts(book.state());
+    keep();
+  });
+  byId("edit-comment").addEventListener("change", ({ target }) => {
+    const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
+    if (strip) book.add({ sample: Math.round(strip.start_s * base.fs), comment: target.value });
+  });
+
+  /** Return whether there is a name; asks for it. */
+  function named() {
+    if (book.author()) return true;
+    say("Enter your name first.");
+    byId("edit-author").focus();
+    return false;
+  }
+
+  byId("edit-sign").addEventListener("click", () => {
+    if (!named()) return;
+    book.add({ reviewed: { by: book.author(), at: now() } });
+    say("Marked as reviewed. Any later edit ends this.");
+  });
+  byId("edit-save").addEventListener("click", () => {
+    if (!named()) return;
+    const text = `${JSON.stringify(book.document(), null, 1)}\n`;
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${base.record.replace(/[^\w.-]/g, "_")}-edits.json` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    say("Saved to the folder of downloads.");
+  });
+  byId("edit-open").addEventListener("change", async ({ target }) => {
+    let problem = "it is no JSON";
+    try {
+      problem = take(JSON.parse(await target.files[0].text()));
+    } catch {
+      // reported below
+    }
+    say(problem ? `${target.files[0].name} cannot be used: ${problem}.` : `Opened ${target.files[0].name}.`);
+    target.value = "";
+  });
+
+  function take(document) {
+    const problem = book.take(document);
+    byId("edit-author").value = book.author();
+    return problem;
+  }
+
+  byId("editing").hidden = false;
+  const draft = stored();
+  const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
+  const problem = newer ? take(draft) : "none";
+  if (!problem && draft.edits.length) say("Edits that this browser held for this report are shown.");
+  if (problem && base.document) take(base.document);
+  else if (problem) take({ ...book.document(), author: "" });
+})();

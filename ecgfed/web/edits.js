@@ -1,0 +1,238 @@
+"use strict";
+/*
+ * A physician's edits of a report: what they do to beats, intervals and rhythms (the rules of ecgfed/reports/edited.py),
+ * the steps to undo and redo, and the document that is saved (ecgfed/domain/labels/edits.py). Needs beats.js.
+ */
+const EcgEdits = (() => {
+  const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
+  const FORMAT = "ecgfed-edits";
+  const VERSION = 1;
+  const NO_BEAT = "|";
+  const ORDER = "NLRBV/AaJSFfEejnrQ?";
+  const TEXTS = ["indication", "comments", "conclusion"];
+  const [UNCERTAIN, UNLIKE, DOUBTED, CONFIRMED] = [1, 2, 4, 8];
+
+  function bytesOf(text) {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
+  }
+
+  /** Return the beats before editing from the page's compact form. */
+  function open(editing) {
+    const base = { ...editing, sample: new Int32Array(bytesOf(editing.sample)), label: new Uint8Array(bytesOf(editing.label)) };
+    const flags = new Uint8Array(bytesOf(editing.flags));
+    const bit = (name, mask, count = flags.length) => (editing.known[name] ? Uint8Array.from(flags.subarray(0, count), (of) => (of & mask ? 1 : 0)) : null);
+    base.uncertain = bit("uncertain", UNCERTAIN);
+    base.unlike = bit("unlike", UNLIKE);
+    base.doubted = bit("doubted", DOUBTED);
+    base.confirmed = bit("confirmed", CONFIRMED, Math.max(flags.length - 1, 0));
+    for (const name of ["ventricular", "supra"]) base[name] = editing[name] ? new Float64Array(bytesOf(editing[name])) : null;
+    base.numbers = new Map(Array.from(base.sample, (sample, i) => [sample, i]));
+    return base;
+  }
+
+  function labelsOf(base, edits) {
+    const symbols = new Array(base.sample.length).fill(null);
+    const byPerson = new Uint8Array(symbols.length);
+    for (const edit of edits) {
+      if (edit.edit !== "label" && edit.edit !== "accept") continue;
+      for (const sample of edit.samples) {
+        const i = base.numbers.get(sample);
+        if (edit.edit === "label") symbols[i] = edit.label;
+        byPerson[i] = 1;
+      }
+    }
+    const used = new Set(symbols);
+    const added = Array.from(ORDER).filter((code) => used.has(code) && !base.codes.includes(code));
+    const codes = [...base.codes, ...added];
+    const label = Int16Array.from(base.label, (of, i) => (symbols[i] === null ? of : symbols[i] === NO_BEAT ? -1 : codes.indexOf(symbols[i])));
+    return { added, codes, label, byPerson };
+  }
+
+  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them, and where each was before. */
+  function apply(base, edits, reviewed) {
+    const { added, codes, label, byPerson } = labelsOf(base, edits);
+    const kept = [];
+    label.forEach((of, i) => of >= 0 && kept.push(i));
+    const kinds = [...base.kinds, ...added.map((code) => base.symbols[code][0])];
+    const person = Uint8Array.from(kept, (i) => byPerson[i]);
+    const cleared = (values) => values && Uint8Array.from(kept, (i) => (byPerson[i] ? 0 : values[i]));
+    const chance = (values, kind) => values && Float64Array.from(kept, (i) => (byPerson[i] ? Number(kinds[label[i]] === kind) : values[i]));
+    const sample = Int32Array.from(kept, (i) => base.sample[i]);
+    return {
+      fs: base.fs,
+      samples: base.samples,
+      unusable: base.unusable,
+      sample,
+      label: Uint8Array.from(kept, (i) => label[i]),
+      codes,
+      kinds,
+      classes: [...base.classes, ...added],
+      meanings: [...base.meanings, ...added.map((code) => base.symbols[code][1])],
+      uncertain: cleared(base.uncertain),
+      unlike: cleared(base.unlike),
+      doubted: cleared(base.doubted),
+      ventricular: chance(base.ventricular, B.KINDS.VENTRICULAR),
+      supra: chance(base.supra, B.KINDS.SUPRA),
+      ...intervalsOf(base, kept, sample, edits),
+      provisional: base.provisional && !reviewed,
+      kept: Int32Array.from(kept),
+      person,
+      removed: base.sample.length - kept.length,
+    };
+  }
+
+  function intervalsOf(base, kept, sample, edits) {
+    const confirmed = base.confirmed && new Uint8Array(Math.max(kept.length - 1, 0)).fill(1);
+    for (let at = 0; confirmed && at < confirmed.length; at += 1) {
+      for (let i = kept[at]; i < kept[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
+    }
+    const decisions = edits.filter((edit) => edit.edit === "interval");
+    if (!decisions.length) return { confirmed, rejected: null };
+    const rejected = new Uint8Array(Math.max(kept.length - 1, 0));
+    for (const { samples, accepted } of decisions) {
+      const at = B.lowerBound(sample, samples[0]);
+      if (sample[at] !== samples[0] || sample[at + 1] !== samples[1]) continue;
+      rejected[at] = accepted ? 0 : 1;
+      if (confirmed && accepted) confirmed[at] = 1;
+    }
+    return { confirmed, rejected };
+  }
+
+  const keyOf = (name, samples) => JSON.stringify([name, ...samples]);
+
+  /** Return the rhythms that do not depend on the beats, after the edits. */
+  function rhythmsOf(base, edits) {
+    const decided = new Map(edits.filter((edit) => edit.edit === "rhythm").map((edit) => [keyOf(edit.rhythm, edit.samples), edit.label]));
+    const [remaining, accepted] = [[], new Map()];
+    for (const rhythm of base.rhythms) {
+      const kept = { rhythm: rhythm.rhythm, source: rhythm.source, episodes: [], samples: [], certainty: [] };
+      rhythm.episodes.forEach((episode, number) => {
+        const label = decided.get(keyOf(rhythm.rhythm, rhythm.samples[number]));
+        const origin = { episode, samples: rhythm.samples[number], of: rhythm.rhythm };
+        if (label === undefined) {
+          kept.episodes.push(episode);
+          kept.samples.push(origin.samples);
+          kept.certainty.push(...rhythm.certainty.slice(number, number + 1));
+        } else if (label) accepted.set(label, [...(accepted.get(label) || []), origin]);
+      });
+      if (kept.episodes.length) remaining.push(kept);
+    }
+    for (const [name, origins] of accepted) {
+      origins.sort((a, b) => a.episode[0] - b.episode[0] || a.episode[1] - b.episode[1]);
+      const all = { rhythm: name, source: "reviewer", certainty: [], episodes: origins.map((origin) => origin.episode) };
+      remaining.push({ ...all, samples: origins.map((origin) => origin.samples), origins: origins.map((origin) => origin.of) });
+    }
+    return remaining;
+  }
+
+  /** Return the local date and time with its offset from UTC, as ISO 8601. */
+  function localTime(now = new Date()) {
+    const offset = -now.getTimezoneOffset();
+    const two = (number) => String(Math.trunc(Math.abs(number))).padStart(2, "0");
+    const local = new Date(now.getTime() + 60000 * offset).toISOString().slice(0, 19);
+    return `${local}${offset < 0 ? "-" : "+"}${two(offset / 60)}:${two(offset % 60)}`;
+  }
+
+  const isText = (value, most = 10000) => typeof value === "string" && value.length <= most;
+
+  /** Return why an edit of a document does not fit these beats, "" where it does. */
+  function problemOf(base, edit) {
+    const isObject = edit && typeof edit === "object" && Array.isArray(edit.samples) && edit.samples.length > 0;
+    if (!isObject || !isText(edit.at, 40)) return "an edit is not complete";
+    if (edit.edit === "rhythm") {
+      const known = base.rhythms.some((rhythm) => rhythm.samples.some((samples) => keyOf(rhythm.rhythm, samples) === keyOf(edit.rhythm, edit.samples)));
+      return known && isText(edit.label, 200) ? "" : "an episode that it edits is not in this report";
+    }
+    if (!["label", "accept", "interval"].includes(edit.edit)) return "it has an unknown edit";
+    if (!edit.samples.every((sample) => base.numbers.has(sample))) return "a beat that it edits is not in this report";
+    if (edit.edit === "label" && edit.label !== NO_BEAT && !base.symbols[edit.label]) return "it has an unknown label";
+    if (edit.edit === "interval" && (edit.samples.length !== 2 || typeof edit.accepted !== "boolean")) return "an interval is not complete";
+    return "";
+  }
+
+  /** Return why a document cannot be used with these beats, "" where it can. */
+  function problemWith(base, document) {
+    if (!document || document.format !== FORMAT || document.version !== VERSION) return "it is no file of edits of this version";
+    if (document.recording !== base.recording) return "it belongs to another recording";
+    if (document.beats !== base.beats) return "it belongs to other labels of this recording";
+    const whole = isText(document.author, 200) && TEXTS.every((name) => isText(document[name])) && Array.isArray(document.strips) && Array.isArray(document.edits);
+    const strips = whole && document.strips.every((strip) => strip && Number.isInteger(strip.sample) && isText(strip.comment));
+    const review = document.reviewed === null || (document.reviewed && isText(document.reviewed.by, 200) && isText(document.reviewed.at, 40));
+    if (!strips || !review) return "it is not complete";
+    return document.edits.map((edit) => problemOf(base, edit)).find(Boolean) || "";
+  }
+
+  /** Return the steps that make a document. */
+  function stepsOf(document) {
+    const steps = document.edits.map((edit) => ({ edits: [edit] }));
+    for (const { sample, comment } of document.strips) steps.push({ sample, comment });
+    for (const name of TEXTS) if (document[name]) steps.push({ text: name, value: document[name] });
+    if (document.reviewed) steps.push({ reviewed: document.reviewed });
+    return steps;
+  }
+
+  /** Return what the steps make: the edits, texts, comments on strips, and the review, which any later step ends. */
+  function stateOf(steps) {
+    const state = { edits: [], strips: new Map(), indication: "", comments: "", conclusion: "", reviewed: null };
+    for (const step of steps) {
+      state.reviewed = null;
+      if (step.edits) state.edits.push(...step.edits);
+      else if (step.text) state[step.text] = step.value;
+      else if (step.reviewed !== undefined) state.reviewed = step.reviewed;
+      else if (step.comment) state.strips.set(step.sample, step.comment);
+      else state.strips.delete(step.sample);
+    }
+    return state;
+  }
+
+  /** Hold the steps of editing; onChange is called after each change. */
+  function book(base, onChange) {
+    let [steps, undone, author] = [[], [], ""];
+    const changed = () => onChange(stateOf(steps));
+    return {
+      state: () => stateOf(steps),
+      author: () => author,
+      setAuthor: (name) => (author = name),
+      canUndo: () => steps.length > 0,
+      canRedo: () => undone.length > 0,
+      /** Add a step, after which nothing can be redone. Typing in one text is one step. */
+      add(step) {
+        const last = steps[steps.length - 1];
+        if (step.text && last && last.text === step.text) steps = [...steps.slice(0, -1), step];
+        else steps = [...steps, step];
+        undone = [];
+        changed();
+      },
+      undo() {
+        if (!steps.length) return;
+        undone = [...undone, steps[steps.length - 1]];
+        steps = steps.slice(0, -1);
+        changed();
+      },
+      redo() {
+        if (!undone.length) return;
+        steps = [...steps, undone[undone.length - 1]];
+        undone = undone.slice(0, -1);
+        changed();
+      },
+      /** Replace everything by a document; returns why it cannot be used, "" where it was. */
+      take(document) {
+        const problem = problemWith(base, document);
+        if (problem) return problem;
+        [steps, undone, author] = [stepsOf(document), [], document.author];
+        changed();
+        return "";
+      },
+      /** Return the document to save. */
+      document(at = localTime()) {
+        const { edits, strips, indication, comments, conclusion, reviewed } = stateOf(steps);
+        const commented = Array.from(strips, ([sample, comment]) => ({ sample, comment })).sort((a, b) => a.sample - b.sample);
+        const ids = { format: FORMAT, version: VERSION, recording: base.recording, beats: base.beats };
+        return { ...ids, author, saved_at: at, reviewed, indication, comments, conclusion, strips: commented, edits };
+      },
+    };
+  }
+
+  return { open, bytesOf, apply, rhythmsOf, book, stateOf, problemWith, localTime, NO_BEAT, TEXTS };
+})();
+if (typeof module !== "undefined") module.exports = EcgEdits;

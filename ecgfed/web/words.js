@@ -1,0 +1,276 @@
+"use strict";
+/*
+ * The counts of a report in words: what reports/headline.py, recording_tables.py, event_list.py and the templates write,
+ * for a page that is edited. A cell is a string, or a list of strings and places {at, digits} in the recording.
+ */
+const EcgWords = (() => {
+  const NOT_ASSESSED = "not assessed";
+  const LISTED = 12;
+  const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
+  const RHYTHM_HEAD = ["Rhythm", "Episodes", "Time", "Share", "Longest", "Certainty", "Source"];
+  const SOURCES = { signal: "detected in the signal", rates: "by the heart rate", labels: "marked in the labels' file", reviewer: "accepted by the reviewer" };
+  const KINDS = [["ventricular", 2], ["supraventricular", 1]];
+
+  /** Round a number of digits behind the point as Python does: halves to the even digit. */
+  function fixed(value, digits = 0) {
+    const text = Math.abs(value).toFixed(digits);
+    const exact = Math.abs(value).toFixed(Math.min(100, digits + 50));
+    const tail = exact.slice(exact.indexOf(".") + 1 + digits);
+    const odd = Number(text[text.length - 1]) % 2 === 1;
+    const even = /^50*$/.test(tail) && odd ? (Number(text) - 10 ** -digits).toFixed(digits) : text;
+    return value < 0 && Number(even) !== 0 ? `-${even}` : even;
+  }
+
+  function rounded(value) {
+    const floor = Math.floor(value);
+    const part = value - floor;
+    return part > 0.5 || (part === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+  }
+
+  const comma = (count) => count.toLocaleString("en-US");
+  const general = (value) => String(Number(value.toPrecision(6)));
+  const countOf = (count, singular, plural = `${singular}s`) => `${comma(count)} ${count === 1 ? singular : plural}`;
+  const moment = (at, digits = 1) => ({ at, digits });
+  const joined = (...parts) => parts.flat();
+
+  /** Format a time in the recording: 5:07.3, from an hour on 1:05:07.3. */
+  function clock(seconds, digits = 1) {
+    const unit = 10 ** digits;
+    const units = rounded(seconds * unit);
+    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
+    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
+    const hours = Math.floor(minutes / 60);
+    return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${last}` : `${minutes}:${last}`;
+  }
+
+  /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
+  let midnight = null;
+  const startAt = (seconds) => (midnight = seconds ?? null);
+
+  /** Format a place in the recording: 09:20:07.3, after the first midnight day 2 00:20:07.3; or as clock does. */
+  function time(seconds, digits = 1) {
+    if (midnight === null) return clock(seconds, digits);
+    const unit = 10 ** digits;
+    const units = rounded((midnight + seconds) * unit);
+    const day = Math.floor(units / (86400 * unit));
+    const [minutes, rest] = [Math.floor((units % (86400 * unit)) / (60 * unit)), units % (60 * unit)];
+    const two = (number) => String(number).padStart(2, "0");
+    const last = two(Math.floor(rest / unit)) + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
+    return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${last}`;
+  }
+
+  function perCent(value) {
+    if (value > 0 && value < 0.01) return "<0.01%";
+    return `${fixed(value, value > 0 && value < 1 ? 2 : 1)}%`;
+  }
+
+  /** Return a cell as text. */
+  const textOf = (cell) => [cell].flat().map((part) => (part === null ? NOT_ASSESSED : typeof part === "object" ? time(part.at, part.digits) : String(part))).join("");
+
+  /** Return the number of certain series, then of those to review. */
+  function certainFirst(series, singular, plural = `${singular}s`) {
+    const review = series.filter((item) => item.review).length;
+    const certain = series.length - review;
+    if (!series.length) return `no ${singular}`;
+    if (!certain) return `no certain ${singular}, ${comma(review)} to review`;
+    return countOf(certain, singular, plural) + (review ? `, ${comma(review)} more to review` : "");
+  }
+
+  const tachycardias = (ectopy) => ectopy.runs.filter((run) => run.name === "VT" || run.name === "SVT");
+  /** Return the first item with the highest value, or null. */
+  const highestOf = (items, name) => items.reduce((best, item) => (best === null || item[name] > best[name] ? item : best), null);
+
+  function possibleRates(rates) {
+    const parts = rates.lowest_possible ? [`down to ${fixed(rates.lowest_possible.value)}/min`] : [];
+    if (rates.highest_possible) parts.push(`up to ${fixed(rates.highest_possible.value)}/min`);
+    return parts.join(" and ");
+  }
+
+  function ratesText(rates) {
+    const possible = possibleRates(rates);
+    if (rates.mean === null) return possible ? `not confirmed: possibly ${possible}` : null;
+    const parts = [];
+    if (rates.lowest && rates.highest) {
+      parts.push(`${fixed(rates.lowest.value)} to ${fixed(rates.highest.value)}`);
+      const unconfirmed = ["lowest", "highest"].filter((name) => !rates[name].confirmed).join(" and ");
+      if (unconfirmed) parts.push(`${unconfirmed} not confirmed`);
+    }
+    if (possible) parts.push(`possibly ${possible}`);
+    const mean = `${fixed(rates.mean)}/min`;
+    return parts.length ? `${mean} (${parts.join("; ")})` : mean;
+  }
+
+  function pausesText(pauses) {
+    let number = pauses.found.length ? comma(pauses.found.length) : "none found";
+    if (pauses.not_confirmed.length) number += `; ${countOf(pauses.not_confirmed.length, "interval")} not confirmed`;
+    if (!pauses.not_assessed) return number;
+    return `${number}; ${countOf(pauses.not_assessed, "more touches", "more touch")} an unusable stretch: not assessed`;
+  }
+
+  function pausesShort(pauses) {
+    let cell = null;
+    const add = (...parts) => (cell = joined(cell === null ? [null] : cell, ...parts));
+    if (pauses.longest) {
+      const value = `${fixed(pauses.longest.value, 2)} s`;
+      const longest = pauses.longest.confirmed ? value : `not confirmed: ${value} or more`;
+      cell = [`${pausesText(pauses)}; longest interval ${longest} at `, moment(pauses.longest.start_s)];
+    }
+    for (const at of pauses.not_confirmed) add(`; ${fixed(at.value, 2)} s at `, moment(at.start_s), " not confirmed");
+    for (const at of pauses.ends) add(`; no beat for ${fixed(at.value, 1)} s from `, moment(at.start_s));
+    return cell;
+  }
+
+  function ectopyShort(counts, word) {
+    const [ectopy, review] = [counts[word], counts.to_review[word]];
+    if (!ectopy && !(word in counts.withheld)) return null;
+    if (!ectopy) return `Withheld. ${counts.withheld[word]}${review ? candidates(review) : ""}`;
+    if (!ectopy.total) return "none detected";
+    const low = ectopy.uncertain ? `, ${comma(ectopy.uncertain)} of low confidence` : "";
+    const parts = [`${comma(ectopy.total)} (${perCent(ectopy.percent)})${low}`];
+    if (ectopy.runs.length) {
+      const name = word === "ventricular" ? "VT" : "SVT";
+      const fast = tachycardias(ectopy);
+      const fastest = highestOf(fast.filter((run) => !run.review), "per_min");
+      parts.push(certainFirst(ectopy.runs, "run"), certainFirst(fast, name, name) + (fastest ? ` (fastest ${fixed(fastest.per_min)}/min)` : ""));
+    }
+    if (ectopy.couplets.length) parts.push(certainFirst(ectopy.couplets, "couplet"));
+    return parts.join("; ");
+  }
+
+  function candidates(ectopy) {
+    const parts = [];
+    const run = highestOf(ectopy.runs, "beats");
+    if (run) parts.push(`${countOf(ectopy.runs.length, "possible run")} (longest ${countOf(run.beats, "beat")} at ${fixed(run.per_min)}/min, from ${time(run.start_s)})`);
+    if (ectopy.couplets.length) parts.push(countOf(ectopy.couplets.length, "possible couplet"));
+    return parts.length ? ` To be reviewed: ${parts.join(" and ")}.` : "";
+  }
+
+  function longestEpisode(rhythm) {
+    let longest = null;
+    for (const [start, stop] of rhythm.episodes) if (!longest || stop - start > longest[1] - longest[0]) longest = [start, stop];
+    return longest ? [`${clock(longest[1] - longest[0], 0)} from `, moment(longest[0], 0)] : [""];
+  }
+
+  function certaintyText(rhythm) {
+    if (!rhythm.certainty.length) return "";
+    const [low, high] = [Math.min(...rhythm.certainty), Math.max(...rhythm.certainty)].map((value) => `${fixed(100 * value)}%`);
+    return low === high ? low : `${low} to ${high}`;
+  }
+
+  function noneDetected(counts, page) {
+    if (!counts.counted) return null;
+    const assessed = ["atrial fibrillation or flutter"];
+    if (counts.rates.lowest && page.duration_s >= page.rules.rate_episode_s) assessed.push("bradycardia", "tachycardia");
+    if (page.duration_s >= 2 * page.rules.pause_s) assessed.push("standstill");
+    const last = assessed.pop();
+    let text = assessed.length ? `no ${assessed.join(", ")} or ${last} detected` : `no ${last} detected`;
+    if (page.usable_percent < 90) text += ` in the ${fixed(page.usable_percent)}% that can be used`;
+    return assessed.includes("bradycardia") ? text : `${text}; bradycardia and tachycardia not assessed`;
+  }
+
+  function rhythmsShort(counts, page) {
+    const parts = counts.rhythms.map((rhythm) => {
+      const share = `${rhythm.rhythm} ${perCent((100 * rhythm.seconds) / page.duration_s)}`;
+      const certainty = certaintyText(rhythm);
+      return [`${share} in ${countOf(rhythm.episodes.length, "episode")}, longest `, ...longestEpisode(rhythm), certainty ? `, certainty ${certainty}: to be reviewed` : ""];
+    });
+    const found = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
+    return found === null ? null : joined(found, "; flutter with regular intervals is not assessed");
+  }
+
+  /** Return names and cells of the findings in short. */
+  function short(counts, page) {
+    const counted = comma(counts.counted);
+    return [
+      ["Beats", counts.counted === counts.beats ? counted : `${counted} counted of ${comma(counts.beats)} found`],
+      ["Heart rate", ratesText(counts.rates)],
+      ["Pauses", pausesShort(counts.pauses)],
+      ["Rhythm", rhythmsShort(counts, page)],
+      ["Ventricular ectopic beats", ectopyShort(counts, "ventricular")],
+      ["Supraventricular ectopic beats", ectopyShort(counts, "supraventricular")],
+    ];
+  }
+
+  const positions = (intervals) => intervals.flatMap((gap, i) => [i ? "; " : "", moment(gap.start_s)]);
+  const unconfirmed = (at) => (at.confirmed ? "" : ", not confirmed");
+
+  function rateCells(at, possible, minute) {
+    let text = at ? `${fixed(at.value)}/min${unconfirmed(at)}` : null;
+    let where = at ? [moment(at.start_s, minute ? 0 : 1)] : [];
+    if (possible) {
+      text = `${text === null ? NOT_ASSESSED : text}; possibly ${fixed(possible.value)}/min`;
+      where = [...where, where.length ? "; " : "", moment(possible.start_s)];
+    }
+    return [text, where];
+  }
+
+  /** Return figure, value and place of each row of heart rates and pauses. */
+  function rates(counts) {
+    const { rates: of, pauses } = counts;
+    const more = pauses.found.length > LISTED ? ` and ${comma(pauses.found.length - LISTED)} more` : "";
+    const rows = [
+      ["Mean heart rate", of.mean === null ? null : `${fixed(of.mean)}/min`, ""],
+      ["Lowest heart rate", ...rateCells(of.lowest, of.lowest_possible)],
+      ["Highest heart rate", ...rateCells(of.highest, of.highest_possible)],
+      ["Slowest minute", ...rateCells(of.slowest_minute, null, true)],
+      ["Fastest minute", ...rateCells(of.fastest_minute, null, true)],
+      ["Pauses", pauses.longest ? pausesText(pauses) : null, [...positions(pauses.found.slice(0, LISTED)), more]],
+      ["Longest interval", ...(pauses.longest ? [`${fixed(pauses.longest.value, 2)} s${unconfirmed(pauses.longest)}`, [moment(pauses.longest.start_s)]] : [null, ""])],
+    ];
+    const others = (intervals, digits) => intervals.map((gap) => `${fixed(gap.value, digits)} s`).join(", ");
+    if (pauses.not_confirmed.length) {
+      const first = pauses.not_confirmed.slice(0, LISTED);
+      const left = pauses.not_confirmed.length - LISTED;
+      rows.push(["Not confirmed", others(first, 2) + (left > 0 ? ` and ${comma(left)} more` : ""), positions(first)]);
+    }
+    if (pauses.ends.length) rows.push(["No beat at an end", others(pauses.ends, 1), positions(pauses.ends)]);
+    return rows;
+  }
+
+  function variability(counts) {
+    const ms = (value) => (value === null ? null : `${fixed(value)} ms`);
+    const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd } = counts.variability;
+    return [["Mean NN", ms(mean)], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
+  }
+
+  const rhythms = (counts, page) =>
+    counts.rhythms.map((rhythm) => [
+      rhythm.rhythm,
+      rhythm.episodes.length,
+      clock(rhythm.seconds, 0),
+      perCent((100 * rhythm.seconds) / page.duration_s),
+      longestEpisode(rhythm),
+      certaintyText(rhythm) || "-",
+      SOURCES[rhythm.source] || rhythm.source,
+    ]);
+
+  function confidenceText(event) {
+    const parts = event.review ? ["to review"] : [];
+    if (event.confidence !== null) parts.push(`${event.kind === "rhythm" ? "certainty" : "mean probability"} ${fixed(event.confidence, 2)}`);
+    if (event.uncertain) parts.push(`${comma(event.uncertain)} of low confidence`);
+    return parts.join(", ") || "-";
+  }
+
+  const events = (counts) =>
+    counts.events.map((event) => [
+      event.name,
+      [moment(event.start_s)],
+      `${event.cut ? "at least " : ""}${fixed(event.stop_s - event.start_s, 2)} s`,
+      event.beats === null ? "-" : comma(event.beats),
+      event.per_min === null ? "-" : `${fixed(event.per_min)}/min`,
+      confidenceText(event),
+    ]);
+
+  /** Return a sentence for what the list of events lacks. */
+  function notListed(counts) {
+    const sentences = KINDS.filter(([word]) => !counts[word] && !counts.to_review[word]).map(
+      ([word]) => `Runs of ${word} beats: ${counts.withheld[word] || NOT_ASSESSED}.`,
+    );
+    const many = counts.pauses.not_assessed;
+    if (many) sentences.push(`${countOf(many, "interval")} as long as a pause touch an unusable stretch: beats may be missing there, and none is listed.`);
+    return sentences;
+  }
+
+  return { fixed, comma, clock, time, startAt, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
+})();
+if (typeof module !== "undefined") module.exports = EcgWords;

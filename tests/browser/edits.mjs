@@ -1,0 +1,33 @@
+// Applies edits to beats as the page of a report does, and prints the counts: node edits.mjs WEB GIVEN.json
+// GIVEN is a list of {editing, edits, reviewed}; the page's own scripts do the work.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [web, file] = process.argv.slice(2);
+const load = createRequire(import.meta.url);
+const [edits, counts, words, tables] = ["edits.js", "counts.js", "words.js", "tables.js"].map((name) => load(join(web, name)));
+const texts = (rows) => rows.map((row) => row.map(words.textOf));
+const answers = JSON.parse(readFileSync(file, "utf8")).map((one) => {
+  const base = edits.open(one.editing);
+  words.startAt(one.clock_s);
+  const given = edits.apply(base, one.edits, one.reviewed);
+  const start = performance.now();
+  const found = counts.count(given, base.rules, edits.rhythmsOf(base, one.edits), base.withheld);
+  const ms = performance.now() - start;
+  const page = { ...base, duration_s: base.samples / base.fs };
+  const [ectopy, classes, hours] = [tables.ectopy(found, page), tables.classes(found, page, given), tables.hours(found, page, given)];
+  const written = {
+    short: texts(words.short(found, page)),
+    rates: texts(words.rates(found)),
+    variability: texts(words.variability(found)),
+    rhythms: texts(words.rhythms(found, page)),
+    ectopy: texts([ectopy.head, ...ectopy.rows]),
+    classes: texts([classes.head, ...classes.rows]),
+    hours: texts([hours.head, ...hours.rows]),
+    events: texts(words.events(found)),
+    sentences: [classes.absent, ...words.notListed(found)].filter(Boolean),
+  };
+  return { counts: found, written, ms };
+});
+process.stdout.write(JSON.stringify(answers));

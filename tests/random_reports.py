@@ -55,7 +55,12 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
     stretches = [Stretch(part.start, min(part.stop, samples), part.reason) for part in stretches]
     edges = np.sort(rng.uniform(0, samples / FS_HZ, 6)).reshape(3, 2)
     rhythms = (
-        RhythmEpisodes("AF or flutter", tuple(map(tuple, edges[:2].tolist())), "signal", (0.62, 0.875)),
+        RhythmEpisodes(
+            str(rng.choice(["AF or flutter", "sinus bradycardia"])),
+            tuple(map(tuple, edges[:2].tolist())),
+            "signal",
+            (0.62, 0.875),
+        ),
         RhythmEpisodes("possible flutter", tuple(map(tuple, edges[2:].tolist()))),
     )
     labelled = Labelled(

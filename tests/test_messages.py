@@ -58,14 +58,15 @@ TABLE = [
         "inspect two.csv",
         lambda: package.inspect_recording("two.csv"),
         "RecordError not-stated fs_hz",
-        "two.csv: has no column of times; it has MLII; say the sampling frequency with <fs_hz|--fs>, or which "
-        "column holds times with <columns|--columns>, as in 'time (ms),MLII (mV)'",
+        "two.csv: has no column of times; it has MLII, and units of lead MLII are not stated; expected mV, uV or V; "
+        "say the sampling frequency with <fs_hz|--fs>, or which column holds times with <columns|--columns>, as in "
+        "'time (ms),MLII (mV)', and state the units with <units|--units>",
     ),
     Golden(
         "inspect two.csv --fs 250",
         lambda: package.inspect_recording("two.csv", how=ReadOptions(fs_hz=250)),
         "RecordError not-stated units",
-        "two.csv: units of lead MLII are not stated; expected mV, uV or V; say them with <units|--units>",
+        "two.csv: units of lead MLII are not stated; expected mV, uV or V; state the units with <units|--units>",
     ),
     Golden(
         "inspect timed.csv --fs 250 --units mV",

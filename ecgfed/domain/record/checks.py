@@ -50,7 +50,7 @@ def check_stated(missing: Sequence[RecordError]) -> None:
     if not missing:
         return
     where, reasons, expected, actions = zip(*(problem.parts for problem in missing), strict=True)
-    joined = [" and ".join(dict.fromkeys(filter(None, texts))) for texts in (reasons, expected, actions)]
+    joined = [", and ".join(dict.fromkeys(filter(None, texts))) for texts in (reasons, expected, actions)]
     error = NotStatedError(where[0], *joined, parameter=missing[0].parameter)
     error.missing = tuple(missing)
     raise error

@@ -31,14 +31,6 @@ PREDICTOR_NAMES = {
     "global": "global model",
     "scratch": "from scratch",
 }
-#: Exported model -> reason from the cross-validation.
-EXPORT_REASONS = {
-    "personal": ", which had no fewer of them right than the global one and one from scratch",
-    "global": ", since it had more of them right than the personal one",
-    "scratch": ", since it had more of them right than the personal and the global one",
-}
-
-
 __getattr__ = renamed_imports(__name__, "0.3", "0.5", OwnModel=f"{__name__}:LabelPersonalization")
 
 
@@ -92,9 +84,7 @@ class LabelPersonalization:
         if self.unchecked:
             sentences.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
         sentences.extend(self._lowered())
-        reason_applies = checked is not None and not self._refused() and checked.best == self.exported
-        why = EXPORT_REASONS[self.exported] if reason_applies else ""
-        sentences.append(f"In the bundle: {MODEL_NAMES[self.exported]}{why}.")
+        sentences.append(f"In the bundle: {MODEL_NAMES[self.exported]}{self._reason()}.")
         sentences.append(f"{self._expected()}.")
         for entry in self.to_confirm():
             label, rival = (entry[key] for key in ("label", "most_like_label"))
@@ -106,12 +96,20 @@ class LabelPersonalization:
             sentences.append(f"- Label next at {clock(entry['time_s'])} ({part}).")
         return sentences
 
-    def _refused(self) -> bool:
-        """Whether a model that is at least as good is not exported because it lowers the sensitivity for a class."""
-        if (checked := self.checked) is None:
-            return False
-        as_good = [name for name in ("personal", "scratch") if checked.right[name] >= checked.right[self.exported]]
-        return any(checked.lowered(name) for name in as_good)
+    def _reason(self) -> str:
+        """Return why this model is exported; "" if another is estimated to be as good but lowers a class."""
+        checked, exported = self.checked, self.exported
+        if checked is None or checked.best != exported:
+            return ""
+        as_good = [name for name in ("personal", "scratch") if checked.estimate(name) >= checked.estimate(exported)]
+        if any(checked.lowered(name) for name in as_good):
+            return ""
+        if checked.by_time:
+            gains = "no other gains on it" if exported == "global" else "it gains on the global one"
+            return f": {gains} by more than chance"
+        estimates = ((PREDICTOR_NAMES[name], checked.estimate(name)) for name in ("personal", "global", "scratch"))
+        right = ", ".join(f"{name} {estimate:.1f}" for name, estimate in estimates)
+        return f", with the highest estimate of right labels once all are learned ({right})"
 
     def _lowered(self) -> list[str]:
         """Describe the classes for which a model lowers the global model's sensitivity in cross-validation."""

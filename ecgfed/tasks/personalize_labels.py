@@ -268,8 +268,8 @@ class _ExportChoice:
         """Whether labels are propagated in groups: if cross-validation shows these not clearly worse than the model."""
         if self.checked is None or self.single_class:
             return False
-        right = self.checked.right
-        return right["global"] - right["groups"] <= _MAX_GROUP_LOSS * self.checked.labels
+        lead = self.checked.estimate("global") - self.checked.estimate("groups")
+        return lead <= _MAX_GROUP_LOSS * self.checked.labels
 
 
 #: Maximum lead of the global model over the groups, as a share of the labels, at which groups are trusted. Labels of a

@@ -16,4 +16,4 @@ def test_labels_of_a_single_class_are_not_propagated_over_the_others(mitdb: Path
     assert (model.labels.symbol == "V").sum() > 100
     told = " ".join(model.sentences())
     assert "Only N was labelled" in told
-    assert "had more of them right" not in told  # every predictor had: the single class decided
+    assert "highest estimate" not in told  # every predictor had all right: the single class decided

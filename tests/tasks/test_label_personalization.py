@@ -607,11 +607,12 @@ def test_nothing_is_published_where_the_labels_cannot_be_written(
 
 
 @pytest.mark.parametrize(
-    ("groups", "everyone", "trusted"), [(18, 18, True), (16, 18, True), (15, 18, False), (5, 0, True)]
+    ("groups", "everyone", "trusted"), [(18, 18, True), (14, 18, True), (13, 18, False), (5, 0, True)]
 )
 def test_groups_that_find_clearly_fewer_labels_than_the_global_model_are_not_trusted(
     groups: int, everyone: int, trusted: bool
 ) -> None:
+    """Of twenty labels the estimates are 16.2 and 15.6 where 14 and 13 are right, 1.8 and 2.4 below 18."""
     right = {"groups": groups, "personal": 9, "global": everyone, "scratch": 9}
     choice = module._ExportChoice("global", None, CrossValidation(20, 5, right), "")  # type: ignore[arg-type]
     assert choice.groups_trusted is trusted

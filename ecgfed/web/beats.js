@@ -221,8 +221,9 @@ const EcgBeats = (() => {
   }
 
   function longestOf(beats, which) {
+    const { rr } = beats;
     let at = -1;
-    for (let i = 0; i < beats.rr.length; i += 1) if (which(i) && (at < 0 || beats.rr[i] > beats.rr[at])) at = i;
+    for (let i = 0; i < rr.length; i += 1) if ((at < 0 || rr[i] > rr[at]) && which(i)) at = i;
     return at;
   }
 

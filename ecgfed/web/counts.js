@@ -23,6 +23,13 @@ const EcgCounts = (() => {
     return rows;
   }
 
+  /** Return which beats are in one or the other. */
+  function together(some, others) {
+    const either = new Uint8Array(some.length);
+    for (let i = 0; i < some.length; i += 1) either[i] = some[i] | others[i];
+    return either;
+  }
+
   /** Return the probability of each beat to be of a kind, or null. */
   const probabilityOf = (beats, kind) => (kind === B.KINDS.VENTRICULAR ? beats.ventricular : beats.supra);
 
@@ -72,9 +79,10 @@ const EcgCounts = (() => {
     const probability = probabilityOf(beats, kind);
     const tolerance = rules.bridge_percent / 100;
     let row = 0;
+    const { uncertain } = beats;
     for (let i = 1; i + 1 < beats.count; i += 1) {
-      const inside = !member[i] && beats.assessed[i] && beats.uncertain[i] && beats.kind[i] !== B.KINDS.PACED;
-      if (!inside || !member[i - 1] || !member[i + 1] || !beats.known[i - 1] || !beats.known[i]) continue;
+      if (member[i] || !uncertain[i] || !member[i - 1] || !member[i + 1]) continue;
+      if (!beats.assessed[i] || beats.kind[i] === B.KINDS.PACED || !beats.known[i - 1] || !beats.known[i]) continue;
       while (rows[row][0] < i) row += 1;
       if (probability && probability[i] >= rules.bridge_probability) across[i] = 1;
       else {
@@ -83,7 +91,7 @@ const EcgCounts = (() => {
         if ([beats.rr[i - 1], beats.rr[i]].every((value) => Math.abs(value / middle - 1) <= tolerance)) across[i] = 1;
       }
     }
-    for (const [first, last] of inARow(member.map((is, i) => is | across[i]), beats)) {
+    for (const [first, last] of inARow(together(member, across), beats)) {
       let bridged = 0;
       for (let i = first; i <= last; i += 1) bridged += across[i];
       if (bridged && (last - first + 1 < rules.run_beats || 3 * bridged > last - first + 1)) across.fill(0, first, last + 1);
@@ -161,9 +169,11 @@ const EcgCounts = (() => {
   function ectopy(beats, kind, rules) {
     const { counted } = beats;
     if (!beats.kinds.includes(kind) || !counted) return null;
-    const member = beats.kind.map((of, i) => (of === kind && beats.assessed[i] ? 1 : 0));
+    const member = new Uint8Array(beats.count);
+    const { kind: kinds, assessed } = beats;
+    for (let i = 0; i < member.length; i += 1) member[i] = kinds[i] === kind && assessed[i] ? 1 : 0;
     const across = bridges(beats, kind, rules, member);
-    const rows = inARow(member.map((is, i) => is | across[i]), beats);
+    const rows = inARow(together(member, across), beats);
     const make = (first, last, count, run) => seriesOf(beats, kind, rules, member, first, last, count, run);
     const long = (which, run) => rows.filter(([a, b]) => which(b - a + 1)).map(([a, b]) => make(a, b, b - a + 1, run));
     const alone = rows.filter(([a, b]) => a === b).map(([a]) => a);
@@ -263,18 +273,16 @@ const EcgCounts = (() => {
    */
   function count(all, rules, rhythms, withheld) {
     const beats = confirmedByRuns(all, rules);
-    const byClass = {};
-    const uncertainByClass = {};
-    for (const name of beats.classes) [byClass[name], uncertainByClass[name]] = [0, beats.uncertain ? 0 : null];
-    let low = 0;
+    const { label, assessed, uncertain } = beats;
+    const [ofClass, lowOfClass] = [new Int32Array(beats.classes.length), new Int32Array(beats.classes.length)];
     for (let i = 0; i < beats.count; i += 1) {
-      if (!beats.assessed[i]) continue;
-      byClass[beats.classes[beats.label[i]]] += 1;
-      if (beats.uncertain && beats.uncertain[i]) {
-        low += 1;
-        uncertainByClass[beats.classes[beats.label[i]]] += 1;
-      }
+      if (!assessed[i]) continue;
+      ofClass[label[i]] += 1;
+      if (uncertain && uncertain[i]) lowOfClass[label[i]] += 1;
     }
+    const low = lowOfClass.reduce((a, b) => a + b, 0);
+    const byClass = Object.fromEntries(beats.classes.map((name, i) => [name, ofClass[i]]));
+    const uncertainByClass = Object.fromEntries(beats.classes.map((name, i) => [name, uncertain ? lowOfClass[i] : null]));
     const paced = beats.kind.includes(B.KINDS.PACED);
     const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld } };
     counts.counted = beats.counted;

@@ -44,7 +44,8 @@ _OF_BOTH = ("source", "out", "pdf", "overwrite", "json_output", "quiet")
 #: Options that only a run has.
 _OF_A_RUN = ("cohort",)
 #: Options that only a single recording has, and that only a folder has.
-_OF_A_RECORDING, _OF_A_FOLDER = ("patient", "labels", "formats", "subject", "start"), ("resume",)
+_OF_A_RECORDING = ("patient", "labels", "formats", "subject", "start", "edits", "indication")
+_OF_A_FOLDER = ("resume",)
 
 
 def _refuse_options_of_other(*, context: typer.Context, source: Path, **_values: object) -> None:

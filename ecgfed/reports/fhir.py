@@ -67,7 +67,7 @@ def _shared(document: Document, duration_s: float) -> Json:
     """Return status, patient and time, which report and observations have in common."""
     stated = document.stated
     period = stated.period(duration_s)
-    shared: Json = {"status": "preliminary" if document.provisional else "final"}
+    shared: Json = {"status": "final" if document.reviewed else "preliminary"}
     if stated.subject:
         shared["subject"] = {"type": "Patient", "identifier": {"value": stated.subject}}
     if period is not None:  # a dateTime of FHIR has a time of day only with its offset from UTC
@@ -112,6 +112,8 @@ def _time_of_day(document: Document, duration_s: float, at: time) -> Json:
 
 def _conclusion(document: Document) -> str:
     """Return what the figures are for, whether a person reviewed the labels, and the warnings' codes."""
-    labels = "The labels have not been reviewed by a person." if document.provisional else "Labels of a file."
+    of_file = "The labels are a file's; whether a person reviewed them is not known."
+    labels = "The labels have not been reviewed by a person." if document.provisional else of_file
+    labels = "A person reviewed the report." if document.reviewed else labels
     warnings = f" Warnings: {', '.join(document.warnings)}." if document.warnings else ""
     return f"{document.intended_use} {labels}{warnings}"

@@ -26,7 +26,7 @@ def figure_table(document: Document, record_id: str) -> str:
         "start": document.stated.start.isoformat(),
         **{figure.name: figure.value for figure in own},
         "other_rhythms": "; ".join(other),
-        "labels_reviewed": int(not document.provisional),
+        "labels_reviewed": int(document.reviewed),
         "warnings": "; ".join(document.warnings),
         "not_assessed": _by_text((figure.name, figure.reason) for figure in own if figure.value is None),
         "remarks": _by_text((figure.name, figure.remark) for figure in own if figure.remark),

@@ -29,7 +29,7 @@ class RecordingRow:
     Attributes:
         file: the recording, relative to its folder.
         page: its report, relative to the index.
-        reviewed: whether a person reviewed the labels.
+        reviewed: whether a person reviewed the report.
         lead: the lead that was read.
         duration_s: length in seconds.
         usable_s: usable seconds of the lead.
@@ -72,7 +72,7 @@ class RecordingRow:
         return RecordingRow(
             file,
             page,
-            not parts.provisional,
+            parts.review is not None and bool(parts.review.reviewed_by),
             parts.lead,
             round(parts.duration_s, 3),
             round(lead.usable_s, 3),

@@ -109,6 +109,7 @@ class Exchange:
             remark,
             values,
             labelled.provisional,
+            parts.review is not None and bool(parts.review.reviewed_by),
             parts.intended_use,
             tuple(code for code, _ in parts.warnings),
             __version__,

@@ -26,7 +26,13 @@ from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.predict_batch import RecordingReporter
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.report import report
+from ecgfed.tasks.report_edits import annotation_file
+from ecgfed.tasks.report_patient import shown_of
 
+#: Options of a single recording.
+ONE_ALONE = ("formats", "subject", "start", "edits", "indication")
+#: Edits of a recording, saved from its page, lie beside it under its name and this.
+EDITS = "-edits.json"
 #: The index: a page, a table, and JSON.
 INDEX = ("index.html", "index.csv", "index.json")
 
@@ -76,12 +82,20 @@ class _ReportRequest:
     name: str
     page: Path
 
+    @property
+    def edits(self) -> Path | None:
+        """The edits of its report that lie beside it; None without."""
+        file = record_path(self.path)
+        file = file.with_name(f"{file.name}{EDITS}")
+        return file if file.is_file() else None
+
     def files(self, *, pdf: bool) -> list[Path]:
         """Return the files of its report."""
-        return [self.page, self.page.with_suffix(".pdf")] if pdf else [self.page]
+        files = [self.page, self.page.with_suffix(".pdf")] if pdf else [self.page]
+        return files if self.edits is None else [*files, annotation_file(self.page)]
 
 
-@flat_options(ReportOptions, RecordingOptions, without=("formats", "subject", "start"))
+@flat_options(ReportOptions, RecordingOptions, without=ONE_ALONE)
 def report_folder(
     folder: Path | str,
     out: Path | str,
@@ -100,7 +114,8 @@ def report_folder(
     """Make a report page of every recording in a folder, and an index of them. Research use only, not for diagnosis.
 
     A recording that cannot be used is listed with the reason, and the others are completed. An interrupted call
-    continues with ``resume``, with the same result.
+    continues with ``resume``, with the same result. Edits that a physician saved from a page (``NAME-edits.json``) are
+    applied where they lie beside the recording.
 
     Args:
         folder: searched recursively for recordings of any format.
@@ -116,7 +131,8 @@ def report_folder(
             changed.
         overwrite: replace files of these names, but never a recording.
         progress: receives progress, notes and warnings.
-        options: ``header`` as in ``report``, and fields of ``RecordingOptions``, which take precedence over ``how``.
+        options: ``header`` and ``show`` as in ``report``, and fields of ``RecordingOptions``, which take precedence
+            over ``how``.
 
     Raises:
         EcgfedError: an unusable bundle or option; a folder without recordings, existing files, or an unfinished call
@@ -131,14 +147,14 @@ def report_folder(
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
-    stated = merged(ReportOptions, None, page, "report_folder", without=("formats", "subject", "start"))
+    stated = merged(ReportOptions, None, page, "report_folder", without=ONE_ALONE)
     asked = RecordingOptions.merged(how, options, "report_folder")
     opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
     if pdf:
         find_browser()
     call = call_of(
         opened, asked.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
-    ) | {"rules": rules.to_dict(), "pdf": pdf, "header": stated.header}
+    ) | {"rules": rules.to_dict(), "pdf": pdf, "header": stated.header, "show": list(shown_of(stated).names)}
     requests = _requests(folder, out, asked.annotator)
 
     def report_request(request: _ReportRequest) -> RecordingReport:
@@ -154,6 +170,8 @@ def report_folder(
             overwrite=overwrite or resume,
             progress=RecordingReporter(progress, request.name),
             header=stated.header,
+            show=stated.show,
+            edits=request.edits,
         )
 
     with locked(out):
@@ -200,7 +218,8 @@ def _report_all(
             else:
                 made = report_request(request)
                 row = RecordingRow.of(made.parts, request.name, request.page.relative_to(state.out).as_posix())
-                state.store(request.name, request.path, made.recording.files, files, asdict(row))
+                read = [*made.recording.files, *([] if request.edits is None else [request.edits])]
+                state.store(request.name, request.path, read, files, asdict(row))
             assert row is not None  # resume() has left out the others
             rows.append(row)
         except EcgfedError as problem:

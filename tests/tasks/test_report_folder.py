@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from browser_driver import chromium_path, driven
 from conftest import Said
+from edits_files import AUTHOR, SAVED, document_of, label
 from support import assert_refused, exported, snapshot
 
 import ecgfed as front
@@ -77,6 +78,24 @@ def test_a_page_of_each_and_an_index_of_all(
     assert table[-1]["problem"] == failure["problem"]
 
 
+def test_edits_beside_a_recording_are_applied(call: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    """One recording's report is reviewed and has one beat less; edits of another recording are refused in its row."""
+    plain = front.report(folder / "p1", call["bundle"])
+    removed = int(front.predict(call["bundle"], folder / "p1").sample[5])
+    edits = document_of(plain, label("|", removed), reviewed={"by": AUTHOR, "at": SAVED})
+    for name in ("p1", "day/p2"):
+        (folder / f"{name}-edits.json").write_text(json.dumps(edits))
+    made = front.report_folder(**call)
+    (row,) = made.rows
+    assert (row.file, row.reviewed, row.beats) == ("p1", True, plain.to_dict()["counted"] - 1)
+    assert f"Reviewed by {AUTHOR}" in (call["out"] / "p1.html").read_text()
+    assert (call["out"] / "p1.edited").is_file()
+    assert {one["file"] for one in made.failed} == {"broken.edf", "day/p2"}
+    how = {"edits": folder / "p1-edits.json", "formats": "fhir,table", "out": tmp_path / "page.html"}
+    front.report(folder / "p1", call["bundle"], **how)
+    assert '"status": "final"' in (tmp_path / "page.fhir.json").read_text()
+
+
 class StopsAfter(ProgressReporter):
     """Ctrl-C after so many recordings."""
 
@@ -130,7 +149,16 @@ def test_recordings_of_one_name_do_not_replace_one_another(call: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    "option", [("--labels", "x.csv"), ("--patient", "p1"), ("--subject", "x"), ("--format", "table"), ("--cohort", "c")]
+    "option",
+    [
+        ("--labels", "x.csv"),
+        ("--patient", "p1"),
+        ("--subject", "x"),
+        ("--format", "table"),
+        ("--cohort", "c"),
+        ("--edits", "x.json"),
+        ("--indication", "Syncope"),
+    ],
 )
 def test_options_of_one_recording_are_refused(
     ecgfed: Callable[..., Said], folder: Path, tmp_path: Path, option: tuple[str, str]

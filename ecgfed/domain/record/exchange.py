@@ -80,6 +80,7 @@ class Document:
         remark: (beats,) what limits a label, such as ``low confidence``; ``""`` for nothing.
         figures: the figures of the report.
         provisional: no person has reviewed the labels.
+        reviewed: a person reviewed the report, and is named in its edits.
         intended_use: in one sentence.
         warnings: codes of the report's warnings.
         version: of ecgfed.
@@ -93,6 +94,7 @@ class Document:
     remark: NDArray[np.str_]
     figures: tuple[Figure, ...]
     provisional: bool
+    reviewed: bool
     intended_use: str
     warnings: tuple[str, ...]
     version: str

@@ -62,6 +62,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "ventricular": of_kind(Kind.VENTRICULAR),
         "supra": of_kind(Kind.SUPRA),
         "provisional": base.provisional,
+        "paced": "paced" in dict(base.warnings),
         "withheld": {KIND_WORDS[kind]: reason for kind, reason in base.withheld.items()},
         "rhythms": [
             {

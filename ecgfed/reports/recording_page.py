@@ -74,7 +74,11 @@ def recording_page(parts: RecordingParts) -> str:
         body,
         styles=STYLES,
         scripts=SCRIPTS,
-        data={**parts.data, "scale": f"{SCALE}, {parts.filter_name}"},
+        data={
+            **parts.data,
+            "scale": f"{SCALE}, {parts.filter_name}",
+            "footer": {"record": f"Record {parts.record}", "use": parts.intended_use},
+        },
         sheet=f"Record {parts.record}, {parts.review_line}. {parts.intended_use}",
     )
 

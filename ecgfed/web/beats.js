@@ -349,6 +349,6 @@ const EcgBeats = (() => {
       .map(([rhythm, long]) => ({ rhythm, source: "rates", episodes: long.map(([a, b]) => [a / beats.fs, b / beats.fs]), certainty: [] }));
   }
 
-  return { KINDS, HOUR_S, beatsOf, withConfirmed, sum, median, lowerBound, usableS, heartRates, pauses, variability, timeBins, rateEpisodes };
+  return { KINDS, beatsOf, withConfirmed, sum, median, lowerBound, heartRates, pauses, variability, timeBins, rateEpisodes };
 })();
 if (typeof module !== "undefined") module.exports = EcgBeats;

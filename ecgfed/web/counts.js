@@ -50,7 +50,6 @@ const EcgCounts = (() => {
     return B.withConfirmed(beats, confirmed, doubted);
   }
 
-  /** Return which beats of another class a run may go across. */
   /** Return the beats that make runs of the series that are one beat short, the more probable of two. */
   function beside(beats, kind, rules, member, across) {
     const probability = probabilityOf(beats, kind);
@@ -62,7 +61,7 @@ const EcgCounts = (() => {
       const next = (member[at - 1] || 0) + (member[at + 1] || 0);
       return probability[at] >= rules.bridge_probability && next === 1;
     };
-    for (const [first, last] of inARow(member.map((is, i) => is | across[i]), beats)) {
+    for (const [first, last] of inARow(together(member, across), beats)) {
       if (last - first + 1 !== rules.run_beats - 1 || across.subarray(first, last + 1).some(Boolean)) continue;
       const sides = [];
       if (mayBe(first - 1, first - 1)) sides.push(first - 1);
@@ -72,6 +71,7 @@ const EcgCounts = (() => {
     return found;
   }
 
+  /** Return which beats of another class a run may go across. */
   function bridges(beats, kind, rules, member) {
     const across = new Uint8Array(beats.count);
     if (!beats.uncertain || beats.count < CORE) return across;

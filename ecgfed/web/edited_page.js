@@ -180,7 +180,7 @@ const EcgEditedPage = (() => {
   function markOlder(differs) {
     for (const section of OLDER.map((name) => document.getElementById(name)).filter(Boolean)) {
       const mark = section.querySelector(".older") || make("p", { class: "older" });
-      mark.textContent = "As before these edits: ecgfed report --edits makes this part anew.";
+      mark.textContent = "Not updated with these edits: run ecgfed report --edits to update this part.";
       mark.hidden = !differs;
       section.querySelector("h2").after(mark);
     }

@@ -8,8 +8,7 @@
   const { data } = EcgReport;
   const base = EcgEdits.open(data.editing);
   EcgWords.startAt(data.clock_s === undefined ? null : data.clock_s);
-  const paced = EcgEditedPage.tableOf("Heart rate variability").textContent.includes("the rhythm is paced");
-  const page = { ...base, paced, duration_s: base.samples / base.fs };
+  const page = { ...base, duration_s: base.samples / base.fs };
   const byId = (id) => document.getElementById(id);
   const store = `ecgfed-edits:${base.recording}:${base.beats}`;
   const made = base.document ? base.document.edits : [];
@@ -20,6 +19,7 @@
   let counts = null;
   let chosen = null; // {title, time, samples | interval | rhythm}
   let event = -1;
+  let footerRule = null;
 
   /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
   function usualCode() {
@@ -46,7 +46,7 @@
     try {
       window.localStorage.setItem(store, JSON.stringify(book.document()));
     } catch {
-      say("This browser keeps nothing: save the edits before you close the page.");
+      say("This browser does not store the edits: save them before you close the page.");
     }
   }
 
@@ -65,17 +65,19 @@
 
   function writeTexts(state) {
     const by = state.reviewed ? `Reviewed by ${state.reviewed.by} at ${state.reviewed.at.slice(0, 16).replace("T", " ")}${state.reviewed.at.slice(19)}` : "Not reviewed";
-    const edited = book.canUndo() ? ` Edited by ${book.author() || "somebody without a name"}.` : "";
+    const edited = book.canUndo() ? ` Edited by ${book.author() || "an unnamed person"}.` : "";
     byId("review-line").textContent = `${by}.${edited}`;
-    const sheet = CSS.supports("color: red") ? document.styleSheets[0] : null;
-    try {
-      if (sheet) sheet.insertRule(`@page { @bottom-left { content: ${JSON.stringify(`${document.title}, ${by}.`)}; font: 8pt Arial, sans-serif; } }`, sheet.cssRules.length);
-    } catch {
-      // a browser without boxes in the margins of pages prints none
-    }
+    writeFooter(`${data.footer.record}, ${by[0].toLowerCase()}${by.slice(1)}. ${data.footer.use}`);
     for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
     const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
     for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
+  }
+
+  /** Write the footer of every printed sheet, in place of the one that the page was made with. */
+  function writeFooter(text) {
+    const [sheet] = document.styleSheets;
+    if (footerRule !== null) sheet.deleteRule(footerRule);
+    footerRule = sheet.insertRule(`@page { @bottom-left { content: ${JSON.stringify(text)}; font: 8pt Arial, sans-serif; } }`, sheet.cssRules.length);
   }
 
   /** Return whether the edits are others than those that the page was made with. */
@@ -89,12 +91,12 @@
     if (!row) return;
     event = number;
     const span = [row.start_s, row.stop_s].map((time) => Math.round(time * base.fs));
-    const title = `${row.name} at ${EcgPaper.clock(row.start_s)}${row.review ? ", to review" : ""}`;
+    const title = `${row.name} at ${EcgWords.time(row.start_s)}${row.review ? ", to review" : ""}`;
     chosen = { title, time: row.start_s, span };
     if (row.kind.endsWith(" run")) chosen.samples = Array.from(given.sample.subarray(row.first, row.last + 1));
     else if (row.kind === "pause" || row.kind === "interval not confirmed") chosen.interval = span;
     else if (row.kind === "rhythm" && row.source !== "rates") chosen.rhythm = episodeOf(row);
-    else chosen.fixed = row.kind === "rhythm" ? "It follows from the heart rate: edit its beats." : "No beat is there to edit.";
+    else chosen.fixed = row.kind === "rhythm" ? "It follows from the heart rate: edit its beats." : "There is no beat to edit.";
     drawChosen();
     if (focus) byId("edit-box").focus();
   }
@@ -111,7 +113,7 @@
   function chooseBeat(number) {
     if (number < 0 || number >= given.sample.length) return;
     const time = given.sample[number] / base.fs;
-    chosen = { title: `Beat ${given.codes[given.label[number]]} at ${EcgPaper.clock(time)}`, time, samples: [given.sample[number]], beat: true };
+    chosen = { title: `Beat ${given.codes[given.label[number]]} at ${EcgWords.time(time)}`, time, samples: [given.sample[number]], beat: true };
     drawChosen();
   }
 
@@ -144,7 +146,7 @@
     const samples = membersOf(number);
     if (!samples.length) return say("No beat of this group is left.");
     const shown = samples.find((sample) => EcgEditedPage.stripsAt(data, sample / base.fs).length) || samples[0];
-    chosen = { title: `Group ${number + 1}: ${EcgPaper.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
+    chosen = { title: `Group ${number + 1}: ${EcgWords.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
     drawChosen();
     return byId("edit-box").focus();
   }
@@ -175,7 +177,7 @@
     if (strip) {
       EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: "Chosen" });
       byId("edit-strip").dataset.start = strip.start_s;
-      byId("edit-caption").textContent = `from ${EcgPaper.clock(strip.start_s)}, ${data.scale}`;
+      byId("edit-caption").textContent = `from ${EcgWords.time(strip.start_s)}, ${data.scale}`;
     } else if (chosen) byId("edit-caption").textContent = "No strip of this place is on the page.";
     actions.replaceChildren();
     if (!chosen) return;
@@ -211,7 +213,7 @@
     say(message);
   }
 
-  /** Return the beats of the report before editing that lie inside an interval. */
+  /** Return the samples of the remaining beats that lie inside an interval. */
   const inside = ([start, stop]) => Array.from(given.sample).filter((sample) => sample > start && sample < stop);
 
   function accept() {
@@ -235,7 +237,7 @@
       return add([edit], `Rejected: ${chosen.title}.`);
     }
     const ectopic = chosen.samples.filter((sample) => remaining([sample]).some((i) => [1, 2].includes(given.kinds[given.label[i]])));
-    if (!ectopic.length) return say("Only ectopic beats can be rejected; X removes a beat that is none.");
+    if (!ectopic.length) return say("Only ectopic beats can be rejected; X removes a false detection.");
     return add([{ edit: "label", samples: ectopic, label: usual }], `Rejected, now ${usual}: ${chosen.title}.`);
   }
 
@@ -244,7 +246,7 @@
     const samples = left();
     if (!samples.length) return say("These beats were removed.");
     const what = label === EcgEdits.NO_BEAT ? "Removed" : `Now ${label}`;
-    add([{ edit: "label", samples, label }], `${what}: ${EcgPaper.countOf(samples.length, "beat")}.`);
+    add([{ edit: "label", samples, label }], `${what}: ${EcgWords.countOf(samples.length, "beat")}.`);
   }
 
   function rhythm(label) {
@@ -260,7 +262,7 @@
 
   function redo() {
     book.redo();
-    say("Done again.");
+    say("Redone.");
   }
 
   function nextBeat(direction) {
@@ -334,10 +336,10 @@
     const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${document.title.replace(/^ECG report: /, "").replace(/[^\w.-]/g, "_")}-edits.json` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    say("Saved to the folder of downloads.");
+    say("Saved to the downloads folder.");
   });
   byId("edit-open").addEventListener("change", async ({ target }) => {
-    let problem = "it is no JSON";
+    let problem = "it is not JSON";
     try {
       problem = take(JSON.parse(await target.files[0].text()));
     } catch {
@@ -357,7 +359,7 @@
   const draft = stored();
   const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
   const problem = newer ? take(draft) : "none";
-  if (!problem && draft.edits.length) say("Edits that this browser held for this report are shown.");
+  if (!problem && draft.edits.length) say("Unsaved edits of this report were restored from this browser.");
   if (problem && base.document) take(base.document);
   else if (problem) take({ ...book.document(), author: "" });
 })();

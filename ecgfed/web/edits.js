@@ -161,14 +161,14 @@ const EcgEdits = (() => {
     }
     if (!["label", "accept", "interval"].includes(edit.edit)) return "it has an unknown edit";
     if (!edit.samples.every((sample) => base.numbers.has(sample))) return "a beat that it edits is not in this report";
-    if (edit.edit === "label" && edit.label !== NO_BEAT && !base.symbols[edit.label]) return "it has an unknown label";
+    if (edit.edit === "label" && edit.label !== NO_BEAT && !(isText(edit.label, 1) && Object.hasOwn(base.symbols, edit.label))) return "it has an unknown label";
     if (edit.edit === "interval" && (edit.samples.length !== 2 || typeof edit.accepted !== "boolean")) return "an interval is not complete";
     return "";
   }
 
   /** Return why a document cannot be used with these beats, "" where it can. */
   function problemWith(base, document) {
-    if (!document || document.format !== FORMAT || document.version !== VERSION) return "it is no file of edits of this version";
+    if (!document || document.format !== FORMAT || document.version !== VERSION) return "it is not a file of edits of this version";
     if (document.recording !== base.recording) return "it belongs to another recording";
     if (document.beats !== base.beats) return "it belongs to other labels of this recording";
     const whole = isText(document.author, 200) && TEXTS.every((name) => isText(document[name])) && Array.isArray(document.strips) && Array.isArray(document.edits);
@@ -249,6 +249,6 @@ const EcgEdits = (() => {
     };
   }
 
-  return { open, bytesOf, apply, rhythmsOf, book, stateOf, problemWith, localTime, NO_BEAT, TEXTS };
+  return { open, bytesOf, apply, rhythmsOf, book, localTime, NO_BEAT, TEXTS };
 })();
 if (typeof module !== "undefined") module.exports = EcgEdits;

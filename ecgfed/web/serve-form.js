@@ -21,7 +21,7 @@ const EcgServeForm = (() => {
       ["sampling rate", facts.fs_hz === null ? "not stated" : `${Number(facts.fs_hz.toFixed(3))} Hz`],
       ["duration", facts.duration_s === null ? EcgPaper.countOf(facts.samples, "sample") : EcgPaper.clock(facts.duration_s, 0)],
       ["units", units],
-      ["start", facts.start || "not stated"],
+      ["start", facts.start.replace("T", " ") || "not stated"],
     ];
   }
 

@@ -99,5 +99,5 @@ def test_a_lead_that_rises_is_still_one(tmp_path: Path) -> None:
 def test_a_header_states_the_start(tmp_path: Path) -> None:
     (tmp_path / "r.hea").write_text("r 1 250 500 10:20:30 05/11/2021\nr.dat 16 200/mV 16 0 0 0 0 II\n")
     np.zeros(500, "<i2").tofile(tmp_path / "r.dat")
-    assert file_facts(tmp_path / "r.hea").start == "2021-11-05 10:20:30"
+    assert file_facts(tmp_path / "r.hea").start == "2021-11-05T10:20:30"
     assert file_facts(tmp_path / "r").leads == ("II",)

@@ -64,11 +64,11 @@ class Agreement:
 
     @property
     def by_class(self) -> dict[str, float]:
-        """Class -> positive agreement: of the labels of this class by either reader, the share the other one shares."""
-        both, given = np.diagonal(self.confusion), self.confusion.sum(0) + self.confusion.sum(1)
+        """Class -> positive agreement: of this class's labels by either reader, the share that the other gave too."""
+        agreed, labels = np.diagonal(self.confusion), self.confusion.sum(0) + self.confusion.sum(1)
         return {
-            name: 2 * int(shared) / int(labels) if labels else float("nan")
-            for name, shared, labels in zip(self.classes, both, given, strict=True)
+            name: 2 * int(same) / int(count) if count else float("nan")
+            for name, same, count in zip(self.classes, agreed, labels, strict=True)
         }
 
     def _chance(self) -> float:

@@ -1,23 +1,15 @@
 """What a file states of its recording, and all that it leaves open, at once: for a form, and for one line of errors."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from ecgfed.base.errors import RecordError
-from ecgfed.base.safe_io import open_regular
 from ecgfed.domain.record.csv_files import open_table
 from ecgfed.domain.record.leads import are_ecg
 from ecgfed.domain.record.numpy_files import stated_array
 from ecgfed.domain.record.reader import format_of, named_errors, open_every_lead
 from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
-from ecgfed.domain.record.wfdb_header import header_path
-
-#: The first line of a WFDB header that is no comment ends in the time and perhaps the date of its first sample.
-_WFDB_START = re.compile(rb"[ \t](\d{1,2}:\d{2}:\d{2})(?:\.\d*)?[ \t]+(\d{1,2}/\d{1,2}/\d{4})[ \t]*$")
-_HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,7 @@ class FileFacts:
         units: of the leads as the file states them, ``""`` where it does not; mV for formats that always state them.
         fs_hz: sampling frequency, or None.
         samples: of each lead.
-        start: date and time of the first sample (ISO 8601), ``""`` where the file does not state it.
+        start: date and time of day of the first sample, each or both (ISO 8601); ``""`` where the file states neither.
         missing: an error for each thing that has to be stated; ``parameter`` is the field of ``ReadOptions``.
         notes: what was inferred or repaired.
         recording: the recording with every lead; None while anything is missing.
@@ -102,25 +94,8 @@ def file_facts(path: Path | str, *, how: ReadOptions | None = None, leads: Seque
             units or ("mV",) * len(names or recording.leads),
             recording.fs_hz,
             recording.samples,
-            _start(recording.path, kind),
+            recording.metadata.start.isoformat(),
             (),
             recording.notes,
             recording,
         )
-
-
-def _start(path: Path, kind: str) -> str:
-    """Return date and time of the first sample of a WFDB or EDF file, ``""`` where it is not stated."""
-    with open_regular(header_path(path) if kind == "wfdb" else path) as stream:
-        head = stream.read(_HEAD_BYTES)
-    try:
-        if kind == "wfdb":
-            line = next(line for line in head.splitlines() if line.strip() and not line.startswith(b"#"))
-            match = _WFDB_START.search(line)
-            text = "" if match is None else f"{match[2].decode()} {match[1].decode()}"
-            return datetime.strptime(text, "%d/%m/%Y %H:%M:%S").isoformat(sep=" ")
-        if kind == "edf":
-            return datetime.strptime(head[168:184].decode("ascii"), "%d.%m.%y%H.%M.%S").isoformat(sep=" ")
-    except (ValueError, StopIteration):  # none, or not as it should be
-        pass
-    return ""

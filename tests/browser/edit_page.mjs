@@ -60,6 +60,7 @@ try {
   await page.type("#edit-author", name);
   await page.click("#edit-sign");
   await step("signed");
+  results.footers = await page.evaluate(() => Array.from(document.styleSheets[0].cssRules, (rule) => rule.cssText).filter((rule) => rule.includes("@bottom-left")));
   results.tables = await tables();
   results.older = await page.$$eval(".older", (all) => all.filter((element) => !element.hidden).length);
 

@@ -64,6 +64,12 @@ def test_the_page_says_who_reviewed_it(told: dict[str, Any]) -> None:
     assert step_of(told, "signed")["review"].startswith("Reviewed by Dr A. Author at 20")
 
 
+def test_printed_sheets_have_the_intended_use_and_who_reviewed(told: dict[str, Any]) -> None:
+    assert len(told["footers"]) == 2  # the page's own, and one that follows the edits
+    assert "reviewed by Dr A. Author" in told["footers"][-1]
+    assert told["rebuilt"].parts.intended_use in told["footers"][-1]
+
+
 def test_a_page_that_is_closed_loses_nothing(told: dict[str, Any]) -> None:
     assert told["tablesAnew"] == told["tables"]
     assert step_of(told, "opened anew")["facts"] == step_of(told, "signed")["facts"]

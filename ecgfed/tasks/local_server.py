@@ -83,7 +83,7 @@ FindRoute = Callable[[str, str], Route | None]
 def check_length(text: str, max_bytes: int) -> int:
     """Return a stated Content-Length; raises RefusedError for none, or one above the limit."""
     if not (text.isascii() and text.isdigit()):
-        raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
+        raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not stated")
     if len(text) > 15 or int(text) > max_bytes:
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {max_bytes:,} bytes")
     return int(text)
@@ -230,14 +230,14 @@ class Request(BaseHTTPRequestHandler):
             self._request.extend(REQUEST_S)
             part = self.rfile.read(min(size, _PIECE))
             if not part:
-                raise RefusedError(HTTPStatus.BAD_REQUEST, "the end came early")
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body ended early")
             size -= len(part)
             self.server.last = time.monotonic()
             yield part
 
     def _length(self, max_bytes: int) -> int:
         if self.headers.get("Transfer-Encoding"):
-            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
+            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not stated")
         return check_length(self.headers.get("Content-Length", ""), max_bytes)
 
     def _send(self, status: HTTPStatus, body: Body) -> None:

@@ -160,7 +160,7 @@ class Jobs:
 
 
 def _do(job: Job, reporter: _Reporter) -> None:
-    """Do a job; what fails is told on the page, and the other jobs go on."""
+    """Do a job; the page shows why one failed, and the other jobs go on."""
     try:
         job.result = job.work(reporter)
         job.state = "done"
@@ -169,5 +169,5 @@ def _do(job: Job, reporter: _Reporter) -> None:
     except EcgfedError as problem:
         job.problem, job.state = problem.line, "failed"
     except Exception as problem:
-        memory = "not enough memory for this" if is_out_of_memory(problem) else "a mistake in ecgfed"
+        memory = "not enough memory for this" if is_out_of_memory(problem) else "an internal error of ecgfed"
         job.problem, job.state = f"{memory} ({type(problem).__name__}: {problem!s:.200})", "failed"

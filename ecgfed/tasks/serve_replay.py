@@ -73,10 +73,7 @@ def _beat(beat: StreamBeat) -> dict[str, Any]:
     """Return a beat JSON-ready; its class is ``""`` where it is withdrawn."""
     return {
         "sample": beat.sample,
-        "time_s": round(beat.time_s, 3),
         "class": beat.override or beat.name,
-        "probability": None if math.isnan(beat.probability) else round(beat.probability, 3),
         "uncertain": beat.low_confidence,
         "stage": beat.stage,
-        "late_s": round(beat.late_s, 2),
     }

@@ -200,7 +200,8 @@ class WorkFolder:
         if sum(sizes) > MAX_UPLOAD_BYTES:
             raise OptionError("files", f"have {sum(sizes):,} bytes", f"at most {MAX_UPLOAD_BYTES:,} at once")
         with self._lock:
-            number = f"{_next_number(self.path / 'uploads'):04d}"
+            numbers = [int(path.name) for path in (self.path / "uploads").iterdir() if path.name.isdigit()]
+            number = f"{max(numbers, default=0) + 1:04d}"
             folder = self.path / "uploads" / number
             try:
                 folder.mkdir(mode=0o700)
@@ -228,8 +229,8 @@ class WorkFolder:
         with self._lock:
             self._uploads.pop(number, None)
             for path in paths:
-                number_of = _next_number(self.path / "recordings")  # a session that was killed may have left folders
-                id = f"{number_of:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"
+                last = max((int(id.partition("-")[0]) for id in self.entries), default=0)
+                id = f"{last + 1:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"
                 folder = self.path / "recordings" / id
                 try:
                     folder.mkdir(mode=0o700)
@@ -245,12 +246,6 @@ class WorkFolder:
         file = entry.path.relative_to(self.path / "uploads").as_posix()
         stored = {"file": file, "how": {**how, "repair": entry.how.repair}, "lead": entry.lead, "facts": entry.facts}
         write_json(entry.folder / RECORDING, {"version": _VERSION, **stored})
-
-
-def _next_number(folder: Path) -> int:
-    """Return the number after those that the names in a folder begin with."""
-    numbers = [path.name.partition("-")[0] for path in folder.iterdir()]
-    return max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
 
 
 def _recordings(upload: Upload) -> list[Path]:

@@ -227,11 +227,6 @@ def test_files_that_are_no_recording(work: Work, demo: Path, tmp_path: Path) -> 
     assert "d.edf" in line
 
 
-def test_a_folder_that_a_killed_session_left_is_in_no_ones_way(work: Work, demo: Path) -> None:
-    (work.folder / "recordings" / "0001-demo01").mkdir()
-    assert work.add(*files_of(demo)) == (200, {"recordings": ["0002-demo01"]})
-
-
 def announce(work: Work, *names: object, size: object = 3) -> tuple[int, Any]:
     return work.post("upload", {"files": [{"name": name, "size": size} for name in names]})
 

@@ -58,12 +58,12 @@ const EcgBeats = (() => {
   }
 
   /**
-   * Return beats with everything that follows from them. `given` has sample, label, kinds, codes, fs, samples, unusable
+   * Return beats with everything that follows from them. `labelled` has sample, label, kinds, codes, fs, samples, unusable
    * (disjoint [start, stop] in order), provisional, and for each beat or interval, or null: uncertain, confirmed, rejected,
    * doubted, unlike, and the probabilities ventricular and supra.
    */
-  function beatsOf(given) {
-    const { sample, label, kinds, fs, unusable, rejected, confirmed } = given;
+  function beatsOf(labelled) {
+    const { sample, label, kinds, fs, unusable, rejected, confirmed } = labelled;
     const count = sample.length;
     const between = Math.max(count - 1, 0);
     const [kind, assessed] = [new Uint8Array(count), new Uint8Array(count)];
@@ -84,9 +84,9 @@ const EcgBeats = (() => {
       measured[i] = plausible[i] && (!confirmed || confirmed[i]) ? 1 : 0;
     }
     const lost = unusable.reduce((total, [start, stop]) => total + stop - start, 0);
-    const share = lost / Math.max(given.samples, 1);
+    const share = lost / Math.max(labelled.samples, 1);
     const counted = assessed.reduce((a, b) => a + b, 0);
-    return { ...given, count, counted, duration_s: given.samples / fs, kind, time, rr, assessed, known, plausible, measured, unusable_share: share };
+    return { ...labelled, count, counted, duration_s: labelled.samples / fs, kind, time, rr, assessed, known, plausible, measured, unusable_share: share };
   }
 
   /** Return the beats with other confirmed intervals and doubted beats. */
@@ -108,15 +108,15 @@ const EcgBeats = (() => {
   function withoutDoubted(beats) {
     if (!beats.doubted || !beats.confirmed || !beats.doubted.includes(1)) return beats;
     if (beats.undoubted) return beats.undoubted;
-    const kept = [];
-    for (let i = 0; i < beats.count; i += 1) if (!beats.doubted[i]) kept.push(i);
-    const [sample, label] = [new Int32Array(kept.length), new Uint8Array(kept.length)];
-    const [confirmed, rejected] = [beats.confirmed, beats.rejected].map((values) => values && new Uint8Array(Math.max(kept.length - 1, 0)));
-    for (let at = 0; at < kept.length; at += 1) {
-      const i = kept[at];
+    const remaining = [];
+    for (let i = 0; i < beats.count; i += 1) if (!beats.doubted[i]) remaining.push(i);
+    const [sample, label] = [new Int32Array(remaining.length), new Uint8Array(remaining.length)];
+    const [confirmed, rejected] = [beats.confirmed, beats.rejected].map((values) => values && new Uint8Array(Math.max(remaining.length - 1, 0)));
+    for (let at = 0; at < remaining.length; at += 1) {
+      const i = remaining[at];
       sample[at] = beats.sample[i];
       label[at] = beats.label[i];
-      if (kept[at + 1] !== i + 1) continue;
+      if (remaining[at + 1] !== i + 1) continue;
       confirmed[at] = beats.confirmed[i];
       if (rejected) rejected[at] = beats.rejected[i];
     }
@@ -187,10 +187,10 @@ const EcgBeats = (() => {
 
   /** Return the values that are chosen. */
   function chosen(values, which) {
-    const found = new Float64Array(values.length);
+    const selected = new Float64Array(values.length);
     let count = 0;
-    for (let i = 0; i < values.length; i += 1) if (which[i]) found[count++] = values[i];
-    return found.subarray(0, count);
+    for (let i = 0; i < values.length; i += 1) if (which[i]) selected[count++] = values[i];
+    return selected.subarray(0, count);
   }
 
   function heartRates(beats, rules) {
@@ -230,21 +230,21 @@ const EcgBeats = (() => {
   function notConfirmed(beats, rules, longest) {
     const unconfirmed = (i) => beats.plausible[i] && !beats.measured[i];
     const at = longestOf(beats, unconfirmed);
-    const found = [];
+    const intervals = [];
     for (let i = 0; at >= 0 && i < beats.rr.length; i += 1) {
       if (!unconfirmed(i)) continue;
       const longer = i === at && (!longest || beats.rr[i] > longest.value);
-      if (longer || beats.rr[i] >= rules.pause_s) found.push({ ...intervalAt(beats, i, false), review: true });
+      if (longer || beats.rr[i] >= rules.pause_s) intervals.push({ ...intervalAt(beats, i, false), review: true });
     }
-    return found;
+    return intervals;
   }
 
   function pauses(beats, rules) {
-    const found = [];
+    const intervals = [];
     let notAssessed = 0;
     for (let i = 0; i < beats.rr.length; i += 1) {
       if (beats.rr[i] < rules.pause_s) continue;
-      if (beats.measured[i]) found.push({ ...intervalAt(beats, i), review: false });
+      if (beats.measured[i]) intervals.push({ ...intervalAt(beats, i), review: false });
       if (!beats.known[i]) notAssessed += 1;
     }
     const at = longestOf(beats, (i) => beats.measured[i]);
@@ -257,7 +257,7 @@ const EcgBeats = (() => {
     const edges = beats.count ? [[0, beats.time[0]], [beats.time[beats.count - 1], beats.duration_s]] : [];
     const ends = edges.filter(([start, stop]) => usableS(beats, start, stop) >= rules.pause_s);
     return {
-      found,
+      found: intervals,
       longest,
       not_assessed: notAssessed,
       ends: ends.map(([start, stop]) => ({ value: stop - start, start_s: start, stop_s: stop, confirmed: true })),
@@ -288,15 +288,15 @@ const EcgBeats = (() => {
     }
     const nn = chosen(rr, normal).map((value) => 1000 * value);
     const total = sum(nn);
-    const found = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null, other_rhythm: other };
-    if (nn.length < rules.hrv_intervals) return found;
+    const result = { intervals: nn.length, seconds: total / 1000, mean_nn_ms: null, sdnn_ms: null, rmssd_ms: null, other_rhythm: other };
+    if (nn.length < rules.hrv_intervals) return result;
     const mean = total / nn.length;
     const squares = [];
     for (let i = 0; i + 1 < normal.length; i += 1) if (normal[i] && normal[i + 1]) squares.push((1000 * (rr[i + 1] - rr[i])) ** 2);
-    found.mean_nn_ms = mean;
-    found.sdnn_ms = Math.sqrt(sum(nn.map((value) => (value - mean) ** 2)) / (nn.length - 1));
-    found.rmssd_ms = squares.length ? Math.sqrt(sum(squares) / squares.length) : null;
-    return found;
+    result.mean_nn_ms = mean;
+    result.sdnn_ms = Math.sqrt(sum(nn.map((value) => (value - mean) ** 2)) / (nn.length - 1));
+    result.rmssd_ms = squares.length ? Math.sqrt(sum(squares) / squares.length) : null;
+    return result;
   }
 
   /** Return the bins of `widthS` seconds from the start on. */

@@ -53,8 +53,8 @@ const EcgCounts = (() => {
   /** Return the beats that make runs of the series that are one beat short, the more probable of two. */
   function beside(beats, kind, rules, member, across) {
     const probability = probabilityOf(beats, kind);
-    const found = new Uint8Array(beats.count);
-    if (!probability) return found;
+    const added = new Uint8Array(beats.count);
+    if (!probability) return added;
     const mayBe = (at, interval) => {
       if (at < 0 || at >= beats.count || !beats.known[interval] || member[at]) return false;
       if (!beats.assessed[at] || !beats.uncertain[at] || beats.kind[at] === B.KINDS.PACED) return false;
@@ -66,9 +66,9 @@ const EcgCounts = (() => {
       const sides = [];
       if (mayBe(first - 1, first - 1)) sides.push(first - 1);
       if (mayBe(last + 1, last)) sides.push(last + 1);
-      if (sides.length) found[sides.length === 2 && probability[sides[1]] > probability[sides[0]] ? sides[1] : sides[0]] = 1;
+      if (sides.length) added[sides.length === 2 && probability[sides[1]] > probability[sides[0]] ? sides[1] : sides[0]] = 1;
     }
-    return found;
+    return added;
   }
 
   /** Return which beats of another class a run may go across. */

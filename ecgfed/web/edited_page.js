@@ -37,13 +37,13 @@ const EcgEditedPage = (() => {
 
   /** Write the first columns of a table's rows; the others, such as rules, keep their text by the row's name. */
   function writeRows(table, rows) {
-    const kept = new Map(Array.from(table.tBodies[0].rows, (row) => [row.cells[0].textContent, Array.from(row.cells)]));
+    const cellsOf = new Map(Array.from(table.tBodies[0].rows, (row) => [row.cells[0].textContent, Array.from(row.cells)]));
     const body = make("tbody");
     for (const [name, ...cells] of rows) {
       const row = make("tr", {}, body);
       fill(make("th", { scope: "row" }, row), name);
       for (const cell of cells) fill(make("td", {}, row), cell);
-      row.append(...(kept.get(EcgWords.textOf(name)) || []).slice(1 + cells.length));
+      row.append(...(cellsOf.get(EcgWords.textOf(name)) || []).slice(1 + cells.length));
     }
     table.tBodies[0].replaceWith(body);
   }
@@ -75,15 +75,15 @@ const EcgEditedPage = (() => {
     else if (rows.length) host.replaceChildren(newTable("Rhythms", EcgWords.RHYTHM_HEAD, rows));
   }
 
-  function writeEctopy(counts, page, given) {
-    const ectopy = EcgTables.ectopy(counts, page, given);
+  function writeEctopy(counts, page, labelled) {
+    const ectopy = EcgTables.ectopy(counts, page, labelled);
     const table = tableOf("Counts of ectopic beats");
     writeHead(table, [...ectopy.head, "Rule"]);
     writeRows(table, ectopy.rows);
-    const classes = EcgTables.classes(counts, page, given);
+    const classes = EcgTables.classes(counts, page, labelled);
     if (tableOf("Beats of each class")) writeRows(tableOf("Beats of each class"), classes.rows);
     document.getElementById("absent-classes").textContent = classes.absent;
-    const hours = EcgTables.hours(counts, page, given);
+    const hours = EcgTables.hours(counts, page, labelled);
     const ofHours = tableOf("Beats hour by hour, hours counted from the start of the recording");
     writeHead(ofHours, hours.head);
     ofHours.tBodies[0].replaceChildren();
@@ -137,22 +137,22 @@ const EcgEditedPage = (() => {
   }
 
   /** Return the beats of a strip in the page's compact form; a second reader's labels stay with their beats. */
-  function stripBeats(strip, beats, given, data, step) {
+  function stripBeats(strip, beats, labelled, data, step) {
     const first = Math.round(strip.start_s * beats.fs);
     const [low, high] = [first, first + STRIP_S * beats.fs].map((sample) => EcgBeats.lowerBound(beats.sample, sample));
     const second = new Map(strip.beats.filter((beat) => beat.length > 3).map((beat) => [beat[0], beat[3]]));
     const rows = [];
     for (let i = low; i < high; i += 1) {
       const at = Math.round((10 * (beats.sample[i] - first)) / step) / 10;
-      const flags = (given.uncertain && given.uncertain[i] ? 1 : 0) | (beats.assessed[i] ? 0 : 2);
-      rows.push([at, data.codes.indexOf(given.codes[given.label[i]]), flags, ...(second.has(at) ? [second.get(at)] : [])]);
+      const flags = (labelled.uncertain && labelled.uncertain[i] ? 1 : 0) | (beats.assessed[i] ? 0 : 2);
+      rows.push([at, data.codes.indexOf(labelled.codes[labelled.label[i]]), flags, ...(second.has(at) ? [second.get(at)] : [])]);
     }
     return rows;
   }
 
-  function writeStrips(given, beats, data) {
+  function writeStrips(labelled, beats, data) {
     const step = Math.round(beats.fs / data.fs);
-    EcgReport.beatsOf = (strip) => stripBeats(strip, beats, given, data, step);
+    EcgReport.beatsOf = (strip) => stripBeats(strip, beats, labelled, data, step);
     for (const figure of document.querySelectorAll("[data-strip]")) {
       const { strip, options } = data.strips[Number(figure.dataset.strip)];
       if (options.pulse === false) continue;
@@ -162,9 +162,9 @@ const EcgEditedPage = (() => {
     }
   }
 
-  function writeTimeline(given, beats, data, counts) {
-    for (const code of given.codes) if (!data.codes.includes(code)) data.codes.push(code);
-    given.codes.forEach((code, i) => (data.ectopic[data.codes.indexOf(code)] = given.kinds[i] === 1 || given.kinds[i] === 2));
+  function writeTimeline(labelled, beats, data, counts) {
+    for (const code of labelled.codes) if (!data.codes.includes(code)) data.codes.push(code);
+    labelled.codes.forEach((code, i) => (data.ectopic[data.codes.indexOf(code)] = labelled.kinds[i] === 1 || labelled.kinds[i] === 2));
     data.rhythms = counts.rhythms.map((rhythm) => ({ name: rhythm.rhythm, episodes: rhythm.episodes }));
     const line = data.timeline;
     if (!line) return;
@@ -173,7 +173,7 @@ const EcgEditedPage = (() => {
     line.rate = bins.map((bin) => tenth(bin.rate));
     line.low = bins.map((bin) => (bin.longest_s === null ? null : tenth(60 / bin.longest_s)));
     line.high = bins.map((bin) => (bin.shortest_s === null ? null : tenth(60 / bin.shortest_s)));
-    line.counts = bins.map((bin) => data.codes.map((code) => (given.codes.includes(code) ? bin.by_class[given.codes.indexOf(code)] : 0)));
+    line.counts = bins.map((bin) => data.codes.map((code) => (labelled.codes.includes(code) ? bin.by_class[labelled.codes.indexOf(code)] : 0)));
   }
 
   /** Mark the sections that are not counted again, where the edits differ from those that the page was made with. */
@@ -187,15 +187,15 @@ const EcgEditedPage = (() => {
   }
 
   /** Bring the page up to date. */
-  function update({ given, beats, counts, page, differs, choose }) {
+  function update({ labelled, beats, counts, page, differs, choose }) {
     const { data } = EcgReport;
     writeShort(counts, page);
     writeRows(tableOf("Heart rate and pauses"), EcgWords.rates(counts, page));
-    writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts, page, given));
+    writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts, page, labelled));
     writeRhythms(counts, page);
-    writeEctopy(counts, page, given);
-    writeTimeline(given, beats, data, counts);
-    writeStrips(given, beats, data);
+    writeEctopy(counts, page, labelled);
+    writeTimeline(labelled, beats, data, counts);
+    writeStrips(labelled, beats, data);
     writeEvents(counts, data, choose);
     markOlder(differs);
     EcgReport.redraw();

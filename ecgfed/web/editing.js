@@ -10,12 +10,12 @@
   EcgWords.startAt(data.clock_s === undefined ? null : data.clock_s);
   const page = { ...base, duration_s: base.samples / base.fs };
   const byId = (id) => document.getElementById(id);
-  const store = `ecgfed-edits:${base.recording}:${base.beats}`;
+  const storageKey = `ecgfed-edits:${base.recording}:${base.beats}`;
   const made = base.document ? base.document.edits : [];
   const usual = usualCode();
   /** Texts of the page that are no edits, such as an indication that its maker named. */
   const stated = new Map(base.document ? [] : Array.from(document.querySelectorAll("[data-text]"), (place) => [place.dataset.text, place.textContent.trim()]));
-  let given = null;
+  let labelled = null;
   let counts = null;
   let chosen = null; // {title, time, samples | interval | rhythm}
   let event = -1;
@@ -36,31 +36,31 @@
 
   function stored() {
     try {
-      return JSON.parse(window.localStorage.getItem(store));
+      return JSON.parse(window.localStorage.getItem(storageKey));
     } catch {
       return null;
     }
   }
 
-  function keep() {
+  function store() {
     try {
-      window.localStorage.setItem(store, JSON.stringify(book.document()));
+      window.localStorage.setItem(storageKey, JSON.stringify(book.document()));
     } catch {
       say("This browser does not store the edits: save them before you close the page.");
     }
   }
 
   const book = EcgEdits.book(base, (state) => {
-    given = EcgEdits.apply(base, state.edits, state.reviewed);
-    const beats = EcgBeats.beatsOf(given);
+    labelled = EcgEdits.apply(base, state.edits, state.reviewed);
+    const beats = EcgBeats.beatsOf(labelled);
     counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
-    EcgEditedPage.update({ given, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
+    EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
     writeTexts(state);
     writeGroups();
     drawChosen();
     byId("edit-undo").disabled = !book.canUndo();
     byId("edit-redo").disabled = !book.canRedo();
-    setTimeout(keep, 0);
+    setTimeout(store, 0);
   });
 
   function writeTexts(state) {
@@ -84,7 +84,7 @@
   const differs = (edits) => edits.length !== made.length || JSON.stringify(edits) !== JSON.stringify(made);
 
   /** Return the numbers, among the remaining beats, of samples. */
-  const remaining = (samples) => samples.map((sample) => EcgBeats.lowerBound(given.sample, sample)).filter((i, at) => given.sample[i] === samples[at]);
+  const remaining = (samples) => samples.map((sample) => EcgBeats.lowerBound(labelled.sample, sample)).filter((i, at) => labelled.sample[i] === samples[at]);
 
   function chooseEvent(number, { focus = true } = {}) {
     const row = counts.events[number];
@@ -93,7 +93,7 @@
     const span = [row.start_s, row.stop_s].map((time) => Math.round(time * base.fs));
     const title = `${row.name} at ${EcgWords.time(row.start_s)}${row.review ? ", to review" : ""}`;
     chosen = { title, time: row.start_s, span };
-    if (row.kind.endsWith(" run")) chosen.samples = Array.from(given.sample.subarray(row.first, row.last + 1));
+    if (row.kind.endsWith(" run")) chosen.samples = Array.from(labelled.sample.subarray(row.first, row.last + 1));
     else if (row.kind === "pause" || row.kind === "interval not confirmed") chosen.interval = span;
     else if (row.kind === "rhythm" && row.source !== "rates") chosen.rhythm = episodeOf(row);
     else chosen.fixed = row.kind === "rhythm" ? "It follows from the heart rate: edit its beats." : "There is no beat to edit.";
@@ -111,23 +111,23 @@
   }
 
   function chooseBeat(number) {
-    if (number < 0 || number >= given.sample.length) return;
-    const time = given.sample[number] / base.fs;
-    chosen = { title: `Beat ${given.codes[given.label[number]]} at ${EcgWords.time(time)}`, time, samples: [given.sample[number]], beat: true };
+    if (number < 0 || number >= labelled.sample.length) return;
+    const time = labelled.sample[number] / base.fs;
+    chosen = { title: `Beat ${labelled.codes[labelled.label[number]]} at ${EcgWords.time(time)}`, time, samples: [labelled.sample[number]], beat: true };
     drawChosen();
   }
 
   const groupOf = new Uint8Array(EcgEdits.bytesOf(data.groups.of));
 
   /** Return the samples of a group's remaining beats. */
-  const membersOf = (group) => Array.from(given.sample).filter((_, i) => groupOf[given.kept[i]] === group);
+  const membersOf = (group) => Array.from(labelled.sample).filter((_, i) => groupOf[labelled.remaining[i]] === group);
 
   /** Write what the groups of similar beats hold now; their average beats are drawn once. */
   function writeGroups() {
     const host = byId("edit-groups");
-    const number = given.codes.length;
+    const number = labelled.codes.length;
     const of = new Int32Array(number * (data.groups.averages.length + 1));
-    for (let i = 0; i < given.kept.length; i += 1) of[number * Math.min(groupOf[given.kept[i]], data.groups.averages.length) + given.label[i]] += 1;
+    for (let i = 0; i < labelled.remaining.length; i += 1) of[number * Math.min(groupOf[labelled.remaining[i]], data.groups.averages.length) + labelled.label[i]] += 1;
     if (!host.children.length) {
       for (const [group, lead] of data.groups.averages.entries()) {
         const card = make("figure", { class: "edit-group" }, host);
@@ -137,7 +137,7 @@
       }
     }
     Array.from(host.children).forEach((card, group) => {
-      const counted = given.codes.map((code, i) => [code, of[number * group + i]]).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
+      const counted = labelled.codes.map((code, i) => [code, of[number * group + i]]).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
       card.querySelector("figcaption").textContent = counted.map(([code, count]) => `${EcgWords.comma(count)} ${code}`).join(", ") || "no beats";
     });
   }
@@ -214,7 +214,7 @@
   }
 
   /** Return the samples of the remaining beats that lie inside an interval. */
-  const inside = ([start, stop]) => Array.from(given.sample).filter((sample) => sample > start && sample < stop);
+  const inside = ([start, stop]) => Array.from(labelled.sample).filter((sample) => sample > start && sample < stop);
 
   function accept() {
     if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
@@ -236,7 +236,7 @@
       const edit = between.length ? { edit: "accept", samples: between } : { edit: "interval", samples: chosen.interval, accepted: false };
       return add([edit], `Rejected: ${chosen.title}.`);
     }
-    const ectopic = chosen.samples.filter((sample) => remaining([sample]).some((i) => [1, 2].includes(given.kinds[given.label[i]])));
+    const ectopic = chosen.samples.filter((sample) => remaining([sample]).some((i) => [1, 2].includes(labelled.kinds[labelled.label[i]])));
     if (!ectopic.length) return say("Only ectopic beats can be rejected; X removes a false detection.");
     return add([{ edit: "label", samples: ectopic, label: usual }], `Rejected, now ${usual}: ${chosen.title}.`);
   }
@@ -266,8 +266,8 @@
   }
 
   function nextBeat(direction) {
-    const at = EcgBeats.lowerBound(given.sample, chosen && chosen.samples ? chosen.samples[0] : Math.round((chosen ? chosen.time : 0) * base.fs));
-    const here = chosen && chosen.beat && given.sample[at] === chosen.samples[0];
+    const at = EcgBeats.lowerBound(labelled.sample, chosen && chosen.samples ? chosen.samples[0] : Math.round((chosen ? chosen.time : 0) * base.fs));
+    const here = chosen && chosen.beat && labelled.sample[at] === chosen.samples[0];
     chooseBeat(!chosen || !chosen.beat ? at : direction > 0 ? at + (here ? 1 : 0) : at - 1);
   }
 
@@ -297,8 +297,8 @@
     const box = svg.getBoundingClientRect();
     const mm = ((clicked.clientX - box.left) / box.width) * svg.viewBox.baseVal.width - 15;
     const sample = (strip.start_s + mm / 25) * base.fs;
-    const at = EcgBeats.lowerBound(given.sample, sample);
-    const nearest = at && (at === given.sample.length || sample - given.sample[at - 1] < given.sample[at] - sample) ? at - 1 : at;
+    const at = EcgBeats.lowerBound(labelled.sample, sample);
+    const nearest = at && (at === labelled.sample.length || sample - labelled.sample[at - 1] < labelled.sample[at] - sample) ? at - 1 : at;
     chooseBeat(nearest);
     if (host.id === "edit-strip") byId("edit-box").focus({ preventScroll: true });
   });
@@ -310,7 +310,7 @@
   byId("edit-author").addEventListener("input", ({ target }) => {
     book.setAuthor(target.value.trim());
     writeTexts(book.state());
-    keep();
+    store();
   });
   byId("edit-comment").addEventListener("change", ({ target }) => {
     const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];

@@ -58,12 +58,12 @@ const EcgEdits = (() => {
     const { added, codes, label, byPerson } = labelsOf(base, edits);
     let count = 0;
     for (let i = 0; i < label.length; i += 1) count += label[i] >= 0 ? 1 : 0;
-    const kept = new Int32Array(count);
-    for (let i = 0, at = 0; i < label.length; i += 1) if (label[i] >= 0) kept[at++] = i;
+    const remaining = new Int32Array(count);
+    for (let i = 0, at = 0; i < label.length; i += 1) if (label[i] >= 0) remaining[at++] = i;
     const kinds = [...base.kinds, ...added.map((code) => base.symbols[code][0])];
     const taken = (values) => {
       const left = new values.constructor(count);
-      for (let at = 0; at < count; at += 1) left[at] = values[kept[at]];
+      for (let at = 0; at < count; at += 1) left[at] = values[remaining[at]];
       return left;
     };
     const person = taken(byPerson);
@@ -90,17 +90,17 @@ const EcgEdits = (() => {
       doubted: replaced(base.doubted, none),
       ventricular: replaced(base.ventricular, (of) => Number(kinds[of] === B.KINDS.VENTRICULAR)),
       supra: replaced(base.supra, (of) => Number(kinds[of] === B.KINDS.SUPRA)),
-      ...intervalsOf(base, kept, sample, edits),
+      ...intervalsOf(base, remaining, sample, edits),
       provisional: base.provisional && !reviewed,
-      kept,
+      remaining,
     };
   }
 
-  function intervalsOf(base, kept, sample, edits) {
-    const between = Math.max(kept.length - 1, 0);
+  function intervalsOf(base, remaining, sample, edits) {
+    const between = Math.max(remaining.length - 1, 0);
     const confirmed = base.confirmed && new Uint8Array(between).fill(1);
     for (let at = 0; confirmed && at < between; at += 1) {
-      for (let i = kept[at]; i < kept[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
+      for (let i = remaining[at]; i < remaining[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
     }
     const decisions = edits.filter((edit) => edit.edit === "interval");
     if (!decisions.length) return { confirmed, rejected: null };
@@ -121,17 +121,17 @@ const EcgEdits = (() => {
     const decided = new Map(edits.filter((edit) => edit.edit === "rhythm").map((edit) => [keyOf(edit.rhythm, edit.samples), edit.label]));
     const [remaining, accepted] = [[], new Map()];
     for (const rhythm of base.rhythms) {
-      const kept = { rhythm: rhythm.rhythm, source: rhythm.source, episodes: [], samples: [], certainty: [] };
+      const undecided = { rhythm: rhythm.rhythm, source: rhythm.source, episodes: [], samples: [], certainty: [] };
       rhythm.episodes.forEach((episode, number) => {
         const label = decided.get(keyOf(rhythm.rhythm, rhythm.samples[number]));
         const origin = { episode, samples: rhythm.samples[number], of: rhythm.rhythm };
         if (label === undefined) {
-          kept.episodes.push(episode);
-          kept.samples.push(origin.samples);
-          kept.certainty.push(...rhythm.certainty.slice(number, number + 1));
+          undecided.episodes.push(episode);
+          undecided.samples.push(origin.samples);
+          undecided.certainty.push(...rhythm.certainty.slice(number, number + 1));
         } else if (label) accepted.set(label, [...(accepted.get(label) || []), origin]);
       });
-      if (kept.episodes.length) remaining.push(kept);
+      if (undecided.episodes.length) remaining.push(undecided);
     }
     for (const [name, origins] of accepted) {
       origins.sort((a, b) => a.episode[0] - b.episode[0] || a.episode[1] - b.episode[1]);

@@ -47,7 +47,7 @@ const EcgTables = (() => {
   }
 
   /** Return head and rows of the counts of ectopic beats: the figure, ventricular, supraventricular, a rule with numbers. */
-  function ectopy(counts, page, given) {
+  function ectopy(counts, page, labelled) {
     const of = (word) => counts[word] || counts.to_review[word] || null;
     const withheld = (word) => word in counts.withheld;
     const fast = (word) => (word === "ventricular" ? "VT" : "SVT");
@@ -74,7 +74,7 @@ const EcgTables = (() => {
     const cell = (value, word) => (of(word) ? value(of(word), word) : withheld(word) ? "withheld" : null);
     const title = (word) => word[0].toUpperCase() + word.slice(1) + (counts.to_review[word] ? " (to review, no finding)" : "");
     const rows = figures.filter(([name]) => short || name !== "Short series");
-    const codes = (kind) => given.codes.filter((_, i) => given.kinds[i] === kind).join(" ") || "-";
+    const codes = (kind) => labelled.codes.filter((_, i) => labelled.kinds[i] === kind).join(" ") || "-";
     const rules = {
       Beats: [W.KINDS.map(([word, kind]) => `${word}: ${codes(kind)}`).join("; ")],
       Burden: [`of ${W.comma(counts.counted)} counted beats; above ${W.general(page.rules.high_burden_percent)}% ventricular is high`],
@@ -86,10 +86,10 @@ const EcgTables = (() => {
   const wordOf = (kind) => C.WORDS[kind];
 
   /** Return head and rows of the beats of each class, and the sentence about classes without beats. */
-  function classes(counts, page, given) {
-    const of = given.classes.map((name, i) => ({ name, code: given.codes[i], meaning: given.meanings[i], word: wordOf(given.kinds[i]), beats: counts.by_class[name], uncertain: counts.uncertain_by_class[name] }));
+  function classes(counts, page, labelled) {
+    const of = labelled.classes.map((name, i) => ({ name, code: labelled.codes[i], meaning: labelled.meanings[i], word: wordOf(labelled.kinds[i]), beats: counts.by_class[name], uncertain: counts.uncertain_by_class[name] }));
     const withheld = ({ word }) => word !== undefined && word in counts.withheld;
-    const confidence = given.uncertain !== null;
+    const confidence = labelled.uncertain !== null;
     const rows = of.filter(({ beats }) => beats).map((row) => {
       const name = row.name === row.code ? "" : row.name + (row.meaning ? ": " : "");
       let [beats, share] = [W.comma(row.beats), W.perCent((100 * row.beats) / counts.counted)];
@@ -103,10 +103,10 @@ const EcgTables = (() => {
   }
 
   /** Return head and rows of the counts of each hour. */
-  function hours(counts, page, given) {
+  function hours(counts, page, labelled) {
     const withheld = (kind) => wordOf(kind) !== undefined && wordOf(kind) in counts.withheld;
-    const columns = given.classes.map((_, i) => i).filter((i) => counts.by_class[given.classes[i]] && !withheld(given.kinds[i]));
-    const known = [["Ventricular", "ventricular", 2], ["Supraventricular", "supra", 1]].filter(([, , kind]) => !withheld(kind) && given.kinds.includes(kind));
+    const columns = labelled.classes.map((_, i) => i).filter((i) => counts.by_class[labelled.classes[i]] && !withheld(labelled.kinds[i]));
+    const known = [["Ventricular", "ventricular", 2], ["Supraventricular", "supra", 1]].filter(([, , kind]) => !withheld(kind) && labelled.kinds.includes(kind));
     const rows = counts.hours.map((hour) => [
       [W.moment(hour.start_s, 0), ` to ${W.time(hour.stop_s, 0)}`],
       W.clock(hour.usable_s, 0),
@@ -115,7 +115,7 @@ const EcgTables = (() => {
       ...known.map(([, name]) => (hour.beats ? `${W.comma(hour[name])} (${W.perCent((100 * hour[name]) / hour.beats)})` : "-")),
       ...columns.map((i) => W.comma(hour.by_class[i])),
     ]);
-    return { head: ["Hour", "Usable", "Beats", "Mean rate", ...known.map(([name]) => name), ...columns.map((i) => given.codes[i])], rows };
+    return { head: ["Hour", "Usable", "Beats", "Mean rate", ...known.map(([name]) => name), ...columns.map((i) => labelled.codes[i])], rows };
   }
 
   return { ectopy, classes, hours };

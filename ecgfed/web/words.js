@@ -174,8 +174,8 @@ const EcgWords = (() => {
       const certainty = certaintyText(rhythm);
       return [`${share} in ${countOf(rhythm.episodes.length, "episode")}, longest `, ...longestEpisode(rhythm), certainty ? `, certainty ${certainty}: to be reviewed` : ""];
     });
-    const found = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
-    return found === null ? null : joined(found, "; flutter with regular intervals is not assessed");
+    const episodes = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
+    return episodes === null ? null : joined(episodes, "; flutter with regular intervals is not assessed");
   }
 
   /** Return names and cells of the findings in short. */
@@ -227,17 +227,17 @@ const EcgWords = (() => {
     return rows;
   }
 
-  function variability(counts, page, given) {
+  function variability(counts, page, labelled) {
     const ms = (value) => (value === null ? null : `${fixed(value)} ms`);
     const { mean_nn_ms: mean, sdnn_ms: sdnn, rmssd_ms: rmssd } = counts.variability;
-    const normal = given.codes.filter((_, i) => given.kinds[i] === 0).join(", ") || "no class is";
+    const normal = labelled.codes.filter((_, i) => labelled.kinds[i] === 0).join(", ") || "no class is";
     const { rules } = page;
     const { intervals, seconds } = counts.variability;
     let nn = `${countOf(intervals, "interval")} between two normal beats (${normal}), ${clock(seconds, 0)} in all, of ${general(rules.nn_min_s)} to ${general(rules.nn_max_s)} s, none of it unusable`;
     const other = counts.variability.other_rhythm;
     if (other) nn += `; ${countOf(other, "more is", "more are")} left out: not in sinus rhythm`;
     if (mean === null) nn += `; below ${countOf(rules.hrv_intervals, "interval")} it is not assessed`;
-    if (page.paced && given.provisional) nn += "; the rhythm is paced, and a model calls paced beats normal: do not read it";
+    if (page.paced && labelled.provisional) nn += "; the rhythm is paced, and a model calls paced beats normal: do not read it";
     return [["Mean NN", ms(mean), nn], ["SDNN", ms(sdnn)], ["RMSSD", ms(rmssd)]];
   }
 

@@ -20,6 +20,7 @@
   let chosen = null; // {title, time, samples | interval | rhythm}
   let event = -1;
   let footerRule = null;
+  let opened = false; // only changes after that are stored: a page that is merely read leaves no draft
 
   /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
   function usualCode() {
@@ -60,7 +61,7 @@
     drawChosen();
     byId("edit-undo").disabled = !book.canUndo();
     byId("edit-redo").disabled = !book.canRedo();
-    setTimeout(store, 0);
+    if (opened) setTimeout(store, 0);
   });
 
   function writeTexts(state) {
@@ -157,8 +158,7 @@
     const from = chosen ? chosen.time : -1;
     if (!events[at] || events[at].start_s !== from) {
       at = direction > 0 ? events.findIndex((row) => row.start_s > from) - 1 : events.findIndex((row) => row.start_s >= from);
-      if (at < -1 || (direction > 0 && !events.some((row) => row.start_s > from))) at = direction > 0 ? events.length : at;
-      if (direction < 0 && at < 0) at = events.length;
+      if (at < -1 || (direction < 0 && at < 0)) at = events.length; // no event begins later
     }
     for (let i = at + direction; i >= 0 && i < events.length; i += direction) {
       if (!toReview || events[i].review) return chooseEvent(i);
@@ -359,7 +359,8 @@
   const draft = stored();
   const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
   const problem = newer ? take(draft) : "none";
-  if (!problem && draft.edits.length) say("Unsaved edits of this report were restored from this browser.");
+  if (!problem && draft.edits.length) say("The edits of this report that are stored in this browser are shown.");
   if (problem && base.document) take(base.document);
   else if (problem) take({ ...book.document(), author: "" });
+  opened = true;
 })();

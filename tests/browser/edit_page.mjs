@@ -35,6 +35,7 @@ try {
   };
 
   await step("opened");
+  results.drafts = await page.evaluate(() => localStorage.length);
   await page.click("#edit-after");
   await step("first event");
   for (const name of ["-", "u", "Enter", "ArrowDown", "X", "ArrowRight", "ArrowRight", "v", "ArrowDown", "Enter"]) await key(name);

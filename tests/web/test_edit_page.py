@@ -70,6 +70,11 @@ def test_printed_sheets_have_the_intended_use_and_who_reviewed(told: dict[str, A
     assert told["rebuilt"].parts.intended_use in told["footers"][-1]
 
 
+def test_a_page_that_is_only_read_leaves_no_draft(told: dict[str, Any]) -> None:
+    """It would be newer than the edits of a report that is made later."""
+    assert told["drafts"] == 0
+
+
 def test_a_page_that_is_closed_loses_nothing(told: dict[str, Any]) -> None:
     assert told["tablesAnew"] == told["tables"]
     assert step_of(told, "opened anew")["facts"] == step_of(told, "signed")["facts"]

@@ -44,6 +44,7 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "sh"): "clones from an address that is not there yet; CI runs the same make targets",
     ("docs/report.md", "json"): "parts of several recordings' reports, put together by hand",
     ("docs/graphs.md", "sh"): "installs TensorFlow and fetches sample pictures; tests/bundles/test_tflite.py converts",
+    ("docs/serve.md", "sh"): "waits for its page in a browser; tests/tasks/test_serve.py calls the same function",
 }
 #: Shown, not run: what a program prints, and formulas.
 SHOWN = {"text"}

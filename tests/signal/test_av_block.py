@@ -91,7 +91,7 @@ def test_what_is_excluded_is_not_assessed() -> None:
 
 
 def test_block_that_mit_bih_marks_in_231_and_none_elsewhere(mitdb: Path) -> None:
-    """Se 78%, +P 99% of the time marked (BII; 100, 107 (paced), 119 (bigeminy), 123 (slow) and 201 (AF) have none."""
+    """Se 78%, +P 99% of the time marked BII; 100, 107 (paced), 119 (bigeminy), 123 (slow) and 201 (AF) have none."""
     marks = read_annotation_file(mitdb / "231.atr")
     changes = [(at / 360, note) for at, note in zip(marks.sample.tolist(), marks.note, strict=True) if note[:1] == "("]
     stops = [start for start, _ in changes[1:]] + [1806.0]

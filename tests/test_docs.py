@@ -50,7 +50,13 @@ def answer_page(record: Path, labels: Path) -> None:
 def run_all(lines: list[str], folder: Path) -> None:
     """Run commands one after the other in a folder, as a reader would; each has to succeed."""
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    records: dict[str, str] = {}  # folder of a labelling page -> its recording
     for line in lines:
+        if page := re.search(r"^ecgfed label (\S+) --out (\S+)$", line):
+            records[page[2]] = page[1]
+        compared = re.findall(r"(\S+)/(\S+-labels\.csv)", line) if line.startswith("ecgfed agreement") else []
+        for reader, table in compared:
+            answer_page(folder / records[reader], folder / reader / table)
         if wanted := re.search(r"^ecgfed personalize (\S+) --labels (\S+-labels\.csv)", line):
             answer_page(folder / wanted[1], folder / wanted[2])
         done = subprocess.run(line, shell=True, cwd=folder, env=environment, capture_output=True, text=True)

@@ -130,12 +130,18 @@ def _variability(parts: RecordingParts) -> Iterator[Figure]:
     reason = f"fewer than {parts.events.rules.hrv_intervals} normal-to-normal intervals"
     if of.other_rhythm:
         reason += f" in sinus rhythm, {of.other_rhythm:,} more in other rhythms"
+    paced = parts.provisional and "paced" in (code for code, _ in parts.warnings)
+    remark = "the rhythm is paced, and a model calls paced beats normal: do not read it" if paced else ""
     for name, title, value, loinc in (
         ("nn_mean_ms", "Mean normal-to-normal interval", of.mean_nn_ms, None),
         ("sdnn_ms", "SDNN", of.sdnn_ms, _SDNN),
         ("rmssd_ms", "RMSSD", of.rmssd_ms, None),
     ):
-        yield Figure(name, title, "ms", value, "" if value is not None else reason, loinc)
+        yield (
+            Figure(name, title, "ms", value, reason, loinc)
+            if value is None
+            else Figure(name, title, "ms", value, loinc=loinc, remark=remark)
+        )
 
 
 def _ectopy(parts: RecordingParts, kind: Kind) -> Iterator[Figure]:

@@ -31,6 +31,8 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     lead = recording.lead
     if recording.fs_hz < MIN_FS_HZ or not len(beats):
         return NormalIntervals(lead, (), _LOW_RATE if len(beats) else FEW_BEATS)
+    if Kind.VENTRICULAR in reading.labelled.withheld and bool((beats.kind == Kind.PACED).any()):
+        return NormalIntervals(lead, (), PACED)  # a model's normal beats of a paced record are not to be relied on
     usable = readable(recording, beats.sample, reading.quality[lead].spans()) & beats.assessed
     usable &= np.append(True, np.diff(beats.sample) > 0)
     fibrillation = np.zeros(len(beats), np.bool_)

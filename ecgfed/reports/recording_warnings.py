@@ -19,6 +19,8 @@ from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.markup import PageTimes, clock
 
+#: The row of the header that names the channels that were not read.
+LEFT_OUT = "Left out"
 #: From this share on, unusable seconds or beats are a warning.
 _MUCH = 0.01
 #: Low confidence, or beats unlike those of training, are a warning above this share of all beats; otherwise a note
@@ -60,7 +62,7 @@ def recording_header(reading: Reading, drawn_leads: Sequence[str], start: Start)
     if len(drawn_leads) < len(recording.leads):
         rows.append(("Leads drawn", ", ".join(drawn_leads)))
     if recording.skipped:
-        rows.append(("Left out", ", ".join(recording.skipped)))
+        rows.append((LEFT_OUT, ", ".join(recording.skipped)))
     return tuple(rows)
 
 

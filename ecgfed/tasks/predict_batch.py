@@ -12,9 +12,9 @@ from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, option
-from ecgfed.base.text import count_of, listed
+from ecgfed.base.text import count_of, listed, safe_text
 from ecgfed.domain.beats.path import RecordingOptions
-from ecgfed.domain.cohort.folder import doubled, recordings_below
+from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
@@ -284,7 +284,7 @@ def _predict_all(
                 result = state.add(request.name, request.path, predictions, files)
             completed.append({"file": request.name, **result, "files": [str(file) for file in files]})
         except EcgfedError as problem:
-            failed.append({"file": request.name, **problem.as_json()})
+            failed.append({"file": safe_text(request.name), **problem.as_json()})
         progress.update("recordings", number + 1, len(requests), request.name)
     if resumed:
         progress.note(f"{resumed} of {count_of(len(requests), 'recording')} were already completed.")
@@ -317,7 +317,8 @@ def _targets(request: _BatchRequest, strip: bool) -> list[Path]:
 
 def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
     """Return an error for each recording whose predictions would replace those of another."""
-    problems: dict[Path, EcgfedError] = dict(doubled([request.path for request in requests]))
+    paths = [request.path for request in requests]
+    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths)}
     taken: dict[str, Path] = {}  # case-insensitive, as on Windows and macOS
     for request in requests:
         if request.path in problems:

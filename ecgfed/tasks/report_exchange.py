@@ -11,7 +11,7 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.extras import require
-from ecgfed.base.text import safe_text
+from ecgfed.base.text import count_of, safe_text
 from ecgfed.domain.record.aecg_writer import FORMAT as AECG
 from ecgfed.domain.record.aecg_writer import aecg_bytes, check_aecg
 from ecgfed.domain.record.anonymous import lead_names
@@ -27,6 +27,7 @@ from ecgfed.reports.figures import figures
 from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.reports.recording_warnings import LEFT_OUT
 from ecgfed.tasks.pdf import find_browser, print_pdf
 
 FHIR, TABLE = "fhir", "table"
@@ -87,7 +88,9 @@ class Exchange:
                 made[path] = waveform_bytes(recording, document)
             elif self.browser is not None:
                 subject = self.stated.subject or "without a name"
-                page = recording_page(replace(parts, record=subject, header_lines=None, patient=()))
+                left_out = count_of(len(recording.skipped), "channel")  # whose names may be anybody's
+                header = tuple((head, left_out if head == LEFT_OUT else text) for head, text in parts.header)
+                page = recording_page(replace(parts, record=subject, header=header, header_lines=None, patient=()))
                 made[path] = encapsulated_pdf(print_pdf(page, self.browser), document, parts.duration_s)
         return made
 

@@ -10,9 +10,9 @@ from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, create_folder, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged, names_of
-from ecgfed.base.text import count_of
+from ecgfed.base.text import count_of, safe_text
 from ecgfed.domain.beats.path import RecordingOptions
-from ecgfed.domain.cohort.folder import doubled, recordings_below
+from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
@@ -223,7 +223,7 @@ def _report_all(
             assert row is not None  # resume() has left out the others
             rows.append(row)
         except EcgfedError as problem:
-            failed.append({"file": request.name, **problem.as_json()})
+            failed.append({"file": safe_text(request.name), **problem.as_json()})
         progress.update("recordings", number + 1, len(requests), request.name)
     if resumed:
         progress.note(f"{resumed} of {count_of(len(requests), 'recording')} already had a report.")
@@ -249,7 +249,8 @@ def _requests(folder: Path, out: Path, annotator: str) -> list[_ReportRequest]:
 
 def _name_clashes(requests: Sequence[_ReportRequest], out: Path) -> dict[Path, EcgfedError]:
     """Return an error for each recording whose page would replace another one, or the index."""
-    problems: dict[Path, EcgfedError] = dict(doubled([request.path for request in requests]))
+    paths = [request.path for request in requests]
+    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths)}
     taken = {str(out / INDEX[0]).casefold(): INDEX[0]}  # case-insensitive, as on Windows and macOS
     for request in requests:
         if request.path not in problems:

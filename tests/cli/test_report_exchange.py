@@ -247,6 +247,20 @@ def printer(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @needs_pydicom
+def test_the_page_inside_a_dicom_file_names_no_channel_that_was_left_out(
+    ecgfed: Command, tmp_path: Path, printer: None
+) -> None:
+    import pydicom
+
+    record = write_signals(tmp_path, "r", np.zeros((2, 40 * FS)), fs_hz=FS, leads=("MLII", "Doe John 1931"))
+    reported(ecgfed, record, tmp_path / "page.html", "dicom-pdf")
+    printed = pydicom.dcmread(tmp_path / "page.pdf.dcm").EncapsulatedDocument
+    assert "Doe John" in (tmp_path / "page.html").read_text()
+    assert b"Doe" not in printed
+    assert b"1 channel<" in printed
+
+
+@needs_pydicom
 def test_an_encapsulated_pdf_is_of_the_waveforms_study(
     ecgfed: Command, ectopic: Path, tmp_path: Path, printer: None
 ) -> None:

@@ -12,6 +12,7 @@ from hospital_records import STEPS, aecg, dicom, ishne, needs_pydicom, scp, writ
 from record_files import edf_bytes, write_212
 
 from ecgfed.domain.record.anonymous import anonymised
+from ecgfed.domain.record.exchange import Stated
 from ecgfed.domain.record.metadata import RecordingMetadata, Start, start_of_stamp
 from ecgfed.domain.record.reader import open_recording, read_recording
 
@@ -118,6 +119,14 @@ def test_later_crosses_midnight_with_and_without_a_date() -> None:
     assert Start(DAY, late).later(60) == Start(dt.date(2002, 3, 3), dt.time(0, 0, 30))
     assert Start(None, late).later(60) == Start(None, dt.time(0, 0, 30))
     assert Start(DAY).later(60) == Start(DAY)
+
+
+def test_a_start_on_the_last_day_of_all_has_no_end() -> None:
+    last = Start(dt.date(9999, 12, 31), dt.time(23, 59, 59))
+    assert not last.later(2).is_known
+    assert last.later(0.5).date == last.date
+    assert Stated(start=last).period(60) is None
+    assert Stated(start=last).period(0.5) is not None
 
 
 def test_tables_state_a_start_and_a_watch_states_its_own(tmp_path: Path) -> None:

@@ -73,6 +73,12 @@ def test_a_strip_is_judged_as_a_whole(seconds: float, atrial: bool) -> None:
     assert found.episodes == (((0.0, seconds),) if atrial else ())
 
 
+def test_a_strip_shorter_than_those_measured_is_not_assessed() -> None:
+    """Eight beats of a bigeminy were called fibrillation."""
+    assert fibrillation(*joined(300.0, (9.0, True))).episodes
+    assert not fibrillation(*joined(300.0, (8.9, True))).episodes
+
+
 def test_a_p_wave_in_one_lead_is_enough() -> None:
     """A bigeminy-like irregular rhythm whose P waves the second lead shows scores lower than by the first alone."""
     lead, r_samples = rhythm(120, 250.0, atrial=True)

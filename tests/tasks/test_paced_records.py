@@ -15,6 +15,7 @@ from support import Recorder
 import ecgfed
 from ecgfed.domain.beats.labels import LabelMap
 from ecgfed.domain.record.recording import Recording
+from ecgfed.reports.figures import figures
 from ecgfed.reports.recording_report import RecordingReport
 from ecgfed.tasks.predict import RecordingPredictions
 
@@ -95,6 +96,8 @@ def test_a_report_withholds_ectopy_of_a_paced_record(whole: Recording) -> None:
     assert (rhythm["rhythm"], rhythm["source"]) == ("paced", "signal")
     assert rhythm["seconds"] > 85
     assert report["by_class"]["/"] > 90
+    overall = report["intervals"]["overall"].values()
+    assert {(one["value"], one["not_assessed"]) for one in overall} == {(None, "paced rhythm")}
 
 
 def test_a_report_of_an_episode_counts_the_rest(episode: Recording) -> None:
@@ -106,6 +109,8 @@ def test_a_report_of_an_episode_counts_the_rest(episode: Recording) -> None:
     assert report["by_class"]["/"] == predicted(episode).metadata["pacing"]["paced_beats"]
     assert "paced" in {one["code"] for one in report["warnings"]}
     assert "paced" in found.html
+    of = {figure.name: figure for figure in figures(found.parts)}
+    assert "paced" in of["sdnn_ms"].remark + of["sdnn_ms"].reason
 
 
 @pytest.mark.mitdb

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from support import assert_refused, exported, snapshot
 import ecgfed as front
 from ecgfed.base.errors import OptionError
 from ecgfed.reports.folder_index import RecordingRow, index_page
+from ecgfed.tasks.predict_batch import predict_batch
 from ecgfed.tasks.progress import ProgressReporter
 
 INDEX = {"index.html", "index.csv", "index.json"}
@@ -94,6 +97,17 @@ def test_edits_beside_a_recording_are_applied(call: dict[str, Any], folder: Path
     how = {"edits": folder / "p1-edits.json", "formats": "fhir,table", "out": tmp_path / "page.html"}
     front.report(folder / "p1", call["bundle"], **how)
     assert '"status": "final"' in (tmp_path / "page.fhir.json").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS and Windows refuse such names")
+def test_a_name_that_is_not_utf8_ends_no_call(call: dict[str, Any], folder: Path) -> None:
+    (folder / "broken.edf").rename(os.fsdecode(os.fsencode(folder) + b"/p\xff.edf"))
+    made = front.report_folder(**call)
+    (failure,) = made.failed
+    assert (len(made.rows), failure["file"]) == (2, "p\\udcff.edf")
+    assert json.loads((call["out"] / "index.json").read_text())["failed"] == [failure]
+    predicted = predict_batch(folder, call["out"].parent / "predicted", bundle=call["bundle"])
+    assert [one["file"] for one in predicted.failed] == [failure["file"]]
 
 
 class StopsAfter(ProgressReporter):

@@ -111,6 +111,15 @@ def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:
     return wrong
 
 
+def not_utf8(records: Sequence[Path]) -> dict[Path, RecordError]:
+    """Return an error for each recording with a name that is not UTF-8: no list of results could state it."""
+    return {
+        path: RecordError(name, "has a name that is not UTF-8", "another name", "rename it")
+        for path in records
+        if (name := str(path).encode(errors="backslashreplace").decode()) != str(path)
+    }
+
+
 def folder_sources(
     folder: Path,
     *,

@@ -60,12 +60,18 @@ class Stated:
             raise OptionError("subject", f"{self.subject!r:.100}", expected)
 
     def period(self, duration_s: float) -> tuple[datetime, datetime] | None:
-        """Return when a recording of this length begins and ends; None where day or time of day is not stated."""
+        """Return when a recording of this length begins and ends; None where day or time of day is not stated.
+
+        None too where the end would be after the year 9999, which a file may state.
+        """
         start = self.start
         if start.date is None or start.time is None:
             return None
         begins = datetime.combine(start.date, start.time)
-        return begins, begins + timedelta(seconds=duration_s)
+        try:
+            return begins, begins + timedelta(seconds=duration_s)
+        except OverflowError:
+            return None
 
 
 @dataclass(frozen=True, eq=False)

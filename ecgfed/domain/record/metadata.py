@@ -37,10 +37,13 @@ class Start:
         return self.date is not None or self.time is not None
 
     def later(self, seconds: float) -> "Start":
-        """Return it so many seconds later; a date without a time of day stays."""
+        """Return it so many seconds later, not known where that is no date; a date without a time of day stays."""
         if self.time is None:
             return self
-        at = dt.datetime.combine(self.date or dt.date(2000, 1, 1), self.time) + dt.timedelta(seconds=seconds)
+        try:
+            at = dt.datetime.combine(self.date or dt.date(2000, 1, 1), self.time) + dt.timedelta(seconds=seconds)
+        except OverflowError:  # after the last day of the year 9999, which a file may state
+            return NOT_STATED
         return Start(at.date() if self.date else None, at.timetz())
 
     def isoformat(self) -> str:

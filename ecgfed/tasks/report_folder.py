@@ -10,7 +10,7 @@ from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, create_folder, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged, names_of
-from ecgfed.base.text import count_of, safe_text
+from ecgfed.base.text import count_of, listed, safe_text
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
 from ecgfed.domain.events.rules import EventRules
@@ -89,6 +89,14 @@ class _ReportRequest:
         file = file.with_name(f"{file.name}{EDITS}")
         return file if file.is_file() else None
 
+    @property
+    def other_edits(self) -> list[str]:
+        """Names of files beside it that a browser made of edits saved again: ``NAME-edits (1).json``."""
+        file = record_path(self.path)
+        start, end = f"{file.name}{EDITS.removesuffix('.json')}", ".json"
+        names = (one.name for one in file.parent.iterdir())
+        return sorted(n for n in names if n.startswith(start) and n.endswith(end) and n != f"{start}{end}")
+
     def files(self, *, pdf: bool) -> list[Path]:
         """Return the files of its report."""
         files = [self.page, self.page.with_suffix(".pdf")] if pdf else [self.page]
@@ -159,6 +167,9 @@ def report_folder(
 
     def report_request(request: _ReportRequest) -> RecordingReport:
         create_folder(request.page.parent)
+        if others := request.other_edits:
+            applied = "none" if request.edits is None else request.edits.name
+            progress.warn(f"{request.name}: edits in {listed(others)} are not applied ({applied} applied)")
         return report(
             request.path,
             opened,

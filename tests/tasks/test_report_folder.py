@@ -15,7 +15,7 @@ import pytest
 from browser_driver import chromium_path, driven
 from conftest import Said
 from edits_files import AUTHOR, SAVED, document_of, label
-from support import assert_refused, exported, snapshot
+from support import Recorder, assert_refused, exported, snapshot
 
 import ecgfed as front
 from ecgfed.base.errors import OptionError
@@ -97,6 +97,14 @@ def test_edits_beside_a_recording_are_applied(call: dict[str, Any], folder: Path
     how = {"edits": folder / "p1-edits.json", "formats": "fhir,table", "out": tmp_path / "page.html"}
     front.report(folder / "p1", call["bundle"], **how)
     assert '"status": "final"' in (tmp_path / "page.fhir.json").read_text()
+
+
+def test_edits_saved_again_under_another_name_are_not_passed_over_silently(call: dict[str, Any], folder: Path) -> None:
+    """A browser calls the second download so, and the folder would show the first as the physician's last word."""
+    (folder / "p1-edits (1).json").write_text("{}")
+    told = Recorder()
+    front.report_folder(**call, progress=told)
+    assert [line for line in told.warnings if "p1-edits (1).json" in line]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS and Windows refuse such names")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import served_work
 from served_work import Work, announce, files_of
 
 import ecgfed
@@ -18,6 +19,8 @@ from ecgfed.exports.device.stream import StreamClassifier
 from ecgfed.tasks import local_server, serve_folder
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.serve import serve
+
+demo, work = served_work.demo, served_work.work
 
 
 def test_a_recording_from_its_files_to_the_patients_model(

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import served_work
 from served_work import Work, announce, files_of
 
 from ecgfed.base.errors import StorageError
 from ecgfed.tasks import serve_folder
+
+demo, work = served_work.demo, served_work.work
 
 
 def test_a_recording_left_incomplete_by_a_kill_blocks_no_other_and_not_the_page(work: Work, demo: Path) -> None:

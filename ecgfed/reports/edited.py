@@ -44,7 +44,7 @@ class EditedBeats:
 
 def digest_of(labelled: Labelled, fs_hz: float) -> str:
     """Return the digest of beats, labels and rhythms before editing, 16 hexadecimal digits."""
-    rhythms = [[rhythm.to_dict() for rhythm in labelled.rhythms or ()], fs_hz]
+    rhythms = [[rhythm.to_dict() for rhythm in labelled.rhythms or ()], float(fs_hz)]
     digest = hashlib.sha256(json.dumps(rhythms).encode())
     digest.update(np.ascontiguousarray(labelled.sample, "<i8").tobytes())
     digest.update("".join(labelled.names.tolist()).encode())

@@ -24,7 +24,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         beats: digest of the labels before editing.
     """
     base = reading.labelled if reading.edited is None else reading.edited.base
-    fs_hz, probability = reading.recording.fs_hz, base.probability
+    fs_hz, probability = float(reading.recording.fs_hz), base.probability
     quality = reading.quality[reading.recording.lead]
     known = {
         "uncertain": base.uncertain,

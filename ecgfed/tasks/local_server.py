@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -193,6 +194,11 @@ class Request(BaseHTTPRequestHandler):
                 self.server.end("done")
         except RefusedError as refused:
             self._send(refused.status, refused.response)
+            if method == "POST":  # a browser that still sends reads the response only if everything is taken
+                with suppress(OSError):  # it was too slow, or is gone
+                    self.connection.shutdown(socket.SHUT_WR)
+                    while self.rfile.read(_PIECE):
+                        pass
 
     def _checked_resource(self, *, post: bool) -> str:
         """Return what is asked for, below the token; raises RefusedError."""

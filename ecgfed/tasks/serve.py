@@ -92,8 +92,11 @@ class _App:
 
     def state(self) -> dict[str, Any]:
         """Return all recordings and jobs."""
-        entries = list(self.folder.entries.values())
-        return {"recordings": [self._entry(entry) for entry in entries], "jobs": self.jobs.to_list()}
+        entries, jobs = list(self.folder.entries.values()), self.jobs.to_list()
+        for job in jobs:
+            job["problem"] = _without_folders(job["problem"], self.folder)
+            job["lines"] = [_without_folders(line, self.folder) for line in job["lines"]]
+        return {"recordings": [self._entry(entry) for entry in entries], "jobs": jobs}
 
     def _entry(self, entry: Entry) -> dict[str, Any]:
         how = {"fs_hz": entry.how.fs_hz, "units": entry.how.units, "columns": ",".join(entry.how.columns)}
@@ -132,7 +135,7 @@ class _App:
             try:
                 self.tasks.read(entry, {})
             except EcgfedError as problem:  # the form shows it, and may mend it
-                entry.problem = _line(problem, self.folder)
+                entry.problem = _without_folders(problem.line, self.folder)
                 self.folder.save(entry)
         return {"recordings": [entry.id for entry in entries]}
 
@@ -140,9 +143,7 @@ class _App:
         sent = request.sent()
         if self.jobs.pending(entry.id):
             raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
-        result = self.tasks.read(entry, sent)
-        entry.problem = ""
-        return result
+        return self.tasks.read(entry, sent)
 
     def _job(self, entry: Entry, what: str, request: Request) -> Body:
         request.sent()
@@ -177,9 +178,9 @@ def _file_body(file: Path) -> Body:
     return data if file.suffix == ".html" else Download(data, file.name)
 
 
-def _line(problem: EcgfedError, folder: WorkFolder) -> str:
-    """Return the line of an error, with paths below the working folder as file names."""
-    return re.sub(re.escape(str(folder.path)) + r"[/\\](?:uploads|recordings)[/\\][^/\\]+[/\\]", "", problem.line)
+def _without_folders(line: str, folder: WorkFolder) -> str:
+    """Return a line with paths below the working folder as file names."""
+    return re.sub(re.escape(str(folder.path)) + r"[/\\](?:uploads|recordings)[/\\][^/\\]+[/\\]", "", line)
 
 
 def _clear(route: Route, folder: WorkFolder) -> Route:
@@ -190,7 +191,7 @@ def _clear(route: Route, folder: WorkFolder) -> Route:
             return route.respond(request)
         except EcgfedError as problem:
             status = HTTPStatus.CONFLICT if problem.code == "exists" else HTTPStatus.BAD_REQUEST
-            raise RefusedError(status, _line(problem, folder), parameter=problem.parameter) from problem
+            raise RefusedError(status, _without_folders(problem.line, folder), parameter=problem.parameter) from problem
 
     return Route(respond, route.content, route.ends)
 

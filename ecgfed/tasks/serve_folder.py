@@ -123,12 +123,15 @@ class Entry:
         return {name: file for name, file in names.items() if name != RECORDING and not file.name.startswith(".")}
 
     def next_number(self) -> int:
-        """Return the number of the next personal model."""
-        return 1 + max((int(file.stem.rpartition("-")[2]) for file in self.models()), default=0)
+        """Return the number of the next personal model; a job that was killed may have left a part of one."""
+        made = [*self.folder.glob("model-*"), *self.folder.glob("beats-*")]
+        numbers = [int(path.stem.rpartition("-")[2]) for path in made if path.stem.rpartition("-")[2].isdecimal()]
+        return 1 + max(numbers, default=0)
 
     def models(self) -> list[Path]:
-        """Return the personal models, the newest last."""
-        files = [file for file in self.folder.glob("model-*.zip") if file.stem.rpartition("-")[2].isdigit()]
+        """Return the personal models that are complete, the newest last; the file with their patient comes last."""
+        files = [file for file in self.folder.glob("model-*.zip") if file.with_suffix(".json").is_file()]
+        files = [file for file in files if file.stem.rpartition("-")[2].isdecimal()]
         return sorted(files, key=lambda file: int(file.stem.rpartition("-")[2]))
 
 
@@ -152,15 +155,16 @@ class WorkFolder:
             expected = "a folder to create, or one that 'ecgfed serve' created"
             raise OptionError("work", f"{path} is there already, and not of serve", expected, "choose another")
         try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not marker.exists():  # first, so that a folder that is not complete is known as one of serve
+                write_json(marker, {"version": _VERSION})
+            elif read_json(marker, StorageError) != {"version": _VERSION}:
+                raise StorageError(marker, "is of another version of ecgfed", action="choose another folder")
             for folder in (path, path / "uploads", path / "recordings"):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)  # whatever the process's mask is
         except OSError as problem:
             raise OptionError("work", f"{path} cannot be created ({problem.strerror})", "another folder") from problem
-        if not marker.exists():
-            write_json(marker, {"version": _VERSION})
-        elif read_json(marker, StorageError) != {"version": _VERSION}:
-            raise StorageError(marker, "is of another version of ecgfed", action="choose another folder")
         self.entries = {entry.id: entry for entry in self._earlier()}
 
     def _earlier(self) -> Iterator[Entry]:
@@ -174,8 +178,9 @@ class WorkFolder:
                 how = stored["how"]
                 options = ReadOptions(how["fs_hz"], how["units"], tuple(how["columns"]), bool(how["repair"]))
                 path = Path(os.path.realpath(uploads / stored["file"]))
-                if path.is_relative_to(os.path.realpath(uploads)):
-                    yield Entry(folder.name, folder, path, options, str(stored["lead"]), dict(stored["facts"]))
+                facts, problem = dict(stored["facts"]), str(stored.get("problem", ""))
+                if path.is_relative_to(os.path.realpath(uploads)) and (not facts or isinstance(facts["missing"], list)):
+                    yield Entry(folder.name, folder, path, options, str(stored["lead"]), facts, problem)
 
     def begin(self, files: object) -> str:
         """Create a folder for files that a browser announces, ``[{name, size}, ...]``; return its number.
@@ -229,7 +234,8 @@ class WorkFolder:
         with self._lock:
             self._uploads.pop(number, None)
             for path in paths:
-                last = max((int(id.partition("-")[0]) for id in self.entries), default=0)
+                there = [folder.name for folder in (self.path / "recordings").iterdir()]  # some may be unreadable
+                last = max((int(id.partition("-")[0]) for id in there if _RECORDING_ID.fullmatch(id)), default=0)
                 id = f"{last + 1:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"
                 folder = self.path / "recordings" / id
                 try:
@@ -245,7 +251,7 @@ class WorkFolder:
         how = {"fs_hz": entry.how.fs_hz, "units": entry.how.units, "columns": list(entry.how.columns)}
         file = entry.path.relative_to(self.path / "uploads").as_posix()
         stored = {"file": file, "how": {**how, "repair": entry.how.repair}, "lead": entry.lead, "facts": entry.facts}
-        write_json(entry.folder / RECORDING, {"version": _VERSION, **stored})
+        write_json(entry.folder / RECORDING, {"version": _VERSION, **stored, "problem": entry.problem})
 
 
 def _recordings(upload: Upload) -> list[Path]:

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.errors import EcgfedError, OptionError
-from ecgfed.base.files import read_json, write_json
+from ecgfed.base.errors import EcgfedError, OptionError, StorageError
+from ecgfed.base.files import read_json, write_bytes, write_json
 from ecgfed.base.text import count_of
 from ecgfed.domain.labels.page import labels_name, page_data
 from ecgfed.domain.record.facts import FileFacts, file_facts
@@ -67,11 +69,12 @@ class RecordingTasks:
         if not lead and len(facts.leads) > 1 and find_lead(facts.leads, self.bundle.leads) is None:
             reason = f"no lead {' or '.join(self.bundle.leads)}, on which the model was trained"
             missing.append({"parameter": "leads", "reason": reason})
+        stored = replace(entry, how=how, lead=lead, facts={**_as_json(facts), "missing": missing}, problem="")
+        self.folder.save(stored)
         if (how, lead) != (entry.how, entry.lead):  # open pages of another reading end
             self.replays.pop(entry.id, None)
             self.labelling.pop(entry.id, None)
-        entry.how, entry.lead, entry.facts = how, lead, {**_as_json(facts), "missing": missing}
-        self.folder.save(entry)
+        entry.how, entry.lead, entry.facts, entry.problem = how, lead, stored.facts, ""
         preview = None if facts.recording is None else _preview(facts.recording)
         return {"facts": entry.facts, "preview": preview}
 
@@ -106,7 +109,17 @@ class RecordingTasks:
             page_file=False,
             progress=progress,
         )
-        store = LabelStore(page_data(labelling.page), labelling.labels_file, overwrite=False)
+        try:
+            store = LabelStore(page_data(labelling.page), labelling.labels_file, overwrite=False)
+        except (OptionError, StorageError) as problem:
+            if isinstance(problem, OptionError) and problem.code != "exists":
+                raise
+            file = labelling.labels_file  # the first new answer replaces it
+            if file.is_file():
+                copies = (file.with_name(f"{file.stem}-{number}.csv") for number in count(1))
+                write_bytes(copy := next(copy for copy in copies if not copy.exists()), file.read_bytes())
+                progress.note(f"Earlier labels do not fit this page, so it begins anew; a copy of them is {copy.name}.")
+            store = LabelStore(page_data(labelling.page), file, overwrite=True)
         html = label_page(labelling.page, file=labelling.labels_file.name)
         self.labelling[entry.id] = label_routes(html, store, ends=False)
         return {"said": f"{count_of(labelling.page.count, 'label')} to give."}

@@ -22,12 +22,13 @@ const EcgServe = (() => {
   async function call(what, body) {
     const how = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
     let response;
+    let reply;
     try {
       response = await fetch(what, { cache: "no-store", credentials: "omit", redirect: "error", ...how });
+      reply = await response.json();
     } catch {
       throw new Refused(GONE);
     }
-    const reply = await response.json();
     if (!response.ok) throw new Refused(reply.said || `status ${response.status}`);
     return reply;
   }
@@ -44,7 +45,7 @@ const EcgServe = (() => {
         if (request.status === 200) resolve(request.response);
         else reject(new Refused((request.response && request.response.said) || `status ${request.status}`));
       });
-      request.addEventListener("error", () => reject(new Refused(`${file.name} could not be sent: ${GONE}`)));
+      request.addEventListener("error", () => reject(new Refused(`${file.name} could not be sent: it is a folder, or changed since it was chosen, or the program has ended.`)));
       request.send(file);
     });
   }

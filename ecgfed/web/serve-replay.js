@@ -89,8 +89,9 @@ const EcgServeReplay = (() => {
   }
 
   function close() {
-    current = null;
     byId("replay").hidden = true;
+    byId(`${current.id}-name`).focus(); // where the keyboard goes on
+    current = null;
   }
 
   /** Begin to replay a recording. */

@@ -181,7 +181,10 @@
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     document.body.classList.remove("dragged");
-    take([...event.dataTransfer.files]);
+    const items = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry());
+    const folder = items.find((item) => item && item.isDirectory);
+    if (folder) byId("problem").textContent = `${folder.name} is a folder: drop the files in it.`;
+    else take([...event.dataTransfer.files]);
   });
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
   EcgServeReplay.wire();

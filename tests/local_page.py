@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -10,7 +10,7 @@ from typing import Any
 class Page:
     """A served page, by its address."""
 
-    address: str = ""
+    address: str = field(default="", kw_only=True)
 
     @property
     def port(self) -> int:

@@ -22,8 +22,8 @@ MODULES = [
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ),
 ]
-#: Verbs whose example would need a database from elsewhere.
-NEED_DATA = {"prepare_database", "prepare_mitbih", "prepare_cifar10"}
+#: Verbs whose example would need a database from elsewhere, readers' labels, or a browser.
+NEED_DATA = {"prepare_database", "prepare_mitbih", "prepare_cifar10", "label_agreement", "serve"}
 
 
 @pytest.fixture(scope="module")

@@ -73,11 +73,6 @@ def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
 
     Raises:
         EcgfedError: a table cannot be read, they are of two recordings, or no beat has a label of both but ``?``.
-
-    Examples:
-        >>> import ecgfed
-        >>> ecgfed.label_agreement("first-labels.csv", "second-labels.csv")  # doctest: +SKIP
-        LabelAgreement(18 beats: 88.9% alike, kappa 0.82)
     """
     first, second = Path(first), Path(second)
     labels, others = read_user_labels(first), read_user_labels(second)

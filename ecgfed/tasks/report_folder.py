@@ -148,7 +148,7 @@ def report_folder(
 
     Examples:
         >>> import ecgfed
-        >>> ecgfed.report_folder("cohort-records", "reports", "bundle")  # doctest: +SKIP
+        >>> ecgfed.report_folder("cohort-records", "reports", "bundle")
         FolderReport(3 reports, 0 failed)
     """
     folder, out = Path(folder), Path(out)

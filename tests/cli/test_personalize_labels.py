@@ -125,7 +125,7 @@ def test_options_of_the_other_form_are_refused(
     assert_refused(ecgfed("personalize", record, *out), "--labels", "is missing", "is a recording")
     assert_refused(ecgfed("personalize", tmp_path / "nowhere", "--record", record, *out), "nowhere", "is not a folder")
     assert_refused(ecgfed("personalize", tmp_path / "nowhere", *of_labels, *out), "nowhere", "does not exist")
-    assert_refused(ecgfed("personalize", tmp_path, *of_labels, *out), "without a run.json")
+    assert_refused(ecgfed("personalize", tmp_path, *of_labels, *out), "is a folder", "one recording")
     assert_refused(ecgfed("personalize", record, *of_labels, *out, "--personal", "gate"), "did you mean gated")
     assert_refused(
         ecgfed("personalize", record, *of_labels, *out, "--bundle", exported(fedavg_run), "--patient", "p1"), "p1"

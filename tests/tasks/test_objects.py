@@ -13,6 +13,7 @@ from support import Recorder, copied, exported
 from written_run import write_run, write_scores
 
 import ecgfed
+from ecgfed.domain.labels.agreement import Agreement
 
 HOSTILE = "<b>&\x1b[31m\n\u202e"
 
@@ -89,6 +90,7 @@ def objects(
     model = ("new", bundle, {"minutes": 5.0}, scores, "run", "fedavg", "r1", "ecg")
     labels = ecgfed.open_cohort(cohort_path).labels
     many = tuple(f"{HOSTILE}{i}" for i in range(100))
+    alike = Agreement.of(np.array(["N", "V"]), np.array(["N", "N"]), ("N", "V"))
     ones = np.arange(100), np.full((100, 100), 0.01, np.float32), np.zeros(100, np.uint8)
     return {
         "Annotation": [ecgfed.read_annotation(recording)],
@@ -107,6 +109,11 @@ def objects(
         "EcgfedWarning": [ecgfed.EcgfedWarning("keep in mind")],
         "EventRules": [ecgfed.EventRules()],
         "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
+        "FolderReport": [ecgfed.report_folder(records, place / "pages", bundle)],
+        "LabelAgreement": [
+            ecgfed.LabelAgreement(Path("a.csv"), Path("b.csv"), alike, alike, 0, 1, 2, ((900, "N", HOSTILE),))
+        ],
+        "ServedWork": [ecgfed.ServedWork(place / HOSTILE, 3, "done")],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
         "Labelling": [ecgfed.label(records / "p1", count=2, force=True)],
         "Recording": [
@@ -270,7 +277,7 @@ def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     assert with_one == {
         *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
         *("Batch", "RecordingReport", "RunReport", "Labelling", "LabelPersonalization", "EventRules"),
-        *("Delineation", "WaveIntervals"),
+        *("Delineation", "WaveIntervals", "FolderReport", "LabelAgreement"),
     }
     for name in with_one:
         for one in objects[name]:

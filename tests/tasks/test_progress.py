@@ -147,6 +147,14 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
         ("lead V1 is not MLII",),
     ),
+    "report_folder": (
+        lambda place, progress: ecgfed.report_folder(
+            place["records"], place["out"], exported(place["run"]), leads="V1", progress=progress
+        ),
+        {"recordings"},
+        (),
+        (),
+    ),
     "predict_batch": (
         lambda place, progress: ecgfed.predict_batch(
             [place["records"] / "p1", place["records"] / "p2"],

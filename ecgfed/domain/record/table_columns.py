@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.checks import MAX_FS_HZ, MIN_FS_HZ, check_fs, check_samples, contradiction
-from ecgfed.domain.record.lead_names import folded, is_named_ecg, known_lead
+from ecgfed.domain.record.lead_names import folded, is_another_signal, is_named_ecg, known_lead
 from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.domain.record.tables import Table, as_number, clock_s
 
@@ -150,9 +150,9 @@ def _columns(table: Table, how: ReadOptions) -> tuple[list[Column], list[RecordE
 
 
 def _rises(table: Table, column: Column) -> bool:
-    """Return whether a column that is not named as an ECG rises evenly: times or sample numbers by another name."""
-    named = column.is_time or column.is_count or is_named_ecg(column.name) or known_lead(folded(column.name))
-    if named or len(table.rows) < _MIN_ROWS:
+    """Return whether a column that is not named as a signal rises evenly: times or sample numbers by another name."""
+    signal = is_named_ecg(column.name) or known_lead(folded(column.name)) or is_another_signal(column.name)
+    if column.is_time or column.is_count or signal or len(table.rows) < _MIN_ROWS:
         return False
     first = [as_number(row.split(table.separator)[column.number], table.decimal) for row in table.rows[:_FIRST_ROWS]]
     if any(number is None for number in first) or not _is_even(np.array(first, dtype=np.float64)):

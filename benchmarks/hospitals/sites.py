@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from common import DS2, PACED
+from common import DS2
 from numpy.typing import NDArray
 
 import ecgfed
@@ -27,9 +27,9 @@ def joined_cohort(data: Path, work: Path) -> Cohort:
     how = {"classes": "aami5", "rr_version": 3}
     for name in (*SITES, UNSEEN):
         if not (work / name).is_dir():
-            # DS2 and paced recordings stay out of everything here
-            holdout = (*DS2, *PACED) if name == "mitbih" else ()
-            ecgfed.prepare_database(name, data / FOLDERS.get(name, name), work / name, holdout=holdout, **how)
+            # DS2 and paced recordings stay out of everything here; 102 and 104 have no MLII and are no clients
+            left_out = {"by": "record", "holdout": (*DS2, "107", "217")} if name == "mitbih" else {}
+            ecgfed.prepare_database(name, data / FOLDERS.get(name, name), work / name, **how, **left_out)
     if not (work / "joined").is_dir():
         ecgfed.join_cohorts({name: work / name for name in (*SITES, UNSEEN)}, work / "joined")
     return ecgfed.open_cohort(work / "joined")

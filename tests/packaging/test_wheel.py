@@ -26,6 +26,7 @@ import wfdb
 from record_files import edf_bytes
 
 import ecgfed
+from ecgfed.domain.labels.user_labels import UserLabel, label_table
 
 pytestmark = pytest.mark.slow
 
@@ -229,6 +230,11 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{sample},{symbol}\n" for sample, symbol in zip(marks.sample, marks.symbol, strict=True)]
     for name in ("demo01", "array"):
         (folder / f"{name}.atr.csv").write_text("sample,symbol\n" + "".join(rows))
+    asked = [
+        UserLabel(int(sample), str(symbol), recording="0" * 16)
+        for sample, symbol in zip(marks.sample, marks.symbol, strict=True)
+    ]
+    (folder / "labels.csv").write_bytes(label_table(asked[:9], read.fs))
     whole = len(read.p_signal) // int(read.fs) * int(read.fs)
     steps = np.rint(read.p_signal[:whole, 0] * 200).astype(int).reshape(-1, int(read.fs))
     (folder / "one.edf").write_bytes(edf_bytes([steps.tolist()], labels=["ECG MLII"], units=["mV"]))
@@ -260,6 +266,8 @@ RUNS = {
     "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
     "report": ("report", "demo01.csv", "--out", "page.html"),
     "label": ("label", "demo01.csv", "--count", "3", "--out", "asked"),
+    "agreement": ("agreement", "labels.csv", "labels.csv"),
+    "serve": ("serve", "--help"),  # it runs until its page is closed
     "report labels": ("report", "demo01.csv", "--labels", "demo01.atr.csv", "--out", "page.html"),
     "detect": ("detect", "demo01.csv", "arrays.npz", "--out", "out"),
     "inspect": ("inspect", "demo01.csv"),

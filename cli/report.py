@@ -11,7 +11,7 @@ import typer
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
-from ecgfed.reports.options import ReportOptions
+from ecgfed.reports.options import OF_A_RECORDING, ReportOptions
 
 from .expand import takes_options
 from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, table, warn
@@ -44,7 +44,7 @@ _OF_BOTH = ("source", "out", "pdf", "overwrite", "json_output", "quiet")
 #: Options that only a run has.
 _OF_A_RUN = ("cohort",)
 #: Options that only a single recording has, and that only a folder has.
-_OF_A_RECORDING = ("patient", "labels", "formats", "subject", "start", "edits", "indication")
+_OF_A_RECORDING = ("patient", "labels", *OF_A_RECORDING)
 _OF_A_FOLDER = ("resume",)
 
 

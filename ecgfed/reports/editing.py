@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.events.kinds import KIND_WORDS, RHYTHM_NAMES, Kind, kind_of, meaning_of
+from ecgfed.domain.events.rhythm import SINUS_RHYTHMS
 from ecgfed.domain.labels.user_labels import NO_BEAT, SYMBOLS
 from ecgfed.reports.drawing import Reading
 
@@ -75,7 +76,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
             for rhythm in base.rhythms or ()
         ],
         "rhythm_names": list(RHYTHM_NAMES),
-        "rules": asdict(reading.events.rules),
+        "rules": {**asdict(reading.events.rules), "sinus_rhythms": sorted(SINUS_RHYTHMS)},
         "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
         "document": None if reading.edited is None else reading.edited.edits.document,
     }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ecgfed.domain.events.figure import Measurement
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
 
 #: Name of an interval -> its title.
@@ -14,28 +15,6 @@ TITLES = {
 #: Point -> mean and standard deviation of its error in ms, in the first lead alone of 13 records of QTDB
 #: (benchmarks/delineation/results.json; a test compares them).
 ERRORS_MS = {"p_onset": (3.3, 13.9), "qrs_onset": (2.8, 7.4), "qrs_end": (2.4, 10.5), "t_end": (24.0, 23.2)}
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval of an hour.
-
-    Attributes:
-        value: of the average beat in ms; None where it was not assessed.
-        sd: standard deviation of the single beats; None where not assessed.
-        beats: single beats in which it was measured.
-        not_assessed: why there is no value; ``""`` where there is one.
-    """
-
-    value: float | None
-    sd: float | None
-    beats: int
-    not_assessed: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return a JSON-ready dictionary."""
-        rounded = {name: None if x is None else round(x, 3) for name, x in (("value", self.value), ("sd", self.sd))}
-        return {**rounded, "beats": self.beats, **({"not_assessed": self.not_assessed} if self.not_assessed else {})}
 
 
 @dataclass(frozen=True)
@@ -52,7 +31,7 @@ class HourIntervals:
     start_s: float
     stop_s: float
     averaged: int
-    measured: dict[str, Interval]
+    measured: dict[str, Measurement]
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -135,7 +114,7 @@ def _overall_text(overall: Overall) -> str:
     return f"{overall.value:.0f} ({overall.lowest:.0f} to {overall.highest:.0f})"
 
 
-def _text(one: Interval) -> str:
+def _text(one: Measurement) -> str:
     if one.value is None:
         return f"{NOT_ASSESSED}: {one.not_assessed}"
     return f"{one.value:.0f}{'' if one.sd is None else f' ± {one.sd:.0f}'}"

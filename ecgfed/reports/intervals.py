@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
 from ecgfed.domain.waves.intervals import FEW_BEATS, AverageBeat, LabelledWaves, average_beats
 from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
-from ecgfed.reports.interval_table import TITLES, HourIntervals, Interval, NormalIntervals
+from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
 
 PACED, NO_NORMAL_BEAT = "paced rhythm", "no normal beat"
 _LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
@@ -58,7 +59,6 @@ def _hour(start_s: float, stop_s: float, averages: dict[str, AverageBeat], witho
     normal, fibrillating = (averages.get(name) for name in _CLASSES[:2])
     chosen = fibrillating if fibrillating is not None and not (normal and normal.averaged) else normal
     if chosen is None:
-        return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Interval(None, None, 0, without)))
-    of = {name: getattr(chosen, name) for name in TITLES}
-    measured = {name: Interval(one.value, one.sd, one.beats, one.not_assessed) for name, one in of.items()}
+        return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, without)))
+    measured: dict[str, Measurement] = {name: getattr(chosen, name) for name in TITLES}
     return HourIntervals(start_s, stop_s, chosen.averaged, measured)

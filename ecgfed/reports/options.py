@@ -7,6 +7,9 @@ from pathlib import Path
 
 from ecgfed.base.options import Options, option
 
+#: Options that only the report of a single recording has.
+OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication")
+
 
 @dataclass(frozen=True)
 class ReportOptions(Options):

@@ -127,9 +127,9 @@ def report(
     use = USE if opened is None else str(opened.manifest["intended_use"])
     start = shown.page_start(recording.metadata)
     parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
-    parts = replace(parts, patient=shown.patient(recording.metadata))
+    data = {**parts.data, "editing": editing_data(reading, signal, digest)}
+    parts = replace(parts, patient=shown.patient(recording.metadata), data=data)
     exchange = exchange.begun(shown.start_of(recording.metadata))
-    parts.data["editing"] = editing_data(reading, signal, digest)
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))

@@ -18,7 +18,7 @@ from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.folder_index import RecordingRow, index_page, index_table
-from ecgfed.reports.options import ReportOptions
+from ecgfed.reports.options import OF_A_RECORDING, ReportOptions
 from ecgfed.reports.recording_report import RecordingReport
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.pdf import find_browser
@@ -29,8 +29,6 @@ from ecgfed.tasks.report import report
 from ecgfed.tasks.report_edits import annotation_file
 from ecgfed.tasks.report_patient import shown_of
 
-#: Options of a single recording.
-ONE_ALONE = ("formats", "subject", "start", "edits", "indication")
 #: Edits of a recording, saved from its page, lie beside it under its name and this.
 EDITS = "-edits.json"
 #: The index: a page, a table, and JSON.
@@ -103,7 +101,7 @@ class _ReportRequest:
         return files if self.edits is None else [*files, annotation_file(self.page)]
 
 
-@flat_options(ReportOptions, RecordingOptions, without=ONE_ALONE)
+@flat_options(ReportOptions, RecordingOptions, without=OF_A_RECORDING)
 def report_folder(
     folder: Path | str,
     out: Path | str,
@@ -155,7 +153,7 @@ def report_folder(
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
-    stated = merged(ReportOptions, None, page, "report_folder", without=ONE_ALONE)
+    stated = merged(ReportOptions, None, page, "report_folder", without=OF_A_RECORDING)
     asked = RecordingOptions.merged(how, options, "report_folder")
     opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
     if pdf:

@@ -207,12 +207,7 @@ class WorkFolder:
         with self._lock:
             numbers = [int(path.name) for path in (self.path / "uploads").iterdir() if path.name.isdigit()]
             number = f"{max(numbers, default=0) + 1:04d}"
-            folder = self.path / "uploads" / number
-            try:
-                folder.mkdir(mode=0o700)
-            except OSError as problem:
-                raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
-            self._uploads[number] = Upload(folder, names, sizes)
+            self._uploads[number] = Upload(_created(self.path / "uploads" / number), names, sizes)
         return number
 
     def upload(self, number: str) -> Upload | None:
@@ -237,12 +232,7 @@ class WorkFolder:
                 there = [folder.name for folder in (self.path / "recordings").iterdir()]  # some may be unreadable
                 last = max((int(id.partition("-")[0]) for id in there if _RECORDING_ID.fullmatch(id)), default=0)
                 id = f"{last + 1:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"
-                folder = self.path / "recordings" / id
-                try:
-                    folder.mkdir(mode=0o700)
-                except OSError as problem:
-                    raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
-                self.entries[id] = Entry(id, folder, path)
+                self.entries[id] = Entry(id, _created(self.path / "recordings" / id), path)
                 entries.append(self.entries[id])
         return entries
 
@@ -252,6 +242,15 @@ class WorkFolder:
         file = entry.path.relative_to(self.path / "uploads").as_posix()
         stored = {"file": file, "how": {**how, "repair": entry.how.repair}, "lead": entry.lead, "facts": entry.facts}
         write_json(entry.folder / RECORDING, {"version": _VERSION, **stored, "problem": entry.problem})
+
+
+def _created(folder: Path) -> Path:
+    """Create a folder for its owner alone, and return it; raises StorageError, also where it exists."""
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as problem:
+        raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
+    return folder
 
 
 def _recordings(upload: Upload) -> list[Path]:

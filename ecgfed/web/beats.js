@@ -265,17 +265,13 @@ const EcgBeats = (() => {
     };
   }
 
-  const SINUS_RHYTHMS = new Set([
-    ...["sinus rhythm", "sinus bradycardia", "atrial bigeminy", "ventricular bigeminy", "ventricular trigeminy"],
-    ...["pre-excitation", "no rhythm assessed"],
-  ]);
-
   /** Return the variability of normal-to-normal intervals outside `rhythms` that are not sinus rhythm. */
   function variability(beats, rules, rhythms) {
     const { rr, kind, measured, time } = beats;
+    const sinusRhythms = new Set(rules.sinus_rhythms);
     const sinus = new Uint8Array(beats.count).fill(1);
     for (const rhythm of rhythms) {
-      if (SINUS_RHYTHMS.has(rhythm.rhythm)) continue;
+      if (sinusRhythms.has(rhythm.rhythm)) continue;
       for (const [start, stop] of rhythm.episodes) sinus.fill(0, lowerBound(time, start), lowerBound(time, stop));
     }
     let other = 0;

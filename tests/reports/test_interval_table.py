@@ -12,9 +12,9 @@ from record_files import write_signals
 from waves.beats_by_rule import Beat, recorded
 
 import ecgfed
-from ecgfed.domain.events.figure import LOINC
+from ecgfed.domain.events.figure import LOINC, Measurement
 from ecgfed.reports.figures import figures, not_assessed
-from ecgfed.reports.interval_table import ERRORS_MS, TITLES, HourIntervals, Interval, NormalIntervals
+from ecgfed.reports.interval_table import ERRORS_MS, TITLES, HourIntervals, NormalIntervals
 from ecgfed.reports.recording_report import RecordingReport
 
 BEATS = 120
@@ -118,7 +118,7 @@ def test_why_no_interval_is_assessed(tmp_path: Path, symbols: str, reason: str) 
 
 def test_the_whole_recording_has_the_median_of_its_hours() -> None:
     def hour(number: int, pr: float | None) -> HourIntervals:
-        one = Interval(pr, None if pr is None else 5.0, 100, "noise" if pr is None else "")
+        one = Measurement(pr, None if pr is None else 5.0, 100, "noise" if pr is None else "")
         return HourIntervals(3600.0 * number, 3600.0 * (number + 1), 100, dict.fromkeys(TITLES, one))
 
     several = NormalIntervals("II", tuple(hour(number, pr) for number, pr in enumerate((150.0, None, 190.0, 160.0))))

@@ -1,4 +1,4 @@
-"""One figure of a report, with its unit and its code."""
+"""One figure of a report, with its unit and its code, and one measurement of the average beat."""
 
 from dataclasses import dataclass
 
@@ -35,3 +35,25 @@ class Figure:
     def code(self) -> tuple[str, str, str]:
         """Code system (``LOINC`` or ``OWN_SYSTEM``), code and display name."""
         return (LOINC, *self.loinc) if self.loinc else (OWN_SYSTEM, self.name, self.title)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """An interval (ms) or a level (mV) of the average beat.
+
+    Attributes:
+        value: of the average beat; None where it was not assessed.
+        sd: standard deviation of the single beats; None where not assessed.
+        beats: single beats in which it was measured.
+        not_assessed: why there is no value; ``""`` where there is one.
+    """
+
+    value: float | None
+    sd: float | None
+    beats: int
+    not_assessed: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return a JSON-ready dictionary."""
+        rounded = {name: None if x is None else round(x, 3) for name, x in (("value", self.value), ("sd", self.sd))}
+        return {**rounded, "beats": self.beats, **({"not_assessed": self.not_assessed} if self.not_assessed else {})}

@@ -278,8 +278,7 @@ def _label(reader: _Reader, of: Mapping[str, Any], samples: tuple[int, ...], whe
     return BeatEdit(samples, of["label"])
 
 
-def _accept(reader: _Reader, of: Mapping[str, Any], samples: tuple[int, ...], where: str) -> BeatEdit:
-    del reader, of, where
+def _accept(_reader: _Reader, _of: Mapping[str, Any], samples: tuple[int, ...], _where: str) -> BeatEdit:
     return BeatEdit(samples, None)
 
 

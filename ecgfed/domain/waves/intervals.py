@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.waves.delineate import BeatWindows, delineate_mean, qrs_bounds, wave_slope, without_qrs
 from ecgfed.domain.waves.lead import lead_windows, rr_intervals
@@ -31,28 +32,6 @@ NOISE, FEW_BEATS, FIBRILLATION, NO_P_WAVE, NO_T_WAVE = (
     "noise", "too few beats", "atrial fibrillation or flutter", "no P wave", "no T wave",
 )  # fmt: skip
 _P_ONSET, _QRS_ONSET, _QRS_END, _T_END = (POINTS.index(name) for name in ("p_onset", "qrs_onset", "qrs_end", "t_end"))
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """An interval, or a level.
-
-    Attributes:
-        value: of the average beat; None where it was not assessed.
-        sd: standard deviation of the single beats; None where not assessed.
-        beats: single beats in which it was measured.
-        not_assessed: why there is no value; "" where there is one.
-    """
-
-    value: float | None
-    sd: float | None
-    beats: int
-    not_assessed: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return a JSON-ready dictionary."""
-        rounded = {name: None if x is None else round(x, 3) for name, x in (("value", self.value), ("sd", self.sd))}
-        return {**rounded, "beats": self.beats, **({"not_assessed": self.not_assessed} if self.not_assessed else {})}
 
 
 @dataclass(frozen=True, eq=False)

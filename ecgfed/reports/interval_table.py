@@ -100,7 +100,7 @@ def interval_rows(intervals: NormalIntervals, times: PageTimes) -> Iterator[Sequ
     """Yield the rows of the page's table: the whole recording, then each hour of several."""
     overall = [intervals.overall(name) for name in TITLES]
     averaged = sum(hour.averaged for hour in intervals.hours)
-    yield ("Overall", averaged, *(_overall_text(one) for one in overall))
+    yield ("Overall", averaged, *(_overall_text(interval) for interval in overall))
     for hour in intervals.hours if len(intervals.hours) > 1 else ():
         edges = f"{times.text(hour.start_s, 0)} to {times.text(hour.stop_s, 0)}"
         yield (edges, hour.averaged, *(_text(hour.measured[name]) for name in TITLES))
@@ -114,10 +114,10 @@ def _overall_text(overall: Overall) -> str:
     return f"{overall.value:.0f} ({overall.lowest:.0f} to {overall.highest:.0f})"
 
 
-def _text(one: Measurement) -> str:
-    if one.value is None:
-        return f"{NOT_ASSESSED}: {one.not_assessed}"
-    return f"{one.value:.0f}{'' if one.sd is None else f' ± {one.sd:.0f}'}"
+def _text(interval: Measurement) -> str:
+    if interval.value is None:
+        return f"{NOT_ASSESSED}: {interval.not_assessed}"
+    return f"{interval.value:.0f}{'' if interval.sd is None else f' ± {interval.sd:.0f}'}"
 
 
 def error_text(point: str) -> str:

@@ -1,6 +1,6 @@
 """Output files of a page: HTML, and optionally a PDF beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ecgfed.base.errors import OptionError, param
@@ -35,6 +35,12 @@ def page_targets(
         raise OptionError("out", f"{', '.join(folders)} is a folder", "a file to write")
     check_free([*targets, *more], overwrite=overwrite)
     return targets
+
+
+def earlier_files(page: Path, suffixes: Iterable[str], written: Collection[Path]) -> list[Path]:
+    """Return the files of an earlier page of this name, with one of the suffixes, that are not written again."""
+    beside = [page.with_suffix(suffix) for suffix in suffixes]
+    return [file for file in beside if file.is_file() and file not in written]
 
 
 def write_page(

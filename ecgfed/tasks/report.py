@@ -23,14 +23,14 @@ from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.inspect import DEFAULT_LEADS
-from ecgfed.tasks.page_files import page_targets, write_page
+from ecgfed.tasks.page_files import earlier_files, page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.report_edits import annotation_file, edited_annotation
-from ecgfed.tasks.report_exchange import exchange_of
+from ecgfed.tasks.report_edits import SUFFIX, annotation_file, edited_annotation
+from ecgfed.tasks.report_exchange import SUFFIXES, exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
 from ecgfed.tasks.report_model import model_rows
@@ -39,6 +39,8 @@ from ecgfed.tasks.report_patient import shown_of
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: Leads whose quality is assessed in parallel, beside the detector.
 _AT_A_TIME = 2
+#: Files beside a page that an earlier report may have left: those that no recording is (a table or DICOM may be one).
+_OF_EARLIER = (SUFFIX, *(suffix for suffix in SUFFIXES.values() if suffix not in (".csv", ".dcm")))
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -138,6 +140,9 @@ def report(
             progress.note(f"{exclusions.line}.")
     result = RecordingReport(recording, parts, (*targets, *more), excluded)
     if targets:
+        if earlier := earlier_files(targets[0], _OF_EARLIER, more):
+            names = ", ".join(file.name for file in earlier)
+            progress.warn(f"not written again, of an earlier report of this name, which may have been signed: {names}")
         beside = exchange.contents(reading, parts)
         if reading.edited is not None:
             beside |= {annotation_file(targets[0]): edited_annotation(reading.edited, recording.fs_hz)}

@@ -97,6 +97,9 @@ def test_edits_beside_a_recording_are_applied(call: dict[str, Any], folder: Path
     how = {"edits": folder / "p1-edits.json", "formats": "fhir,table", "out": tmp_path / "page.html"}
     front.report(folder / "p1", call["bundle"], **how)
     assert '"status": "final"' in (tmp_path / "page.fhir.json").read_text()
+    # a report that is made anew without the edits leaves these files, with a warning
+    with pytest.warns(front.EcgfedWarning, match="page.edited, page.fhir.json"):
+        front.report(folder / "p1", call["bundle"], out=tmp_path / "page.html", overwrite=True)
 
 
 def test_edits_saved_again_under_another_name_are_not_passed_over_silently(call: dict[str, Any], folder: Path) -> None:

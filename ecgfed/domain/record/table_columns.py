@@ -238,7 +238,7 @@ def _check_count(table: Table, column: Column) -> None:
     step = np.diff(table.numbers([column.number])[0])
     if len(step) and not (step == step[0]).all():
         line = table.lines[int(np.argmax(step != step[0])) + 1]
-        problem = f"line {line} does not count on from the one before"
+        problem = f"line {line} breaks the count of samples"
         raise RecordError(table.path, problem, f"steps of {step[0]:g}", "fill gaps with rows that hold NaN")
 
 

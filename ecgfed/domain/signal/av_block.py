@@ -1,11 +1,11 @@
-"""Second-degree atrioventricular block: P waves at their time that no QRS complex follows.
+"""Possible second-degree atrioventricular block: P waves in their regular place that no QRS complex follows.
 
-Where every second beat, or one now and then, is not conducted, the interval across it is twice as long as the atrial
-cycle, and half-way lies a P wave like those before the QRS complexes. Looked for is that wave, in the lead in use: at
-half the interval before the next P wave, of the same form and height, and late enough not to be the T wave of the beat
-before. A single one is often chance; ``MIN_BLOCKED`` of them close to one another are an episode. It is possible block:
-a P wave that came early (a blocked premature beat) is not at half the interval, but an atrial rhythm with two P waves
-for each QRS complex looks the same. docs/decisions/0098 has the measurements.
+If every second beat, or an occasional beat, is not conducted, the interval spans two atrial cycles, and a P wave lies
+half-way. It is searched for in the lead in use: half an interval before the next P wave, with the shape and height of
+the P waves before QRS complexes, and later than the T wave of the preceding beat. A single match is often chance;
+``MIN_BLOCKED`` of them close together are an episode. The block is only possible: the P wave of a blocked premature
+beat is early and does not match, but an atrial rhythm with two P waves per QRS complex looks the same.
+docs/decisions/0098 has the measurements.
 """
 
 import itertools
@@ -23,21 +23,21 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-#: What such an episode is called.
+#: Name of such an episode.
 AV_BLOCK = "possible AV block"
-#: Intervals in seconds that are looked at: two atrial cycles of a sinus rhythm of 35 to 105 a minute.
+#: Shortest and longest interval in seconds: two atrial cycles of a sinus rhythm of 35 to 105 a minute.
 INTERVAL_S = (1.15, 3.5)
-#: Half the interval, give or take such shares of it: the atrial cycle varies, more so across a blocked beat.
+#: Atrial cycles tried, relative to half the interval: the cycle varies, most of all across a blocked beat.
 SHIFTS = np.linspace(-0.07, 0.07, 15)
-#: A blocked P wave correlates so much with the usual one and has so many times its height; the P wave of the beat that
-#: ends the interval correlates so much, and that share of all beats shows a P wave like it.
+#: Of a blocked P wave: least correlation with the median P wave, and range of its height relative to it. Of the P wave
+#: that ends the interval: its least correlation, which a least share of all beats must reach too.
 LIKE, HEIGHT, OWN_LIKE, OWN_SHARE = 0.85, (0.6, 1.6), 0.8, 0.6
-#: The middle of the P wave is so many seconds before the R peak. From the R peak before it lies later than the T wave
-#: ends: a share of the square root of the interval (Bazett), and a margin in seconds.
+#: Seconds from the middle of the P wave to the R peak. End of the T wave after the preceding R peak: a multiple of the
+#: square root of the interval in seconds (Bazett), and a margin in seconds.
 P_MIDDLE_S, T_END, T_MARGIN_S = 0.18, 0.40, 0.04
-#: Blocked beats of an episode, and how many seconds lie between two of them at most.
+#: Least number of blocked beats in an episode, and the longest time between two of them in seconds.
 MIN_BLOCKED, APART_S = 3, 30.0
-#: Seconds that are read at once, with a usual P wave of their own; fewer beats have none.
+#: Seconds read at once, with a median P wave of their own; least number of beats for it; least sampling frequency.
 _PART_S, _MIN_BEATS, _MIN_FS_HZ = 600.0, 20, 50.0
 
 

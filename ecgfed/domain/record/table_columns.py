@@ -22,6 +22,8 @@ _SECONDS |= {"us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9, "min": 60
 #: Clocks of a device, which may be uneven: times where --fs is not given. Some state their unit by their name.
 _STAMP = {"timestamp", "timestamps", "elapsed", "elapsed_time", "uptime", "clock", "millis", "micros"}
 _UNIT_OF_NAME = {"millis": "ms", "milliseconds": "ms", "msec": "ms", "micros": "us", "microseconds": "us"}
+#: Names that ``is_another_signal`` knows too, and that are none of a signal.
+_OF_TIME = re.compile(r"time|count|sample|^t$")
 #: Units of a column that does not state its own, of which one at most gives a sampling frequency of an ECG.
 _INFERRED = ("s", "ms", "us", "ns")
 #: Rows from which on a column that rises evenly is one of times or of sample numbers, whatever its name; how many of
@@ -151,7 +153,8 @@ def _columns(table: Table, how: ReadOptions) -> tuple[list[Column], list[RecordE
 
 def _rises(table: Table, column: Column) -> bool:
     """Return whether a column that is not named as a signal rises evenly: times or sample numbers by another name."""
-    signal = is_named_ecg(column.name) or known_lead(folded(column.name)) or is_another_signal(column.name)
+    other = is_another_signal(column.name) and not _OF_TIME.search(column.name.casefold())
+    signal = is_named_ecg(column.name) or known_lead(folded(column.name)) or other
     if column.is_time or column.is_count or signal or len(table.rows) < _MIN_ROWS:
         return False
     first = [as_number(row.split(table.separator)[column.number], table.decimal) for row in table.rows[:_FIRST_ROWS]]

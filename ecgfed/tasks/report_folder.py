@@ -1,7 +1,7 @@
 """``report`` for all recordings of a folder: a page each, and an index of them as page, table and JSON."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, create_folder, write_together
 from ecgfed.base.locks import locked
-from ecgfed.base.options import flat_options, merged, names_of
+from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of, listed, safe_text
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
@@ -19,7 +19,6 @@ from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.folder_index import RecordingRow, index_page, index_table
 from ecgfed.reports.options import OF_A_RECORDING, ReportOptions
-from ecgfed.reports.recording_report import RecordingReport
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import opened_bundle
@@ -152,37 +151,17 @@ def report_folder(
     folder, out = Path(folder), Path(out)
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
-    page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
-    stated = merged(ReportOptions, None, page, "report_folder", without=OF_A_RECORDING)
-    asked = RecordingOptions.merged(how, options, "report_folder")
+    stated = merged(ReportOptions, None, taken(options, ReportOptions), "report_folder", without=OF_A_RECORDING)
+    read_how = RecordingOptions.merged(how, options, "report_folder")
     opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
     if pdf:
         find_browser()
+    same: dict[str, Any] = {"header": stated.header, "pdf": pdf, "force": force}
     call = call_of(
-        opened, asked.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
-    ) | {"rules": rules.to_dict(), "pdf": pdf, "header": stated.header, "show": list(shown_of(stated).names)}
-    requests = _requests(folder, out, asked.annotator)
-
-    def report_request(request: _ReportRequest) -> RecordingReport:
-        create_folder(request.page.parent)
-        if others := request.other_edits:
-            applied = "none" if request.edits is None else request.edits.name
-            progress.warn(f"{request.name}: edits in {listed(others)} are not applied ({applied} applied)")
-        return report(
-            request.path,
-            opened,
-            out=request.page,
-            how=asked,
-            force=force,
-            rules=rules,
-            pdf=pdf,
-            overwrite=overwrite or resume,
-            progress=RecordingReporter(progress, request.name),
-            header=stated.header,
-            show=stated.show,
-            edits=request.edits,
-        )
-
+        opened, read_how.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
+    ) | {**same, "rules": rules.to_dict(), "show": list(shown_of(stated).names)}
+    same |= {"bundle": opened, "how": read_how, "rules": rules, "show": stated.show, "overwrite": overwrite or resume}
+    requests = _requests(folder, out, read_how.annotator)
     with locked(out):
         state = _ReportState(out, json.loads(json.dumps(call)), opened.classes)
         if resume:
@@ -193,7 +172,7 @@ def report_folder(
             targets = [file for request in requests for file in request.files(pdf=pdf)]
             check_free([*(out / name for name in INDEX), *targets], overwrite=overwrite)
         state.begin()
-        rows, failed = _report_all(requests, state, report_request, pdf, progress)
+        rows, failed = _report_all(requests, state, same, progress)
         result = FolderReport(tuple(rows), tuple(failed), tuple(out / name for name in INDEX))
         texts = (index_page(rows, failed, folder.name or str(folder)), index_table(rows, failed), _json(result))
         write_together({file: text.encode() for file, text in zip(result.files, texts, strict=True)})
@@ -206,13 +185,16 @@ def _json(result: FolderReport) -> str:
 
 
 def _report_all(
-    requests: Sequence[_ReportRequest],
-    state: _ReportState,
-    report_request: Callable[[_ReportRequest], RecordingReport],
-    pdf: bool,
-    progress: ProgressReporter,
+    requests: Sequence[_ReportRequest], state: _ReportState, same: Mapping[str, Any], progress: ProgressReporter
 ) -> tuple[list[RecordingRow], list[dict[str, str]]]:
-    """Report the recordings that are not completed; return the rows of the completed ones, and the failed ones."""
+    """Report the recordings that are not completed; return the rows of the completed ones, and the failed ones.
+
+    Args:
+        requests: all recordings.
+        state: which of them are completed.
+        same: the arguments of ``report`` that are the same for each.
+        progress: receives progress, notes and warnings.
+    """
     rows: list[RecordingRow] = []
     failed: list[dict[str, str]] = []
     problems, resumed = _name_clashes(requests, state.out), 0
@@ -220,12 +202,17 @@ def _report_all(
         try:
             if request.path in problems:
                 raise problems[request.path]
-            files = request.files(pdf=pdf)
+            files = request.files(pdf=same["pdf"])
             if stored := state.stored_result(request.name, request.path, files):
                 row = RecordingRow.stored(stored)
                 resumed += 1
             else:
-                made = report_request(request)
+                create_folder(request.page.parent)
+                if others := request.other_edits:
+                    applied = "none" if request.edits is None else request.edits.name
+                    progress.warn(f"{request.name}: edits in {listed(others)} are not applied ({applied} applied)")
+                reporter = RecordingReporter(progress, request.name)
+                made = report(request.path, out=request.page, edits=request.edits, progress=reporter, **same)
                 row = RecordingRow.of(made.parts, request.name, request.page.relative_to(state.out).as_posix())
                 read = [*made.recording.files, *([] if request.edits is None else [request.edits])]
                 state.store(request.name, request.path, read, files, asdict(row))

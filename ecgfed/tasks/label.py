@@ -14,7 +14,7 @@ from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of, shortened
-from ecgfed.domain.beats.path import RecordingOptions
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.labels.choose import next_group
 from ecgfed.domain.labels.page import LabelPage, labels_name, page_data
 from ecgfed.domain.labels.spread import spread

@@ -33,7 +33,8 @@ from ecgfed.core.personal.apply import personal_name
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
-from ecgfed.domain.beats.path import BeatOptions, RecordingOptions, read_beats
+from ecgfed.domain.beats.path import BeatOptions, read_beats
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions

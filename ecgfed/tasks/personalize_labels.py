@@ -20,7 +20,8 @@ from ecgfed.base.text import count_of
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.base import Personal
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
-from ecgfed.domain.beats.path import BeatOptions, RecordingOptions
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.labels.contested import contested
 from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread

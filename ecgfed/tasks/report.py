@@ -8,7 +8,7 @@ from pathlib import Path
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.options import flat_options, merged, taken
-from ecgfed.domain.beats.path import RecordingOptions
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import read_edits
 from ecgfed.domain.record.reader import open_every_lead

@@ -32,7 +32,7 @@ from ecgfed.tasks.pdf import find_browser, print_pdf
 
 FHIR, TABLE = "fhir", "table"
 #: Format -> the end of its file's name.
-SUFFIXES = {FHIR: ".fhir.json", TABLE: ".csv", AECG: ".aecg.xml", DICOM: ".dcm", PDF_FORMAT: ".pdf.dcm"}
+SUFFIXES: dict[str, str] = {FHIR: ".fhir.json", TABLE: ".csv", AECG: ".aecg.xml", DICOM: ".dcm", PDF_FORMAT: ".pdf.dcm"}
 LOW_CONFIDENCE, NOT_COUNTED = "low confidence", "in an unusable stretch, not counted"
 
 

@@ -1,6 +1,7 @@
 """``report`` for all recordings of a folder: a page each, and an index of them as page, table and JSON."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ from ecgfed.base.files import check_free, create_folder, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of, listed, safe_text
-from ecgfed.domain.beats.path import RecordingOptions
-from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
+from ecgfed.domain.beats.recording_options import RecordingOptions
+from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_and_not_read
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
@@ -73,11 +74,12 @@ class _ReportState(BatchState):
 
 @dataclass(frozen=True)
 class _ReportRequest:
-    """A recording, its name in the index, and its page."""
+    """A recording, its name in the index, its page, and why it cannot be read, where that is known."""
 
     path: Path
     name: str
     page: Path
+    not_read: EcgfedError | None = None
 
     @property
     def edits(self) -> Path | None:
@@ -118,9 +120,9 @@ def report_folder(
 ) -> FolderReport:
     """Make a report page of every recording in a folder, and an index of them. Research use only, not for diagnosis.
 
-    A recording that cannot be used is listed with the reason, and the others are completed. An interrupted call
-    continues with ``resume``, with the same result. Edits that a physician saved from a page (``NAME-edits.json``) are
-    applied where they lie beside the recording.
+    A recording that cannot be used is listed with the reason, and so are broken links, pipes and files or sub-folders
+    that cannot be read; the others are completed. An interrupted call continues with ``resume``, with the same result.
+    Edits that a physician saved from a page (``NAME-edits.json``) are applied where they lie beside the recording.
 
     Args:
         folder: searched recursively for recordings of any format.
@@ -233,11 +235,12 @@ def _requests(folder: Path, out: Path, annotator: str) -> list[_ReportRequest]:
     if folder.resolve() == out.resolve():
         raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
     requests = []
-    for path in recordings_below(folder, annotator=annotator):
-        if not path.resolve().is_relative_to(out.resolve()):
+    paths, not_read = recordings_and_not_read(folder, annotator)
+    for path in paths:
+        if not Path(os.path.realpath(path)).is_relative_to(out.resolve()):  # resolve() raises where links are circular
             relative = path.relative_to(folder)
             page = out / relative.parent / f"{record_path(path).name}.html"
-            requests.append(_ReportRequest(path, relative.as_posix(), page))
+            requests.append(_ReportRequest(path, relative.as_posix(), page, not_read.get(path)))
     if not requests:
         raise RecordError(folder, "holds no recording", "one or more", "check the path")
     return requests
@@ -246,7 +249,8 @@ def _requests(folder: Path, out: Path, annotator: str) -> list[_ReportRequest]:
 def _name_clashes(requests: Sequence[_ReportRequest], out: Path) -> dict[Path, EcgfedError]:
     """Return an error for each recording whose page would replace another one, or the index."""
     paths = [request.path for request in requests]
-    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths)}
+    not_read = {request.path: request.not_read for request in requests if request.not_read is not None}
+    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths), **not_read}
     taken = {str(out / INDEX[0]).casefold(): INDEX[0]}  # case-insensitive, as on Windows and macOS
     for request in requests:
         if request.path not in problems:

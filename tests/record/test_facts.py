@@ -69,6 +69,28 @@ def test_a_clock_in_milliseconds_gives_the_rate_and_is_no_lead(tmp_path: Path, n
     assert [problem.parameter for problem in facts.missing] == ["units"]
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("millis", 4),
+        ("milliseconds", 4),
+        ("msec", 4),
+        ("ms", 4),
+        ("micros", 4000),
+        ("Microseconds", 4000),
+        ("us", 4000),
+    ],
+)
+@pytest.mark.parametrize("rows", [5, 500])
+def test_a_clock_named_by_its_unit_is_no_lead_in_a_short_table_either(
+    tmp_path: Path, name: str, step: int, rows: int
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{name},ecg\n" + "".join(f"{i * step},{i % 3}\n" for i in range(rows)))
+    facts = file_facts(path, how=ReadOptions(units="mV"))
+    assert (facts.leads, facts.fs_hz, facts.missing) == (("ecg",), 250, ())
+
+
 def test_a_clock_without_a_header(tmp_path: Path) -> None:
     facts = file_facts(board(tmp_path, [str(4 * i) for i in range(N)], ""))
     assert (facts.fs_hz, facts.leads) == (250, ("column 2",))

@@ -206,9 +206,9 @@ def label(
     if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
         raise OptionError("count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
-    asked = RecordingOptions.merged(how, options, "label")
-    beat_options = asked.beat_options(opened.leads)
-    recording = open_for_model(recording, opened.leads, asked.leads, how=beat_options.how)
+    resolved = RecordingOptions.merged(how, options, "label")
+    beat_options = resolved.beat_options(opened.leads)
+    recording = open_for_model(recording, opened.leads, resolved.leads, how=beat_options.how)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"

@@ -223,11 +223,14 @@ def predict_batch(
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
-    asked = BatchOptions.merged(how, options, "predict_batch")
-    beat_options = asked.beat_options()
-    drawn: dict[str, Any] = {"strip": asked.strip or asked.strip_at_s is not None, "strip_at_s": asked.strip_at_s}
+    resolved = BatchOptions.merged(how, options, "predict_batch")
+    beat_options = resolved.beat_options()
+    drawn: dict[str, Any] = {
+        "strip": resolved.strip or resolved.strip_at_s is not None,
+        "strip_at_s": resolved.strip_at_s,
+    }
     call = call_of(opened, beat_options, patient=patient, int8=int8, force=force, **drawn)
-    requests = _requests([records] if isinstance(records, Path | str) else records, out, asked.annotator)
+    requests = _requests([records] if isinstance(records, Path | str) else records, out, resolved.annotator)
 
     def predict_request(request: _BatchRequest) -> RecordingPredictions:
         return predict(
@@ -235,7 +238,7 @@ def predict_batch(
             recording=request.path,
             patient=patient,
             int8=int8,
-            how=RecordingOptions(**asked.shared_with(RecordingOptions)),
+            how=RecordingOptions(**resolved.shared_with(RecordingOptions)),
             force=force,
             progress=RecordingReporter(progress, request.name),
         )

@@ -82,12 +82,12 @@ def report(
         RecordingReport('demo01': ... beats, .../min, ... warnings)
     """
     stated = merged(ReportOptions, None, taken(options, ReportOptions), "report")
-    read_how = RecordingOptions.merged(how, options, "report")
+    resolved = RecordingOptions.merged(how, options, "report")
     shown, rules = shown_of(stated), EventRules() if rules is None else rules
     edits = None if stated.edits is None else read_edits(Path(stated.edits))
-    files = ReportFiles.of(stated, out, read_how.leads, pdf=pdf, overwrite=overwrite)
+    files = ReportFiles.of(stated, out, resolved.leads, pdf=pdf, overwrite=overwrite)
     opened = _opened(bundle, labels, patient, trusted)
-    recording = _open(recording, opened, read_how.leads, read_how.read_options)
+    recording = _open(recording, opened, resolved.leads, resolved.read_options)
     files.check(recording)
     signal = recording_id(recording)
     if edits is not None:
@@ -104,7 +104,7 @@ def report(
             assert opened is not None
             page_progress = OnThePage(progress)
             read = partial(
-                predict, opened, recording, patient=patient, how=read_how, force=force, progress=page_progress
+                predict, opened, recording, patient=patient, how=resolved, force=force, progress=page_progress
             )
             labelled, lead_quality, second = read_by_model(read, opened, recording, patient)
         assessed = {recording.lead: lead_quality, **{name: task.result() for name, task in pending.items()}}

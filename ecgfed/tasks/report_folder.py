@@ -154,16 +154,16 @@ def report_folder(
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     stated = merged(ReportOptions, None, taken(options, ReportOptions), "report_folder", without=OF_A_RECORDING)
-    read_how = RecordingOptions.merged(how, options, "report_folder")
+    resolved = RecordingOptions.merged(how, options, "report_folder")
     opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
     if pdf:
         find_browser()
     same: dict[str, Any] = {"header": stated.header, "pdf": pdf, "force": force}
     call = call_of(
-        opened, read_how.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
+        opened, resolved.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
     ) | {**same, "rules": rules.to_dict(), "show": list(shown_of(stated).names)}
-    same |= {"bundle": opened, "how": read_how, "rules": rules, "show": stated.show, "overwrite": overwrite or resume}
-    requests = _requests(folder, out, read_how.annotator)
+    same |= {"bundle": opened, "how": resolved, "rules": rules, "show": stated.show, "overwrite": overwrite or resume}
+    requests = _requests(folder, out, resolved.annotator)
     with locked(out):
         state = _ReportState(out, json.loads(json.dumps(call)), opened.classes)
         if resume:

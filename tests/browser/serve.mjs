@@ -43,7 +43,7 @@ try {
   await add(job.board);
   await cards(1);
   await page.waitForFunction(() => document.activeElement.tagName === "H3", WAIT);
-  results.missing = await page.$$eval("article .amiss", (all) => all.map((element) => element.textContent));
+  results.missing = await page.$$eval("article .missing", (all) => all.map((element) => element.textContent));
   results.invalid = await page.$$eval("article [aria-invalid]", (all) => all.map((element) => element.id.split("-").pop()));
   results.axe.form = await violations(page);
   await page.screenshot({ path: `${folder}/form.png`, fullPage: true });

@@ -27,6 +27,7 @@ SCRIPTS = (
     "counts.js",
     "words.js",
     "tables.js",
+    "edits_file.js",
     "edits.js",
     "report.js",
     "edited_page.js",

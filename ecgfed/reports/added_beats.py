@@ -1,0 +1,66 @@
+"""Labelled beats with those that a physician added; ``web/edits.js`` has the same rules for the page."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.base.errors import RecordError
+from ecgfed.domain.labels.edits import Edits
+from ecgfed.reports.labelled import Labelled, Second
+
+#: Name that a second reader, who did not see an added beat, has for it.
+NOT_READ = ""
+#: Values of each beat (``Labelled``) which an added beat has as zeros until the edits label it.
+_OF_BEATS = ("label", "confidence", "uncertain", "doubted", "out_of_distribution", "no_signal", "pulses", "probability")
+
+
+def with_added(
+    labelled: Labelled, second: Second | None, edits: Edits
+) -> tuple[Labelled, Second | None, NDArray[np.bool_]]:
+    """Return the beats with the added ones, which have the first class until the edits label them.
+
+    An interval that an added beat divides is confirmed in both parts or in neither.
+
+    Args:
+        labelled: the labels before editing.
+        second: another reader of the same beats, or None; an added beat is ``NOT_READ`` to it.
+        edits: the edits.
+
+    Returns:
+        the beats; the second reader of them; (beats,) bool, which beats were added.
+
+    Raises:
+        RecordError: a beat is added where the report already has one.
+    """
+    new = np.array([edit.samples[0] for edit in edits.of_beats if edit.added], np.int64)
+    if not len(new):
+        return labelled, second, np.zeros(len(labelled.sample), np.bool_)
+    sample, first, times = np.unique(np.concatenate([labelled.sample, new]), return_index=True, return_counts=True)
+    if (times[np.isin(sample, new)] > 1).any():
+        at = sample[np.isin(sample, new) & (times > 1)][0]
+        raise RecordError(edits.path, f"adds a beat at sample {at}", "a place without a beat", "relabel the beat there")
+    added = first >= len(labelled.sample)
+    before = np.cumsum(~added) - 1  # number of the last beat before editing, up to each beat
+
+    def filled(values: NDArray[np.generic]) -> NDArray[np.generic]:
+        result = np.zeros((len(sample), *values.shape[1:]), values.dtype)
+        result[~added] = values
+        return result
+
+    columns = {name: getattr(labelled, name) for name in _OF_BEATS}
+    confirmed = labelled.confirmed
+    if confirmed is not None:
+        # outside the first and the last beat there is no interval before editing
+        confirmed = np.concatenate([[True], confirmed, [True]])[before[:-1] + 1]
+    changed = replace(
+        labelled,
+        sample=sample,
+        confirmed=confirmed,
+        **{name: filled(values) for name, values in columns.items() if values is not None},
+    )
+    if second is not None:
+        names = np.full(len(sample), NOT_READ, second.names.dtype)
+        names[~added] = second.names
+        second = replace(second, names=names, confidence=filled(second.confidence))
+    return changed, second, added

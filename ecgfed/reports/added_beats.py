@@ -1,6 +1,7 @@
 """Labelled beats with those that a physician added; ``web/edits.js`` has the same rules for the page."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,7 @@ from ecgfed.reports.labelled import Labelled, Second
 
 #: Name that a second reader, who did not see an added beat, has for it.
 NOT_READ = ""
-#: Values of each beat (``Labelled``) which an added beat has as zeros until the edits label it.
-_OF_BEATS = ("label", "confidence", "uncertain", "doubted", "out_of_distribution", "no_signal", "pulses", "probability")
+_T = TypeVar("_T", bound=np.generic)
 
 
 def with_added(
@@ -43,12 +43,14 @@ def with_added(
     added = first >= len(labelled.sample)
     before = np.cumsum(~added) - 1  # number of the last beat before editing, up to each beat
 
-    def filled(values: NDArray[np.generic]) -> NDArray[np.generic]:
+    def filled(values: NDArray[_T]) -> NDArray[_T]:
         result = np.zeros((len(sample), *values.shape[1:]), values.dtype)
         result[~added] = values
         return result
 
-    columns = {name: getattr(labelled, name) for name in _OF_BEATS}
+    def known(values: NDArray[_T] | None) -> NDArray[_T] | None:
+        return None if values is None else filled(values)
+
     confirmed = labelled.confirmed
     if confirmed is not None:
         # outside the first and the last beat there is no interval before editing
@@ -57,7 +59,14 @@ def with_added(
         labelled,
         sample=sample,
         confirmed=confirmed,
-        **{name: filled(values) for name, values in columns.items() if values is not None},
+        label=filled(labelled.label),
+        confidence=known(labelled.confidence),
+        uncertain=known(labelled.uncertain),
+        doubted=known(labelled.doubted),
+        out_of_distribution=known(labelled.out_of_distribution),
+        no_signal=known(labelled.no_signal),
+        pulses=known(labelled.pulses),
+        probability=known(labelled.probability),
     )
     if second is not None:
         names = np.full(len(sample), NOT_READ, second.names.dtype)

@@ -22,6 +22,8 @@ MAX_NAME, MAX_TEXT, MAX_EDITS, MAX_SAMPLES = 200, 10_000, 100_000, 5_000_000
 TEXTS = ("indication", "comments", "conclusion")
 #: An added beat is at least this far from every other beat (s): at 300 a minute beats are 200 ms apart.
 REFRACTORY_S = 0.2
+#: Note of an added beat in the annotation of an edited report.
+ADDED = "added"
 #: Date and time with the offset from UTC, as the page writes them; ``fromisoformat`` allows more than JavaScript reads.
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d[+-](?:[01]\d|2[0-3]):[0-5]\d", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")

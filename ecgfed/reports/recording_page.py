@@ -29,6 +29,7 @@ SCRIPTS = (
     "tables.js",
     "edits_file.js",
     "edits.js",
+    "adding.js",
     "report.js",
     "edited_page.js",
     "editing.js",

@@ -152,6 +152,14 @@ const EcgEdits = (() => {
     return { confirmed, rejected };
   }
 
+  /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
+  function usualCode(base) {
+    const number = new Map();
+    for (const label of base.label) if (base.kinds[label] !== 1 && base.kinds[label] !== 2) number.set(label, (number.get(label) || 0) + 1);
+    const [best] = [...number].sort((a, b) => b[1] - a[1])[0] || [-1];
+    return best < 0 ? "N" : base.codes[best];
+  }
+
   const keyOf = (name, samples) => JSON.stringify([name, ...samples]);
 
   /** Return the rhythms that do not depend on the beats, after the edits. */
@@ -288,6 +296,6 @@ const EcgEdits = (() => {
     };
   }
 
-  return { open, bytesOf, apply, problemAt, problemOf, rhythmsOf, book, localTime, NO_BEAT, TEXTS };
+  return { open, bytesOf, apply, usualCode, problemAt, problemOf, rhythmsOf, book, localTime, NO_BEAT, TEXTS };
 })();
 if (typeof module !== "undefined") module.exports = EcgEdits;

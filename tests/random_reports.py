@@ -13,6 +13,7 @@ from ecgfed.domain.events.kinds import KIND_WORDS, Kind, kind_of, meaning_of
 from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.labels.edits import REFRACTORY_S
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
 from ecgfed.reports.drawing import Reading, class_rows
@@ -111,6 +112,14 @@ def random_edits(rng: np.random.Generator, labelled: Labelled) -> list[dict[str,
             edits.append(
                 {"edit": "interval", "samples": beats[start : start + 2], "accepted": bool(rng.random() < 0.5)}
             )
+    for at in rng.integers(0, beats[-1] + 200, rng.integers(0, 6)).tolist():
+        if np.abs(labelled.sample - at).min() < REFRACTORY_S * FS_HZ:
+            continue
+        if any(edit["edit"] == "add" and abs(edit["samples"][0] - at) < REFRACTORY_S * FS_HZ for edit in edits):
+            continue
+        edits.append({"edit": "add", "samples": [at], "label": str(rng.choice(list("NVSAEFL")))})
+        if rng.random() < 0.4:
+            edits.append({"edit": "label", "samples": [at], "label": str(rng.choice(list("V||N")))})
     for rhythm in labelled.rhythms or ():
         for start_s, stop_s in rhythm.episodes:
             if rng.random() < 0.5:

@@ -17,6 +17,7 @@ from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import Edits
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
+from ecgfed.reports.added_beats import NOT_READ
 from ecgfed.reports.edited import EditedBeats, apply_edits
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
@@ -170,7 +171,7 @@ class Drawing:
         self.reading = reading
         self.leads = DrawnLeads.of(reading.recording, reading.quality)
         self.strips: list[dict[str, Any]] = []
-        second = set[str]() if reading.second is None else set(reading.second.names.tolist())
+        second = set[str]() if reading.second is None else set(reading.second.names.tolist()) - {NOT_READ}
         self._codes = [*reading.labelled.codes, *sorted(second - set(reading.labelled.codes))]
 
     def gallery(self) -> tuple[Drawn, ...]:
@@ -209,8 +210,8 @@ class Drawing:
         reading, second = self.reading, self.reading.second
         if second is None:
             return None
-        names = reading.labelled.names
-        differ = np.flatnonzero((names != second.names) & reading.beats.assessed)
+        names, both = reading.labelled.names, reading.beats.assessed & (second.names != NOT_READ)
+        differ = np.flatnonzero((names != second.names) & both)
         pairs = Counter(zip(names[differ].tolist(), second.names[differ].tolist(), strict=True))
         rows = tuple((*pair, count) for pair, count in pairs.most_common())
         strips = []
@@ -225,7 +226,7 @@ class Drawing:
             span = Span(middle - 0.25, middle + 0.25, "event", f"{first_code} or {second_code}")
             strip = SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,))
             strips.append(self._drawn(strip, both=True))
-        return ReaderComparison(reading.labelled.by, second.by, int(reading.beats.assessed.sum()), rows, tuple(strips))
+        return ReaderComparison(reading.labelled.by, second.by, int(both.sum()), rows, tuple(strips))
 
     def of_events(self, events: Sequence[ListedEvent]) -> list[dict[str, Any]]:
         """Return strips of the events that no strip of the gallery shows, those to review first, within a size."""
@@ -311,8 +312,8 @@ class Drawing:
             uncertain = labelled.uncertain is not None and bool(labelled.uncertain[at])
             flags = int(uncertain) | 2 * (not self.reading.beats.assessed[at])
             beat = [_short((int(labelled.sample[at]) - first) / step), int(labelled.label[at]), flags]
-            second_class = [] if not both or second is None else [self._codes.index(str(second.names[at]))]
-            rows.append([*beat, *second_class])
+            name = NOT_READ if not both or second is None else str(second.names[at])
+            rows.append([*beat, *([] if name == NOT_READ else [self._codes.index(name)])])
         return rows
 
     def _unusable(self, first: int) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ecgfed.base.errors import RecordError
 from ecgfed.domain.events.kinds import kind_of, meaning_of
 from ecgfed.domain.events.rhythm import REVIEWER, RhythmEpisodes
-from ecgfed.domain.labels.edits import Edits, RhythmEdit
+from ecgfed.domain.labels.edits import REFRACTORY_S, Edits, RhythmEdit
 from ecgfed.domain.labels.user_labels import NO_BEAT
+from ecgfed.reports.added_beats import with_added
 from ecgfed.reports.labelled import Labelled, Second
 
 Ints = NDArray[np.int64]
@@ -31,6 +32,7 @@ class EditedBeats:
         second: another reader of the remaining beats, or None.
         by_person: (remaining beats,) bool, beats that a person labelled or whose label a person accepted.
         removed: samples of the removed beats.
+        added: (remaining beats,) bool, beats that a person added.
         edits: the edits.
     """
 
@@ -39,6 +41,7 @@ class EditedBeats:
     second: Second | None
     by_person: Mask
     removed: Ints
+    added: Mask
     edits: Edits
 
 
@@ -55,7 +58,7 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     """Return the labels after editing.
 
     A beat that a person labelled or accepted is not of low confidence, not doubted and not unlike those of training.
-    The interval across a removed beat is confirmed if both intervals beside it were.
+    The interval across a removed beat is confirmed if both intervals beside it were, those beside an added beat are.
 
     Args:
         labelled: the labels before.
@@ -64,12 +67,14 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
         fs_hz: sampling frequency of the recording.
 
     Raises:
-        RecordError: an edit of a beat or an episode that the report does not have.
+        RecordError: an edit of a beat or an episode that the report does not have, or a beat that cannot be added.
     """
+    base, (labelled, second, added) = labelled, with_added(labelled, second, edits)
     codes, label, by_person = _labels(labelled, edits)
     keep = np.flatnonzero(label >= 0)
-    added = codes[len(labelled.codes) :]
-    kinds = (*labelled.kinds, *(kind_of([code]) for code in added))
+    _check_apart(labelled.sample[keep], added[keep], edits, fs_hz)
+    new = codes[len(labelled.codes) :]
+    kinds = (*labelled.kinds, *(kind_of([code]) for code in new))
     of_person = by_person[keep]
     probability = None
     if labelled.probability is not None:
@@ -80,15 +85,15 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     def cleared(values: Mask | None) -> Mask | None:
         return None if values is None else values[keep] & ~of_person
 
-    confirmed, rejected = _intervals(labelled, keep, edits)
+    confirmed, rejected = _intervals(labelled, keep, added[keep], edits)
     changed = replace(
         labelled,
         by=f"{labelled.by}, edited by {edits.author}",
         sample=labelled.sample[keep],
         label=label[keep],
-        classes=(*labelled.classes, *added),
+        classes=(*labelled.classes, *new),
         codes=codes,
-        meanings=(*labelled.meanings, *map(meaning_of, added)),
+        meanings=(*labelled.meanings, *map(meaning_of, new)),
         kinds=kinds,
         confidence=None if labelled.confidence is None else np.where(of_person, 1.0, labelled.confidence[keep]),
         uncertain=cleared(labelled.uncertain),
@@ -104,7 +109,8 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     )
     if second is not None:
         second = replace(second, names=second.names[keep], confidence=second.confidence[keep])
-    return EditedBeats(labelled, changed, second, of_person, labelled.sample[label < 0], edits)
+    removed = labelled.sample[(label < 0) & ~added]
+    return EditedBeats(base, changed, second, of_person, removed, added[keep], edits)
 
 
 def _labels(labelled: Labelled, edits: Edits) -> tuple[tuple[str, ...], Ints, Mask]:
@@ -136,7 +142,17 @@ def _numbers(sample: Ints, samples: Sequence[int], edits: Edits) -> Ints:
     return np.asarray(at, np.int64)
 
 
-def _intervals(labelled: Labelled, keep: Ints, edits: Edits) -> tuple[Mask | None, Mask | None]:
+def _check_apart(sample: Ints, added: Mask, edits: Edits, fs_hz: float) -> None:
+    """Refuse an added beat nearer to another remaining beat than the refractory period; raises RecordError."""
+    near = np.flatnonzero((np.diff(sample) < REFRACTORY_S * fs_hz) & (added[1:] | added[:-1]))
+    if len(near):
+        first, second = sample[near[0] : near[0] + 2].tolist()
+        apart_ms = 1000 * (second - first) / fs_hz
+        problem = f"has an added beat {apart_ms:.0f} ms from another, at samples {first} and {second}"
+        raise RecordError(edits.path, problem, f"{1000 * REFRACTORY_S:.0f} ms between an added beat and any other")
+
+
+def _intervals(labelled: Labelled, keep: Ints, added: Mask, edits: Edits) -> tuple[Mask | None, Mask | None]:
     """Return which intervals between remaining beats are confirmed, and which of them a person rejected.
 
     An edit of an interval that is no longer between two consecutive beats has no effect.
@@ -144,7 +160,7 @@ def _intervals(labelled: Labelled, keep: Ints, edits: Edits) -> tuple[Mask | Non
     confirmed, sample = labelled.confirmed, labelled.sample[keep]
     if confirmed is not None:
         before = np.concatenate([[0], np.cumsum(~confirmed)])
-        confirmed = before[keep[1:]] == before[keep[:-1]]
+        confirmed = (before[keep[1:]] == before[keep[:-1]]) | added[1:] | added[:-1]
     if not edits.of_intervals:
         return confirmed, None
     rejected = np.zeros(max(len(sample) - 1, 0), np.bool_)

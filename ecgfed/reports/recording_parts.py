@@ -144,6 +144,7 @@ class Review:
         conclusion: text.
         beats: number of remaining beats that a person labelled, or whose label a person accepted.
         removed: number of removed beats.
+        added: number of added beats that remain, also in ``beats``.
         document: the edits as they are saved.
     """
 
@@ -156,6 +157,7 @@ class Review:
     conclusion: str
     beats: int
     removed: int
+    added: int
     document: Mapping[str, Any] = field(repr=False)
 
     @property

@@ -193,7 +193,7 @@ def _review(edited: EditedBeats) -> Review:
     edits = edited.edits
     by, at = ("", "") if edits.reviewed is None else (edits.reviewed[0], _minute(edits.reviewed[1]))
     texts = edits.indication, edits.comments, edits.conclusion
-    counts = int(edited.by_person.sum()), len(edited.removed)
+    counts = int(edited.by_person.sum()), len(edited.removed), int(edited.added.sum())
     return Review(edits.author, _minute(edits.saved_at), by, at, *texts, *counts, edits.document)
 
 

@@ -12,23 +12,16 @@
   const byId = (id) => document.getElementById(id);
   const storageKey = `ecgfed-edits:${base.recording}:${base.beats}`;
   const made = base.document ? base.document.edits : [];
-  const usual = usualCode();
+  const usual = EcgEdits.usualCode(base);
+  const rates = { fs: base.fs, stripFs: data.fs };
   /** Texts of the page that are no edits, such as an indication that its maker named. */
   const stated = new Map(base.document ? [] : Array.from(document.querySelectorAll("[data-text]"), (place) => [place.dataset.text, place.textContent.trim()]));
   let labelled = null;
   let counts = null;
-  let chosen = null; // {title, time, samples | interval | rhythm}
+  let chosen = null; // {title, time, samples | interval | rhythm | place}
   let event = -1;
   let footerRule = null;
   let opened = false; // only changes after that are stored: a page that is merely read leaves no draft
-
-  /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
-  function usualCode() {
-    const number = new Map();
-    for (const label of base.label) if (base.kinds[label] !== 1 && base.kinds[label] !== 2) number.set(label, (number.get(label) || 0) + 1);
-    const [best] = [...number].sort((a, b) => b[1] - a[1])[0] || [-1];
-    return best < 0 ? "N" : base.codes[best];
-  }
 
   const supra = base.codes[base.kinds.indexOf(1)] || "A";
   const labels = [...new Set([...base.codes, "N", "V", supra, "F", "/", "?"])].filter((code) => base.symbols[code]);
@@ -128,7 +121,7 @@
     const host = byId("edit-groups");
     const number = labelled.codes.length;
     const of = new Int32Array(number * (data.groups.averages.length + 1));
-    for (let i = 0; i < labelled.remaining.length; i += 1) of[number * Math.min(groupOf[labelled.remaining[i]], data.groups.averages.length) + labelled.label[i]] += 1;
+    for (let i = 0; i < labelled.remaining.length; i += 1) if (labelled.remaining[i] >= 0) of[number * Math.min(groupOf[labelled.remaining[i]], data.groups.averages.length) + labelled.label[i]] += 1;
     if (!host.children.length) {
       for (const [group, lead] of data.groups.averages.entries()) {
         const card = make("figure", { class: "edit-group" }, host);
@@ -176,13 +169,20 @@
     byId("edit-comment").value = strip ? book.state().strips.get(Math.round(strip.start_s * base.fs)) || "" : "";
     if (strip) {
       EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: "Chosen" });
-      byId("edit-strip").dataset.start = strip.start_s;
+      const host = byId("edit-strip");
+      host.dataset.start = strip.start_s;
+      // on a narrow screen the strip overflows: scroll to what is chosen
+      host.scrollLeft = ((chosen.time - strip.start_s) / 10) * host.scrollWidth - host.clientWidth / 2;
       byId("edit-caption").textContent = `from ${EcgWords.time(strip.start_s)}, ${data.scale}`;
     } else if (chosen) byId("edit-caption").textContent = "No strip of this place is on the page.";
     actions.replaceChildren();
     if (!chosen) return;
     if (chosen.fixed) return make("span", {}, actions, chosen.fixed);
     const button = (text, key, act) => make("button", { type: "button", "data-key": key }, actions, `${text} [${key}]`).addEventListener("click", act);
+    if (chosen.place !== undefined) {
+      for (const code of labels) button(`Add ${code}`, code, () => relabel(code));
+      return;
+    }
     button("Accept", "Enter", accept);
     button("Reject", "-", reject);
     if (chosen.samples) {
@@ -202,6 +202,7 @@
     const toX = (sample) => (sample / base.fs - strip.start_s) * data.fs;
     const one = chosen.beat ? chosen.samples[0] : chosen.example;
     if (one !== undefined) for (const beat of drawn.beats) beat.marked = Math.abs(beat.sample - toX(one)) < 1;
+    if (chosen.place !== undefined) drawn.beats = [...drawn.beats, { sample: toX(chosen.place), label: "+", marked: true }].sort((a, b) => a.sample - b.sample);
     const { span } = chosen;
     if (span) drawn.spans = [...drawn.spans, { start: toX(span[0]), stop: Math.max(toX(span[1]), toX(span[0]) + 1), kind: chosen.interval ? "pause" : "event", text: chosen.title }];
     return drawn;
@@ -216,8 +217,12 @@
   /** Return the samples of the remaining beats that lie inside an interval. */
   const inside = ([start, stop]) => Array.from(labelled.sample).filter((sample) => sample > start && sample < stop);
 
+  const NO_BEAT_HERE = "There is no beat here: a letter adds one.";
+  /** Return why nothing can be accepted or rejected, "" where it can. */
+  const undecidable = () => (chosen ? chosen.fixed || (chosen.place === undefined ? "" : NO_BEAT_HERE) : "Choose something first.");
+
   function accept() {
-    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
+    if (undecidable()) return say(undecidable());
     if (chosen.samples) return add([{ edit: "accept", samples: left() }], `Accepted: ${chosen.title}.`);
     if (chosen.rhythm) return rhythm(chosen.rhythm.shown);
     const between = inside(chosen.interval);
@@ -229,7 +234,7 @@
   const left = () => chosen.samples.filter((sample) => remaining([sample]).length);
 
   function reject() {
-    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
+    if (undecidable()) return say(undecidable());
     if (chosen.rhythm) return rhythm("");
     if (chosen.interval) {
       const between = inside(chosen.interval);
@@ -241,7 +246,35 @@
     return add([{ edit: "label", samples: ectopic, label: usual }], `Rejected, now ${usual}: ${chosen.title}.`);
   }
 
+  function choosePlace(place) {
+    const time = place / base.fs;
+    chosen = { title: `No beat at ${EcgWords.time(time, 2)}`, time, place };
+    drawChosen();
+    say(EcgAdding.described(labelled, place));
+  }
+
+  /** Move the cursor on the strip of what is chosen, which begins at a chosen beat. */
+  function moveCursor(steps) {
+    const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
+    if (!strip) return say("Choose something first.");
+    const from = chosen.place !== undefined ? chosen.place : Math.round(chosen.time * base.fs);
+    return choosePlace(EcgAdding.moved(strip, from, steps, rates));
+  }
+
+  function addBeat(label) {
+    const { place } = chosen;
+    if (label === EcgEdits.NO_BEAT) return say(NO_BEAT_HERE);
+    const problem = EcgEdits.problemAt(base, labelled, place);
+    if (problem) return say(`No beat was added: ${problem}.`);
+    // a beat that was removed here is the same beat again
+    const known = base.numbers.has(place) || book.state().edits.some((edit) => edit.edit === "add" && edit.samples[0] === place);
+    add([{ edit: known ? "label" : "add", samples: [place], label }], "");
+    chooseBeat(EcgBeats.lowerBound(labelled.sample, place));
+    return say(`Added: ${chosen.title}.`);
+  }
+
   function relabel(label) {
+    if (chosen && chosen.place !== undefined) return addBeat(label);
     if (!chosen || !chosen.samples) return;
     const samples = left();
     if (!samples.length) return say("These beats were removed.");
@@ -255,15 +288,8 @@
     add([{ edit: "rhythm", rhythm: name, samples, label }], `${label ? `Accepted as ${label}` : "Rejected"}: ${chosen.title}.`);
   }
 
-  function undo() {
-    book.undo();
-    say("Undone.");
-  }
-
-  function redo() {
-    book.redo();
-    say("Redone.");
-  }
+  const undo = () => (book.undo(), say("Undone."));
+  const redo = () => (book.redo(), say("Redone."));
 
   function nextBeat(direction) {
     const at = EcgBeats.lowerBound(labelled.sample, chosen && chosen.samples ? chosen.samples[0] : Math.round((chosen ? chosen.time : 0) * base.fs));
@@ -277,15 +303,18 @@
     const command = pressed.ctrlKey || pressed.metaKey;
     const key = pressed.key.toLowerCase();
     const act = command ? { z: () => (pressed.shiftKey ? redo() : undo()), y: redo }[key] : null;
-    const inside = pressed.target !== byId("edit-box"); // a button or a list in the box has its own keys
+    const onStrip = pressed.target === byId("edit-strip");
+    const inside = pressed.target !== byId("edit-box") && !onStrip; // a button or a list in the box has its own keys
     const label = labels.find((code) => code === pressed.key) || labels.find((code) => code === pressed.key.toUpperCase());
-    const plain = command || pressed.altKey || inside ? null : KEYS[pressed.key] || (label && (() => relabel(label)));
+    const cursor = onStrip && { ArrowLeft: -1, ArrowRight: 1 }[pressed.key];
+    const keyed = cursor ? () => moveCursor(pressed.shiftKey ? 10 * cursor : cursor) : KEYS[pressed.key];
+    const plain = command || pressed.altKey || inside ? null : keyed || (label && (() => relabel(label)));
     if (!act && !plain) return;
     pressed.preventDefault();
     (act || plain)();
   });
 
-  /** Choose the beat nearest to a click on a strip. */
+  /** Choose the beat that a click on a strip means, or the place where there is none. */
   document.addEventListener("click", (clicked) => {
     const host = clicked.target.closest(".paper");
     const svg = host && host.querySelector("svg");
@@ -299,8 +328,11 @@
     const sample = (strip.start_s + mm / 25) * base.fs;
     const at = EcgBeats.lowerBound(labelled.sample, sample);
     const nearest = at && (at === labelled.sample.length || sample - labelled.sample[at - 1] < labelled.sample[at] - sample) ? at - 1 : at;
-    chooseBeat(nearest);
-    if (host.id === "edit-strip") byId("edit-box").focus({ preventScroll: true });
+    const allowed = (place) => EcgEdits.problemAt(base, labelled, place) === "";
+    const drawn = allowed(sample) && EcgEditedPage.stripsAt(data, strip.start_s + mm / 25).find(({ start_s }) => start_s === strip.start_s);
+    if (drawn) choosePlace(EcgAdding.snapped(drawn, sample, rates, allowed));
+    else chooseBeat(nearest);
+    if (host.id === "edit-strip") byId(drawn ? "edit-strip" : "edit-box").focus({ preventScroll: true });
   });
 
   for (const [id, act] of Object.entries({ before: () => step(-1), after: () => step(1), review: () => step(1, true), undo, redo })) {
@@ -319,8 +351,8 @@
 
   /** Return whether there is a name; asks for it. */
   function named() {
-    if (book.author()) return true;
-    say("Enter your name first.");
+    if (EcgEditsFile.isName(book.author())) return true;
+    say(book.author() ? "Enter your name without special characters." : "Enter your name first.");
     byId("edit-author").focus();
     return false;
   }
@@ -349,8 +381,8 @@
     target.value = "";
   });
 
-  function take(document) {
-    const problem = book.take(document);
+  function take(document, how) {
+    const problem = book.take(document, how);
     byId("edit-author").value = book.author();
     return problem;
   }
@@ -358,9 +390,9 @@
   byId("editing").hidden = false;
   const draft = stored();
   const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
-  const problem = newer ? take(draft) : "none";
+  const problem = newer ? take(draft, { draft: true }) : "none";
   if (!problem && draft.edits.length) say("The edits of this report that are stored in this browser are shown.");
   if (problem && base.document) take(base.document);
-  else if (problem) take({ ...book.document(), author: "" });
+  else if (problem) take({ ...book.document(), author: "" }, { draft: true });
   opened = true;
 })();

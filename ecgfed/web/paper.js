@@ -70,24 +70,39 @@ const EcgPaper = (() => {
     midnight = seconds;
   }
 
-  /** Format a time: 5:07.3, from one hour on 1:05:07.3; as time of day 09:20:07.3, day 2 00:20:07.3. */
-  function clock(seconds, digits = 1) {
+  /** Round to a whole number as Python does: halves to the even one. */
+  function rounded(value) {
+    const floor = Math.floor(value);
+    const part = value - floor;
+    return part > 0.5 || (part === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+  }
+
+  /** Return whole days, hours, minutes, and seconds with a number of digits behind the point. */
+  function partsOf(seconds, digits) {
     const unit = 10 ** digits;
-    const all = Math.round((seconds + (midnight || 0)) * unit) / unit;
-    if (midnight !== null) {
-      const [day, rest] = [Math.floor(all / 86400), Math.round((all % 86400) * unit) / unit];
-      const two = (number) => String(number).padStart(2, "0");
-      const last = (rest % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
-      return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(rest / 3600))}:${two(Math.floor(rest / 60) % 60)}:${last}`;
-    }
-    const hours = Math.floor(all / 3600);
-    const minutes = Math.floor(all / 60) % 60;
-    const rest = (all - 3600 * hours - 60 * minutes).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
-    return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+    const units = rounded(seconds * unit);
+    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
+    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
+    return { day: Math.floor(minutes / 1440), hour: Math.floor(minutes / 60), minute: minutes % 60, last };
+  }
+
+  const two = (number) => String(number).padStart(2, "0");
+
+  /** Format a duration: 5:07.3, from one hour on 1:05:07.3. */
+  function duration(seconds, digits = 1) {
+    const { hour, minute, last } = partsOf(seconds, digits);
+    return hour ? `${hour}:${two(minute)}:${last}` : `${minute}:${last}`;
+  }
+
+  /** Format a place in the recording: as time of day, 09:20:07.3 or day 2 00:20:07.3, where the start is known; else its time from the start. */
+  function clock(seconds, digits = 1) {
+    if (midnight === null) return duration(seconds, digits);
+    const { day, hour, minute, last } = partsOf(midnight + seconds, digits);
+    return `${day ? `day ${day + 1} ` : ""}${two(hour % 24)}:${two(minute)}:${last}`;
   }
 
   /** Format a count with its noun: 1 beat, 1,234 beats. */
-  const countOf = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+  const countOf = (count, singular, plural = `${singular}s`) => `${count.toLocaleString("en-US")} ${count === 1 ? singular : plural}`;
 
   function extremes(values) {
     let low = Infinity;
@@ -341,6 +356,6 @@ const EcgPaper = (() => {
     return svg;
   }
 
-  return { draw, sizeOf, decode, clock, startAt, countOf };
+  return { draw, sizeOf, decode, clock, duration, startAt, countOf };
 })();
 if (typeof module !== "undefined") module.exports = EcgPaper;

@@ -64,7 +64,7 @@ const EcgReport = (() => {
 
   /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
   function reachable() {
-    for (const box of document.querySelectorAll(".wide, .paper")) {
+    for (const box of document.querySelectorAll(".wide, .paper:not(#edit-strip)")) {
       if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
     }

@@ -1,9 +1,11 @@
 "use strict";
 /*
  * The counts of a report in words: what reports/headline.py, recording_tables.py, event_list.py and the templates write,
- * for a page that is edited. A cell is a string, or a list of strings and places {at, digits} in the recording.
+ * for a page that is edited. A cell is a string, or a list of strings and places {at, digits} in the recording. Needs
+ * paper.js.
  */
 const EcgWords = (() => {
+  const { startAt, duration: clock, clock: time, countOf } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
   const NOT_ASSESSED = "not assessed";
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
@@ -21,43 +23,10 @@ const EcgWords = (() => {
     return value < 0 && Number(even) !== 0 ? `-${even}` : even;
   }
 
-  function rounded(value) {
-    const floor = Math.floor(value);
-    const part = value - floor;
-    return part > 0.5 || (part === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
-  }
-
   const comma = (count) => count.toLocaleString("en-US");
   const general = (value) => String(Number(value.toPrecision(6)));
-  const countOf = (count, singular, plural = `${singular}s`) => `${comma(count)} ${count === 1 ? singular : plural}`;
   const moment = (at, digits = 1) => ({ at, digits });
   const joined = (...parts) => parts.flat();
-
-  /** Format a time in the recording: 5:07.3, from an hour on 1:05:07.3. */
-  function clock(seconds, digits = 1) {
-    const unit = 10 ** digits;
-    const units = rounded(seconds * unit);
-    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
-    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
-    const hours = Math.floor(minutes / 60);
-    return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${last}` : `${minutes}:${last}`;
-  }
-
-  /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
-  let midnight = null;
-  const startAt = (seconds) => (midnight = seconds);
-
-  /** Format a place in the recording: as time of day where the start is known, else counted from the start. */
-  function time(seconds, digits = 1) {
-    if (midnight === null) return clock(seconds, digits);
-    const unit = 10 ** digits;
-    const all = rounded((midnight + seconds) * unit);
-    const [day, units] = [Math.floor(all / (86400 * unit)), all % (86400 * unit)];
-    const two = (number) => String(number).padStart(2, "0");
-    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
-    const last = two(Math.floor(rest / unit)) + (digits ? `.${String(rest % unit).padStart(digits, "0")}` : "");
-    return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${last}`;
-  }
 
   function perCent(value) {
     if (value > 0 && value < 0.01) return "<0.01%";

@@ -8,7 +8,7 @@ import puppeteer from "puppeteer-core";
 const require = createRequire(import.meta.url);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const [chromium, file, folder] = process.argv.slice(2);
-const { page: path, name = "Dr A. Author" } = JSON.parse(readFileSync(file, "utf8"));
+const { page: path, name = "Dr A. Author", adding = null } = JSON.parse(readFileSync(file, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
 const results = { errors: [], steps: [], ms: [] };
@@ -44,6 +44,42 @@ try {
   await page.keyboard.press("y");
   await page.keyboard.up("Control");
   await step("undone and redone");
+  if (adding) {
+    // a missed beat: a click beside it, what the keys of the strip do, a place too near, and the beat
+    const clicked = (seconds) =>
+      page.evaluate((at) => {
+        const host = Array.from(document.querySelectorAll("[data-strip]")).find((figure) => {
+          const { strip, options } = EcgReport.data.strips[Number(figure.dataset.strip)];
+          return options.pulse !== false && strip.start_s < at - 1 && at + 1 < strip.start_s + 10;
+        });
+        const { strip } = EcgReport.data.strips[Number(host.dataset.strip)];
+        const svg = host.querySelector("svg");
+        const box = svg.getBoundingClientRect();
+        const mm = 15 + 25 * (at - strip.start_s);
+        const clientX = box.left + (mm / svg.viewBox.baseVal.width) * box.width;
+        svg.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX, clientY: box.top + box.height / 2 }));
+      }, seconds);
+    await clicked(adding.missed_s + 0.04);
+    await step("place");
+    await page.focus("#edit-strip");
+    for (const name of ["ArrowRight", "ArrowLeft", "Enter"]) await key(name);
+    await page.keyboard.down("Shift");
+    for (let i = 0; i < Math.round(adding.apart_s / 0.2); i += 1) await page.keyboard.press("ArrowLeft");
+    await page.keyboard.up("Shift");
+    await step("cursor moved");
+    await key("N");
+    await clicked(adding.missed_s + 0.04);
+    await page.$eval("#edit-box", (element) => element.scrollIntoView());
+    await page.screenshot({ path: `${folder}/place.png` });
+    await page.click('#edit-actions [data-key="V"]');
+    await step("added");
+    await page.focus("#edit-box");
+    await key("u");
+    await page.keyboard.down("Control");
+    await page.keyboard.press("y");
+    await page.keyboard.up("Control");
+    await step("added again");
+  }
   if (await page.$("#edit-groups button")) {
     await page.click("#edit-groups button");
     await step("group");

@@ -53,15 +53,24 @@ const EcgEdits = (() => {
     return { added, codes: [...base.codes, ...added], label, byPerson };
   }
 
-  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them, and where each was before. */
-  function apply(base, edits, reviewed) {
-    const { added, codes, label, byPerson } = labelsOf(base, edits);
+  /** Return where each remaining beat was before, and its sample: the arrays of the last time if the same remain. */
+  function remainingOf(base, label) {
     let count = 0;
     for (let i = 0; i < label.length; i += 1) count += label[i] >= 0 ? 1 : 0;
     const remaining = new Int32Array(count);
     for (let i = 0, at = 0; i < label.length; i += 1) if (label[i] >= 0) remaining[at++] = i;
+    if (!base.last || !B.same(base.last.remaining, remaining)) base.last = { remaining, sample: count === label.length ? base.sample : base.sample.filter((_, i) => label[i] >= 0) };
+    return base.last;
+  }
+
+  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them, and where each was before. */
+  function apply(base, edits, reviewed) {
+    const { added, codes, label, byPerson } = labelsOf(base, edits);
+    const { remaining, sample } = remainingOf(base, label);
+    const count = remaining.length;
     const kinds = [...base.kinds, ...added.map((code) => base.symbols[code][0])];
     const taken = (values) => {
+      if (count === label.length) return values.slice();
       const left = new values.constructor(count);
       for (let at = 0; at < count; at += 1) left[at] = values[remaining[at]];
       return left;
@@ -74,7 +83,6 @@ const EcgEdits = (() => {
       return left;
     };
     const none = () => 0;
-    const sample = taken(base.sample);
     return {
       fs: base.fs,
       samples: base.samples,
@@ -98,8 +106,9 @@ const EcgEdits = (() => {
 
   function intervalsOf(base, remaining, sample, edits) {
     const between = Math.max(remaining.length - 1, 0);
-    const confirmed = base.confirmed && new Uint8Array(between).fill(1);
-    for (let at = 0; confirmed && at < between; at += 1) {
+    const all = remaining.length === base.sample.length;
+    const confirmed = base.confirmed && (all ? base.confirmed.slice() : new Uint8Array(between).fill(1));
+    for (let at = 0; confirmed && !all && at < between; at += 1) {
       for (let i = remaining[at]; i < remaining[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
     }
     const decisions = edits.filter((edit) => edit.edit === "interval");

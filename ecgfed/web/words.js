@@ -27,7 +27,8 @@ const EcgWords = (() => {
     return part > 0.5 || (part === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
   }
 
-  const comma = (count) => count.toLocaleString("en-US");
+  const numbers = new Intl.NumberFormat("en-US"); // toLocaleString would look the language up each time
+  const comma = (count) => numbers.format(count);
   const general = (value) => String(Number(value.toPrecision(6)));
   const countOf = (count, singular, plural = `${singular}s`) => `${comma(count)} ${count === 1 ? singular : plural}`;
   const moment = (at, digits = 1) => ({ at, digits });

@@ -106,6 +106,7 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
         out_of_distribution=cleared(labelled.out_of_distribution),
         pulses=None if labelled.pulses is None else labelled.pulses[keep],
         no_signal=cleared(labelled.no_signal),
+        pacing=labelled.pacing if len(keep) == len(labelled.sample) else None,
     )
     if second is not None:
         second = replace(second, names=second.names[keep], confidence=second.confidence[keep])

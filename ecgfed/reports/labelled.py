@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.signal.pacing import Pacing
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,7 @@ class Labelled:
         no_signal: (beats,) bool, beats without a class because their lead has no signal; None for a file's labels.
         end_noise: number of detected peaks excluded as noise at an end of the recording.
         rejected: (beats - 1,) bool, intervals that a person rejected; None where none was.
+        pacing: detected at exactly these beats; None where it was not looked for.
     """
 
     by: str
@@ -68,6 +70,7 @@ class Labelled:
     pulses: NDArray[np.bool_] | None = None
     end_noise: int = 0
     rejected: NDArray[np.bool_] | None = None
+    pacing: Pacing | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:

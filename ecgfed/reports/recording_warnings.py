@@ -104,7 +104,7 @@ def warnings_and_notes(
     bad = [reading.quality[name].spans() for name in recording.leads]
     findings: list[Finding] = [
         *missing_lead(recording, (recording.requested_as or recording.lead,)),
-        *record_findings(recording, reading.labelled.sample, bad, marks),
+        *record_findings(recording, reading.labelled.sample, bad, marks, reading.labelled.pacing),
     ]
     codes = {code for code, _ in warnings}
     if codes & _OF_THE_LEAD:

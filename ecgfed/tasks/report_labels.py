@@ -91,6 +91,7 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
         no_signal=~predictions.classified,
         pulses=predictions.cut.pulses,
         end_noise=predictions.cut.end_noise,
+        pacing=predictions.pacing,
     )
     for mark in sorted(set(predictions.override.tolist()) - {""}):
         if mark not in labelled.codes:

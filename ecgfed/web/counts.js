@@ -15,10 +15,12 @@ const EcgCounts = (() => {
   /** Return first and last beat of each row of members; intervals that are not known separate rows. */
   function inARow(member, beats) {
     const rows = [];
-    for (let i = 0; i < member.length; i += 1) {
-      if (!member[i]) continue;
-      if (i && member[i - 1] && beats.known[i - 1]) rows[rows.length - 1][1] = i;
-      else rows.push([i, i]);
+    const { known } = beats;
+    for (let first = member.indexOf(1); first >= 0; ) {
+      let last = first;
+      while (last + 1 < member.length && member[last + 1] && known[last]) last += 1;
+      rows.push([first, last]);
+      first = member.indexOf(1, last + 1);
     }
     return rows;
   }
@@ -36,10 +38,12 @@ const EcgCounts = (() => {
   /** Return the beats with each interval confirmed, and no beat doubted, within runs that the model recognises surely. */
   function confirmedByRuns(beats, rules) {
     if (!beats.confirmed || !beats.ventricular || !beats.uncertain) return beats;
-    const sure = beats.kind.map((kind, i) => {
-      const certain = kind === B.KINDS.VENTRICULAR && !beats.uncertain[i] && beats.assessed[i];
-      return certain && beats.ventricular[i] >= rules.certain_probability && !(beats.unlike && beats.unlike[i]) ? 1 : 0;
-    });
+    const { kind, uncertain, assessed, ventricular, unlike } = beats;
+    const sure = new Uint8Array(beats.count);
+    for (let i = 0; i < sure.length; i += 1) {
+      if (kind[i] !== B.KINDS.VENTRICULAR || uncertain[i] || !assessed[i]) continue;
+      sure[i] = ventricular[i] >= rules.certain_probability && !(unlike && unlike[i]) ? 1 : 0;
+    }
     const [confirmed, doubted] = [Uint8Array.from(beats.confirmed), beats.doubted && Uint8Array.from(beats.doubted)];
     for (const [first, last] of inARow(sure, beats)) {
       if (last - first + 1 < rules.run_beats) continue;
@@ -62,7 +66,10 @@ const EcgCounts = (() => {
       return probability[at] >= rules.bridge_probability && next === 1;
     };
     for (const [first, last] of inARow(together(member, across), beats)) {
-      if (last - first + 1 !== rules.run_beats - 1 || across.subarray(first, last + 1).some(Boolean)) continue;
+      if (last - first + 1 !== rules.run_beats - 1) continue;
+      let bridged = 0;
+      for (let i = first; i <= last; i += 1) bridged += across[i];
+      if (bridged) continue;
       const sides = [];
       if (mayBe(first - 1, first - 1)) sides.push(first - 1);
       if (mayBe(last + 1, last)) sides.push(last + 1);
@@ -79,8 +86,8 @@ const EcgCounts = (() => {
     const probability = probabilityOf(beats, kind);
     const tolerance = rules.bridge_percent / 100;
     let row = 0;
-    const { uncertain } = beats;
-    for (let i = 1; i + 1 < beats.count; i += 1) {
+    const { uncertain, count } = beats;
+    for (let i = 1; i + 1 < count; i += 1) {
       if (member[i] || !uncertain[i] || !member[i - 1] || !member[i + 1]) continue;
       if (!beats.assessed[i] || beats.kind[i] === B.KINDS.PACED || !beats.known[i - 1] || !beats.known[i]) continue;
       while (rows[row][0] < i) row += 1;
@@ -96,8 +103,7 @@ const EcgCounts = (() => {
       for (let i = first; i <= last; i += 1) bridged += across[i];
       if (bridged && (last - first + 1 < rules.run_beats || 3 * bridged > last - first + 1)) across.fill(0, first, last + 1);
     }
-    if (kind === B.KINDS.VENTRICULAR) beside(beats, kind, rules, member, across).forEach((is, i) => (across[i] |= is));
-    return across;
+    return kind === B.KINDS.VENTRICULAR ? together(across, beside(beats, kind, rules, member, across)) : across;
   }
 
   function isCertain(beats, kind, rules, first, last, perMin) {
@@ -180,7 +186,11 @@ const EcgCounts = (() => {
     const [bigeminy, others] = everyNth(beats, alone, 2, rules, make);
     const [trigeminy, singles] = everyNth(beats, others, 3, rules, make);
     const runs = long((count) => count >= rules.run_beats, true);
-    const total = member.reduce((a, b) => a + b, 0);
+    let [total, low] = [0, 0];
+    for (let i = 0; i < member.length; i += 1) {
+      total += member[i];
+      low += member[i] && beats.uncertain ? beats.uncertain[i] : 0;
+    }
     return {
       kind: NAMES[kind],
       total,
@@ -193,14 +203,15 @@ const EcgCounts = (() => {
       bigeminy,
       trigeminy,
       fast: runs.filter((run) => run.per_min > rules.fast_run_per_min).length,
-      uncertain: beats.uncertain ? member.reduce((low, is, i) => low + (is && beats.uncertain[i]), 0) : null,
+      uncertain: beats.uncertain ? low : null,
       certain_runs: runs.filter((run) => !run.review).length,
       runs_to_review: runs.filter((run) => run.review).length,
     };
   }
 
   const withholds = (rules, low, total) => low >= rules.withheld_beats && 100 * low > rules.withheld_percent * total;
-  const comma = (number) => number.toLocaleString("en-US");
+  const numbers = new Intl.NumberFormat("en-US"); // toLocaleString would look the language up each time
+  const comma = (number) => numbers.format(number);
 
   /** Return why a count is withheld for low confidence, "" where it is not. */
   function lowConfidence(counts, lowOfAll, rules) {

@@ -54,7 +54,7 @@ const EcgEdits = (() => {
     // outside the first and the last beat there is no interval before editing
     const isConfirmed = (i) => (i < 0 || i >= base.confirmed.length ? 1 : base.confirmed[i]);
     const confirmed = base.confirmed && Uint8Array.from(last.subarray(0, count - 1), isConfirmed);
-    return { ...base, ...Object.fromEntries(names.map((name) => [name, filled(base[name])])), sample, before, confirmed, numbers: numbersOf(sample) };
+    return { ...base, ...Object.fromEntries(names.map((name) => [name, filled(base[name])])), sample, before, confirmed, numbers: numbersOf(sample), divided: true };
   }
 
   /** Return why a beat cannot be added at a sample of edited beats, "" where it can. */
@@ -89,16 +89,27 @@ const EcgEdits = (() => {
     return { added, codes: [...base.codes, ...added], label, byPerson };
   }
 
-  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them; `remaining` is the number of each before. */
-  function apply(unedited, edits, reviewed) {
-    const base = withAdded(unedited, edits);
-    const { added, codes, label, byPerson } = labelsOf(base, edits);
+  /** Return where each remaining beat was before, and its sample: the arrays of the last time if the same remain. */
+  function remainingOf(unedited, base, label) {
     let count = 0;
     for (let i = 0; i < label.length; i += 1) count += label[i] >= 0 ? 1 : 0;
     const remaining = new Int32Array(count);
     for (let i = 0, at = 0; i < label.length; i += 1) if (label[i] >= 0) remaining[at++] = i;
+    const sample = count === label.length ? base.sample : base.sample.filter((_, i) => label[i] >= 0);
+    const { last } = unedited;
+    if (!last || !B.same(last.remaining, remaining) || !B.same(last.sample, sample)) unedited.last = { remaining, sample };
+    return unedited.last;
+  }
+
+  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them; `remaining` is the number of each before. */
+  function apply(unedited, edits, reviewed) {
+    const base = withAdded(unedited, edits);
+    const { added, codes, label, byPerson } = labelsOf(base, edits);
+    const { remaining, sample } = remainingOf(unedited, base, label);
+    const count = remaining.length;
     const kinds = [...base.kinds, ...added.map((code) => base.symbols[code][0])];
     const taken = (values) => {
+      if (count === label.length) return values.slice();
       const left = new values.constructor(count);
       for (let at = 0; at < count; at += 1) left[at] = values[remaining[at]];
       return left;
@@ -111,7 +122,6 @@ const EcgEdits = (() => {
       return left;
     };
     const none = () => 0;
-    const sample = taken(base.sample);
     return {
       fs: base.fs,
       samples: base.samples,
@@ -135,8 +145,9 @@ const EcgEdits = (() => {
 
   function intervalsOf(base, remaining, sample, edits) {
     const between = Math.max(remaining.length - 1, 0);
-    const confirmed = base.confirmed && new Uint8Array(between).fill(1);
-    for (let at = 0; confirmed && at < between; at += 1) {
+    const all = base.confirmed && base.confirmed.length === between && !base.divided;
+    const confirmed = base.confirmed && (all ? base.confirmed.slice() : new Uint8Array(between).fill(1));
+    for (let at = 0; confirmed && !all && at < between; at += 1) {
       for (let i = remaining[at]; i < remaining[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
       if (base.before[remaining[at]] < 0 || base.before[remaining[at + 1]] < 0) confirmed[at] = 1;
     }

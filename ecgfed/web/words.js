@@ -23,7 +23,8 @@ const EcgWords = (() => {
     return value < 0 && Number(even) !== 0 ? `-${even}` : even;
   }
 
-  const comma = (count) => count.toLocaleString("en-US");
+  const numbers = new Intl.NumberFormat("en-US"); // toLocaleString would look the language up each time
+  const comma = (count) => numbers.format(count);
   const general = (value) => String(Number(value.toPrecision(6)));
   const moment = (at, digits = 1) => ({ at, digits });
   const joined = (...parts) => parts.flat();

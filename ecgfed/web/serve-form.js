@@ -54,13 +54,14 @@ const EcgServeForm = (() => {
     }
 
     /** Show that another page has read the file in another way; values that are being typed stay until they are sent. */
-    update(entry) {
+    async update(entry) {
       if (entry.revision <= this.revision || (this.edited && !this.stale)) return;
+      const line = this.stale;
+      this.stale = "";
       this.preview.replaceChildren();
       this.show(entry);
-      if (this.stale) this.problem.textContent = this.stale;
-      this.stale = "";
-      if (entry.stated && this.details.open) this.read();
+      if (entry.stated && this.details.open) await this.read();
+      if (line) this.problem.textContent = line;
     }
 
     /** Show what was read, and what is missing. */

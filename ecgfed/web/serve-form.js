@@ -29,6 +29,7 @@ const EcgServeForm = (() => {
   class Form {
     constructor(entry, onRead) {
       this.id = entry.id;
+      this.name = entry.name;
       this.onRead = onRead;
       this.revision = entry.revision;
       this.root = make("div");
@@ -143,7 +144,7 @@ const EcgServeForm = (() => {
     draw(preview) {
       this.preview.replaceChildren();
       if (preview === null) return;
-      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": "The first seconds on ECG paper" }, this.preview);
+      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": `Recording ${Number(this.id.split("-")[0])}, ${this.name}: the first seconds on ECG paper` }, this.preview);
       EcgPaper.draw(host, preview, { name: "The first seconds", seconds: true });
       make("figcaption", {}, this.preview, `The first ${preview.seconds} s of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
     }

@@ -75,7 +75,7 @@ try {
   const press = (target, name) => target.evaluate((text) => [...document.querySelectorAll("article button")].find((button) => button.textContent === text).click(), name);
   const problems = (target) => target.$$eval("[role=alert]", (all) => all.map((element) => element.textContent).filter(Boolean));
   const gone = (target) => target.waitForFunction(() => [...document.querySelectorAll("[role=alert]")].some((element) => element.textContent.includes("does not answer")), WAIT);
-  const silent = (target) => target.waitForFunction(() => [...document.querySelectorAll("[role=alert]")].every((element) => element.textContent === ""), WAIT);
+  const silent = (target) => target.waitForFunction(() => [...document.querySelectorAll("[role=alert]")].every((element) => !element.textContent.includes("does not answer")), WAIT);
   const second = await browser.newPage();
   second.on("pageerror", (error) => results.errors.push(String(error)));
   await second.goto(job.address);

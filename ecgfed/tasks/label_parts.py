@@ -60,13 +60,14 @@ def label_page_of(
     )
 
 
-def label_page(page: LabelPage, *, file: str = "") -> str:
+def label_page(page: LabelPage, *, file: str = "", ends: bool = True) -> str:
     """Return a labelling page as HTML.
 
     Args:
         page: what it shows.
         file: where a server writes the labels (``label_server.py``), as the page names it; none for a page that is
             opened as a file and offers its labels as a download.
+        ends: the server ends with the page.
     """
     minutes, seconds = divmod(round(page.duration_s), 60)
     first = "" if page.minutes is None else f"the first {page.minutes:g} of "
@@ -74,5 +75,5 @@ def label_page(page: LabelPage, *, file: str = "") -> str:
         f"{count_of(len(page.groups.leaf), 'beat')} in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
         f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
     )
-    data = page_data(page) | {"served": bool(file), "file": file}
+    data = page_data(page) | {"served": bool(file), "file": file, **({} if ends else {"ends": False})}
     return html.label_page(data, summary=summary, intended_use=page.intended_use, notices=page.notices)

@@ -13,7 +13,7 @@ from ecgfed.base.errors import EcgfedError, OptionError, StorageError
 from ecgfed.base.files import read_json, write_bytes, write_json
 from ecgfed.base.text import count_of
 from ecgfed.domain.labels.page import labels_name, page_data
-from ecgfed.domain.record.facts import FileFacts, file_facts
+from ecgfed.domain.record.file_summary import FileSummary, file_summary
 from ecgfed.domain.record.leads import find_lead
 from ecgfed.domain.record.read_options import ReadOptions
 from ecgfed.domain.record.recording import Recording, is_synthetic
@@ -62,7 +62,7 @@ class RecordingTasks:
             EcgfedError: the file cannot be read so; nothing is changed.
         """
         how, lead = _stated(stated)
-        facts = file_facts(entry.path, how=how, leads=(lead,) if lead else self.bundle.leads)
+        facts = file_summary(entry.path, how=how, leads=(lead,) if lead else self.bundle.leads)
         missing = [{"parameter": problem.parameter, "reason": problem.reason} for problem in facts.missing]
         if lead not in facts.leads:
             lead = ""
@@ -121,7 +121,7 @@ class RecordingTasks:
                 write_bytes(copy := next(copy for copy in copies if not copy.exists()), file.read_bytes())
                 progress.note(f"Earlier labels do not fit this page, so it begins anew; a copy of them is {copy.name}.")
             store = LabelStore(page_data(labelling.page), file, overwrite=True)
-        html = label_page(labelling.page, file=labelling.labels_file.name)
+        html = label_page(labelling.page, file=labelling.labels_file.name, ends=False)
         self.labelling[entry.id] = label_routes(html, store, ends=False)
         return {"said": f"{count_of(labelling.page.count, 'label')} to give."}
 
@@ -182,7 +182,7 @@ def _stated(sent: object) -> tuple[ReadOptions, str]:
     return ReadOptions(fs_hz, text["units"] or None, columns, form.get("repair") is True), text["lead"]
 
 
-def _as_json(facts: FileFacts) -> dict[str, Any]:
+def _as_json(facts: FileSummary) -> dict[str, Any]:
     names = ("format", "leads", "columns", "units", "fs_hz", "samples", "duration_s", "start", "notes")
     values = {name: getattr(facts, name) for name in names}
     lead = "" if facts.recording is None else facts.recording.lead

@@ -102,7 +102,7 @@
     byId("finished").hidden = !over;
     if (over) {
       const count = EcgPaper.countOf(state.entries.length, "answer");
-      const why = keeping.over() ? "The program has ended" : group === null ? "Every group has an answer" : "That is what was asked for";
+      const why = keeping.over() ? (data.ends === false ? "This page is done" : "The program has ended") : group === null ? "Every group has an answer" : "That is what was asked for";
       const then = data.served ? `They are in ${data.file}.` : "Save them now, or ask on.";
       const wrong = `They cover ${share(state.covered)} of the beats. ${expectedOf(state.expected)}`;
       byId("finished-said").textContent = `${why}: ${count}. ${wrong}${toConfirm(state)}${then}`;
@@ -201,7 +201,7 @@
 
   /** Return whether the program that writes the labels has ended, and announce it. */
   function closed() {
-    if (keeping.over()) announce("The program has ended: nothing can be changed here. Start it again to go on.");
+    if (keeping.over()) announce(data.ends === false ? "This page is done: nothing can be changed here. Open it again to go on." : "The program has ended: nothing can be changed here. Start it again to go on.");
     return keeping.over();
   }
 

@@ -29,6 +29,7 @@ const EcgServeForm = (() => {
   class Form {
     constructor(entry, onRead) {
       this.id = entry.id;
+      this.name = entry.name;
       this.onRead = onRead;
       this.revision = entry.revision;
       this.root = make("div");
@@ -54,13 +55,14 @@ const EcgServeForm = (() => {
     }
 
     /** Show that another page has read the file in another way; values that are being typed stay until they are sent. */
-    update(entry) {
+    async update(entry) {
       if (entry.revision <= this.revision || (this.edited && !this.stale)) return;
+      const line = this.stale;
+      this.stale = "";
       this.preview.replaceChildren();
       this.show(entry);
-      if (this.stale) this.problem.textContent = this.stale;
-      this.stale = "";
-      if (entry.stated && this.details.open) this.read();
+      if (entry.stated && this.details.open) await this.read();
+      if (line) this.problem.textContent = line;
     }
 
     /** Show what was read, and what is missing. */
@@ -142,7 +144,7 @@ const EcgServeForm = (() => {
     draw(preview) {
       this.preview.replaceChildren();
       if (preview === null) return;
-      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": "The first seconds on ECG paper" }, this.preview);
+      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": `Recording ${Number(this.id.split("-")[0])}, ${this.name}: the first seconds on ECG paper` }, this.preview);
       EcgPaper.draw(host, preview, { name: "The first seconds", seconds: true });
       make("figcaption", {}, this.preview, `The first ${preview.seconds} s of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
     }

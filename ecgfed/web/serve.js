@@ -16,6 +16,13 @@
     personalize: { verb: "Personalise from the labels", made: "Personal model" },
     "report-personal": { verb: "Report by the personal model", made: "Report by the personal model" },
   };
+  /** What a file is, by its name. */
+  const SAVED = [
+    [/^model-\d+\.zip$/, "the personal model, "],
+    [/^beats-\d+\/.*\.csv$/, "the label of every beat as a table, "],
+    [/^beats-\d+\//, "the label of every beat as a WFDB annotation, "],
+    [/-labels(-\d+)?\.csv$/, "your labels, "],
+  ];
   const STATES = { waiting: "waits", running: "runs", done: "done", failed: "failed", stopped: "stopped" };
 
   function say(text) {
@@ -49,6 +56,7 @@
       for (const [what, { verb }] of Object.entries(JOBS)) this.buttons[what] = this.button(verb, () => this.start(what));
       this.buttons.replay = this.button("Replay live", () => attempt(() => EcgServeReplay.begin(this.entry, false)));
       this.buttons["replay-personal"] = this.button("Replay live by the personal model", () => attempt(() => EcgServeReplay.begin(this.entry, true)));
+      this.hint = make("p", { class: "hint", hidden: true }, this.root, "Personalising needs labels: choose beats to label, then label them on the page that is linked here.");
       this.bar = make("progress", { hidden: true, "aria-label": `Progress of ${entry.name}` }, this.root);
       this.job = make("p", { class: "job lines", role: "status" }, this.root);
       this.problem = make("p", { class: "problem", role: "alert" }, this.root);
@@ -81,6 +89,7 @@
         button.disabled = !entry.stated || (busy && !what.startsWith("replay")) || needs[what] === false;
         button.hidden = needs[what] === false && what !== "personalize";
       }
+      this.hint.hidden = !entry.stated || entry.labels || busy;
       this.showJob(job, busy);
       this.showResults(entry);
     }
@@ -109,7 +118,8 @@
       if (entry.reports.personal) links.push(["Report by the personal model", file("report-personal.html")]);
       for (const name of Object.keys(entry.results)) {
         if (name.endsWith(".html") || name.endsWith(".json") || name.endsWith(".served")) continue;
-        links.push([`Save ${name.startsWith("model-") ? `the personal model, ${name}` : name}`, file(name)]);
+        const [, what] = SAVED.find(([pattern]) => pattern.test(name)) || [null, ""];
+        links.push([`Save ${what}${name}`, file(name)]);
       }
       const key = JSON.stringify(links);
       if (key === this.key) return; // so that the focus stays where it is
@@ -186,7 +196,7 @@
       over = true;
       clearTimeout(timer);
       say("The program has ended; this page can be closed.");
-      for (const button of document.querySelectorAll("button")) button.disabled = true;
+      for (const button of document.querySelectorAll("button, input, select")) button.disabled = true;
     });
   }
 

@@ -140,7 +140,7 @@ def test_an_error_of_ecgfed_is_answered_in_a_line_with_its_traceback_in_the_term
     work: Work, recording: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("ecgfed.tasks.serve_tasks.file_facts", lambda *_, **__: 1 / 0)
+        patched.setattr("ecgfed.tasks.serve_tasks.file_summary", lambda *_, **__: 1 / 0)
         status, refused = work.post(f"recordings/{recording}/read", {})
     assert (status, "\n" in refused["said"]) == (500, False)
     terminal = capfd.readouterr().err

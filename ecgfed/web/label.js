@@ -105,8 +105,8 @@
     byId("finished").hidden = !over;
     if (over) {
       const count = EcgPaper.countOf(state.entries.length, "answer");
-      const why = keeping.over() ? "The program has ended" : group === null ? "Every group has an answer" : "That is what was asked for";
-      const then = data.served ? `They are in ${data.file}.` : "Save them now, or ask on.";
+      const why = keeping.over() ? "The program has ended" : group === null ? `Every ${alone ? "beat" : "group"} has an answer` : "That is what was asked for";
+      const then = data.served ? `They are in ${data.file}.` : `Save them now${alone ? "" : ", or ask on"}.`;
       const wrong = alone ? "" : `They cover ${share(state.covered)} of the beats. ${expectedOf(state.expected)}`;
       byId("finished-said").textContent = `${why}: ${count}. ${wrong}${toConfirm(state)}${then}`;
       byId("more").hidden = group === null || keeping.over();

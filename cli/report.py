@@ -210,7 +210,7 @@ def _print(recording_report: "RecordingReport", elapsed: str) -> None:
             + "".join(f"; {interval.value:.2f} s not confirmed" for interval in events.pauses.not_confirmed)
             + "".join(f"; no beat for {interval.value:.1f} s at an end" for interval in events.pauses.ends),
         ),
-        *[("rhythm", f"{one.rhythm} {per_cent(100 * one.seconds / parts.duration_s)}") for one in parts.rhythms],
+        *[("rhythm", f"{one.rhythm} {per_cent(100 * one.seconds / parts.duration_s)}") for one in parts.named_rhythms],
         ("ventricular", ectopy_headline(events, Kind.VENTRICULAR) or NOT_ASSESSED),
         ("supraventricular", ectopy_headline(events, Kind.SUPRA) or NOT_ASSESSED),
     ]

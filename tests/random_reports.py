@@ -60,7 +60,7 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
             str(rng.choice(["AF or flutter", "sinus bradycardia"])),
             tuple(map(tuple, edges[:2].tolist())),
             "signal",
-            (0.62, 0.875),
+            (0.42, 0.875),
         ),
         RhythmEpisodes("possible flutter", tuple(map(tuple, edges[2:].tolist()))),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import Beats, merged
+from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
@@ -257,6 +258,7 @@ class Drawing:
 
     def data(self, timeline: dict[str, Any], rhythms: Sequence[RhythmEpisodes]) -> dict[str, Any]:
         """Return the data of the page's scripts, with each rhythm's episodes for the timeline."""
+        named = [part for rhythm in rhythms for part in by_certainty(rhythm)]
         labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
         ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
         calm = [0 if is_ectopic else count for count, is_ectopic in zip(counts, ectopic, strict=True)]
@@ -268,7 +270,7 @@ class Drawing:
             "usual": int(np.argmax(calm)) if any(calm) else -1,  # the most frequent class not ectopic, drawn lightly
             "strips": self.strips,
             "timeline": timeline,
-            "rhythms": [{"name": rhythm.rhythm, "episodes": rhythm.to_dict()["episodes"]} for rhythm in rhythms],
+            "rhythms": [{"name": one.rhythm, "episodes": one.to_dict()["episodes"]} for one in named],
         }
 
     def _drawn(self, strip_choice: SelectedStrip, *, both: bool = False) -> Drawn:

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import Beats
+from ecgfed.domain.events.certainty import POSSIBLE, episode_name
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
@@ -118,13 +119,13 @@ def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) ->
         rows.append(
             ListedEvent(
                 "rhythm",
-                rhythm.rhythm,
+                episode_name(rhythm, number),
                 start,
                 stop,
                 int(beats.assessed[first:last].sum()) or None,
                 60 * len(rr) / float(rr.sum()) if len(rr) else None,
                 certainty,
-                certainty is not None or (rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER),
+                certainty is not None or (rhythm.rhythm.startswith(POSSIBLE) and rhythm.source != REVIEWER),
                 strip=_strip_at(start, gallery),
             )
         )

@@ -1,6 +1,7 @@
 """PR, QRS, QT and QTc of a recording's average normal beat in each hour."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
@@ -10,7 +11,9 @@ from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
 
-PACED, NO_NORMAL_BEAT = "paced rhythm", "no normal beat"
+PACED, NO_NORMAL_BEAT, LOW_CONFIDENCE = "paced rhythm", "no normal beat", "most normal beats are of low confidence"
+#: Share of an hour's normal beats of low confidence above which none of its intervals is assessed.
+_MOST = 0.5
 _LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
 #: Rhythms in which QT follows single intervals and no P wave is one.
 _FIBRILLATION = ("AF or flutter", "AF", "atrial flutter")
@@ -21,6 +24,7 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     """Measure the intervals of the average normal beat in the lead in use.
 
     Normal beats in atrial fibrillation or flutter are averaged where an hour has not enough others: for QRS alone.
+    Where most of the beats to be averaged are of low confidence, that they are normal is not known well enough.
 
     Args:
         reading: the recording, its labelled beats and their counts.
@@ -50,15 +54,34 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     hours = []
     for (start, stop), averages in by_hour.items():
         is_paced = bool(((paced >= start) & (paced < stop)).any())
-        hours.append(_hour(start, stop, averages, PACED if is_paced else NO_NORMAL_BEAT))
+        inside = usable & (beats.time_s >= start) & (beats.time_s < stop)
+        low = {name: _share(reading, inside & (label == at)) for at, name in enumerate(_CLASSES)}
+        hours.append(_hour(start, stop, averages, low, PACED if is_paced else NO_NORMAL_BEAT))
     return NormalIntervals(lead, tuple(hours))
 
 
-def _hour(start_s: float, stop_s: float, averages: dict[str, AverageBeat], without: str) -> HourIntervals:
-    """Return the intervals of an hour; ``without`` says why there are none where it has no normal beat."""
+def _share(reading: Reading, of: NDArray[np.bool_]) -> float:
+    """Return the share of low confidence among some beats; 0 without any, or where confidence is not assessed."""
+    uncertain = reading.labelled.uncertain
+    return 0.0 if uncertain is None or not of.any() else float(uncertain[of].mean())
+
+
+def _hour(
+    start_s: float, stop_s: float, averages: dict[str, AverageBeat], low: dict[str, float], without: str
+) -> HourIntervals:
+    """Return the intervals of an hour.
+
+    Args:
+        start_s: its beginning, in seconds.
+        stop_s: its end.
+        averages: class of ``_CLASSES`` -> its average beat.
+        low: class -> share of its beats that are of low confidence.
+        without: why there are no intervals where the hour has no normal beat.
+    """
     normal, fibrillating = (averages.get(name) for name in _CLASSES[:2])
     chosen = fibrillating if fibrillating is not None and not (normal and normal.averaged) else normal
-    if chosen is None:
-        return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, without)))
+    if chosen is None or low[chosen.label] > _MOST:
+        reason = without if chosen is None else LOW_CONFIDENCE
+        return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, reason)))
     measured: dict[str, Measurement] = {name: getattr(chosen, name) for name in TITLES}
     return HourIntervals(start_s, stop_s, chosen.averaged, measured)

@@ -23,6 +23,7 @@ def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, noti
     body = render(
         "label.html.j2",
         record=data["record"],
+        reader=data.get("reader", ""),
         keys=[label["key"] or label["symbol"] for label in data["labels"]],
         served=data["served"],
         ends=data.get("ends", True),
@@ -30,5 +31,5 @@ def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, noti
         intended_use=intended_use,
         notices=notices,
     )
-    title = f"Label beats: {data['record']}"
+    title = f"Label beats: {data['record']}" + (f", {data['reader']}" if "reader" in data else "")
     return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data=data, sheet=title, served=data["served"])

@@ -110,7 +110,7 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
 def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
     """Return the share of each rhythm but sinus rhythm, its longest episode and its certainty."""
     found: Cell = None
-    for rhythm in parts.rhythms:
+    for rhythm in parts.named_rhythms:
         share = f"{rhythm.rhythm} {per_cent(100 * rhythm.seconds / parts.duration_s)}"
         text = joined(
             share, f" in {count_of(len(rhythm.episodes), 'episode')}, longest ", longest_episode(parts.times, rhythm)

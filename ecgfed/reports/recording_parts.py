@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
@@ -233,6 +234,11 @@ class RecordingParts:
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
     review: Review | None = None
+
+    @property
+    def named_rhythms(self) -> tuple[RhythmEpisodes, ...]:
+        """The rhythms as the page names them: episodes with a certainty below 50% apart, as possible ones."""
+        return tuple(part for rhythm in self.rhythms for part in by_certainty(rhythm))
 
     @property
     def review_line(self) -> str:

@@ -253,6 +253,23 @@ const EcgCounts = (() => {
     return rows.sort(order);
   }
 
+  /** Return what an episode is called, as ecgfed/domain/events/certainty.py: a possible rhythm where its certainty is below 50%. */
+  function episodeName(rhythm, number) {
+    const unlikely = rhythm.certainty.length > 0 && rhythm.certainty[number] < 0.5;
+    return unlikely && !rhythm.rhythm.startsWith("possible ") ? `possible ${rhythm.rhythm}` : rhythm.rhythm;
+  }
+
+  /** Return a rhythm's episodes under their names, those of its own name first. */
+  function byCertainty(rhythm) {
+    const names = rhythm.episodes.map((_, number) => episodeName(rhythm, number));
+    return [...new Set(names)].sort((a, b) => a.length - b.length).map((name) => {
+      const [episodes, certainty] = [rhythm.episodes, rhythm.certainty].map((values) => values.filter((_, number) => names[number] === name));
+      return { ...rhythm, rhythm: name, episodes, certainty, seconds: secondsOf(episodes) };
+    });
+  }
+
+  const secondsOf = (episodes) => episodes.reduce((total, [start, stop]) => total + (stop - start), 0);
+
   function episodeRow(beats, rhythm, [start, stop], number) {
     const [first, last] = [B.lowerBound(beats.time, start), B.lowerBound(beats.time, stop)];
     const rr = [];
@@ -265,7 +282,7 @@ const EcgCounts = (() => {
     const possible = rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer";
     return {
       kind: "rhythm",
-      name: rhythm.rhythm,
+      name: episodeName(rhythm, number),
       start_s: start,
       stop_s: stop,
       beats: inside || null,
@@ -312,14 +329,11 @@ const EcgCounts = (() => {
     counts.variability = B.variability(beats, rules, rhythms);
     counts.hours = B.timeBins(beats);
     // by all beats as they are: in Python, too, runs confirm only what is counted above
-    counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({
-      ...rhythm,
-      seconds: rhythm.episodes.reduce((total, [start, stop]) => total + (stop - start), 0),
-    }));
+    counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({ ...rhythm, seconds: secondsOf(rhythm.episodes) }));
     counts.events = eventList(all, counts, counts.rhythms);
     return counts;
   }
 
-  return { count, withholds, WORDS };
+  return { count, withholds, episodeName, byCertainty, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

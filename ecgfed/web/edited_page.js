@@ -165,7 +165,7 @@ const EcgEditedPage = (() => {
   function writeTimeline(labelled, beats, data, counts) {
     for (const code of labelled.codes) if (!data.codes.includes(code)) data.codes.push(code);
     labelled.codes.forEach((code, i) => (data.ectopic[data.codes.indexOf(code)] = labelled.kinds[i] === 1 || labelled.kinds[i] === 2));
-    data.rhythms = counts.rhythms.map((rhythm) => ({ name: rhythm.rhythm, episodes: rhythm.episodes }));
+    data.rhythms = counts.rhythms.flatMap(EcgCounts.byCertainty).map((rhythm) => ({ name: rhythm.rhythm, episodes: rhythm.episodes }));
     const line = data.timeline;
     if (!line) return;
     const bins = EcgBeats.timeBins(beats, line.start_s.length > 1 ? line.start_s[1] - line.start_s[0] : Math.max(beats.duration_s, 1));

@@ -98,7 +98,7 @@
   /** Return an episode's name before editing, and its samples. */
   function episodeOf(row) {
     for (const rhythm of EcgEdits.rhythmsOf(base, book.state().edits)) {
-      const number = rhythm.episodes.findIndex(([start, stop]) => rhythm.rhythm === row.name && start === row.start_s && stop === row.stop_s);
+      const number = rhythm.episodes.findIndex(([start, stop], i) => EcgCounts.episodeName(rhythm, i) === row.name && start === row.start_s && stop === row.stop_s);
       if (number >= 0) return { name: rhythm.origins ? rhythm.origins[number] : rhythm.rhythm, shown: rhythm.rhythm, samples: rhythm.samples[number] };
     }
     return null;

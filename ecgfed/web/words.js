@@ -2,10 +2,11 @@
 /*
  * The counts of a report in words: what reports/headline.py, recording_tables.py, event_list.py and the templates write,
  * for a page that is edited. A cell is a string, or a list of strings and places {at, digits} in the recording. Needs
- * paper.js.
+ * paper.js and counts.js.
  */
 const EcgWords = (() => {
   const { startAt, duration: clock, clock: time, countOf } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
+  const { byCertainty } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
   const NOT_ASSESSED = "not assessed";
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
@@ -139,7 +140,7 @@ const EcgWords = (() => {
   }
 
   function rhythmsShort(counts, page) {
-    const parts = counts.rhythms.map((rhythm) => {
+    const parts = counts.rhythms.flatMap(byCertainty).map((rhythm) => {
       const share = `${rhythm.rhythm} ${perCent((100 * rhythm.seconds) / page.duration_s)}`;
       const certainty = certaintyText(rhythm);
       return [`${share} in ${countOf(rhythm.episodes.length, "episode")}, longest `, ...longestEpisode(rhythm), certainty ? `, certainty ${certainty}: to be reviewed` : ""];
@@ -212,7 +213,7 @@ const EcgWords = (() => {
   }
 
   const rhythms = (counts, page) =>
-    counts.rhythms.map((rhythm) => [
+    counts.rhythms.flatMap(byCertainty).map((rhythm) => [
       rhythm.rhythm,
       rhythm.episodes.length,
       clock(rhythm.seconds, 0),

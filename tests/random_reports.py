@@ -15,7 +15,8 @@ from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
-from ecgfed.reports.drawing import Reading, class_rows
+from ecgfed.reports.conclusion import conclusion_draft
+from ecgfed.reports.drawing import Reading, class_rows, lead_rows
 from ecgfed.reports.event_list import event_list
 from ecgfed.reports.labelled import Labelled
 
@@ -144,6 +145,13 @@ def counts_of(reading: Reading) -> dict[str, Any]:
         "events": [{name: value for name, value in event.items() if name != "strip"} for event in listed],
         "hours": [asdict(hour) for hour in events.hours],
     }
+
+
+def draft_of(reading: Reading) -> list[str]:
+    """The draft of a reading's conclusion."""
+    beats, events, lead = reading.beats, reading.events, lead_rows(reading)[0]
+    rhythms = (*(reading.labelled.rhythms or ()), *rate_episodes(beats, events.rules))
+    return list(conclusion_draft(events, rhythms, reading.recording.duration_s, lead.name, lead.percent))
 
 
 def _ectopy(counts: Ectopy | None) -> dict[str, Any] | None:

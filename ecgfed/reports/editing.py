@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.domain.events.kinds import KIND_WORDS, RHYTHM_NAMES, Kind, kind_of, meaning_of
 from ecgfed.domain.events.rhythm import SINUS_RHYTHMS
 from ecgfed.domain.labels.user_labels import NO_BEAT, SYMBOLS
+from ecgfed.reports.conclusion import CONCLUSION_NOTES, SENTENCES
 from ecgfed.reports.drawing import Reading
 
 #: Bits of a beat's flags; the last one is of the interval after it.
@@ -78,6 +79,8 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "rhythm_names": list(RHYTHM_NAMES),
         "rules": {**asdict(reading.events.rules), "sinus_rhythms": sorted(SINUS_RHYTHMS)},
         "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
+        "sentences": SENTENCES,
+        "conclusion_notes": CONCLUSION_NOTES,
         "document": None if reading.edited is None else reading.edited.edits.document,
     }
 

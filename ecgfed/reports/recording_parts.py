@@ -142,6 +142,7 @@ class Review:
         indication: text.
         comments: text.
         conclusion: text.
+        conclusion_draft: the draft of the conclusion when it was accepted or last changed; ``""`` where not known.
         beats: number of remaining beats that a person labelled, or whose label a person accepted.
         removed: number of removed beats.
         document: the edits as they are saved.
@@ -154,6 +155,7 @@ class Review:
     indication: str
     comments: str
     conclusion: str
+    conclusion_draft: str
     beats: int
     removed: int
     document: Mapping[str, Any] = field(repr=False)
@@ -201,6 +203,7 @@ class RecordingParts:
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
+        draft: the lines of the conclusion, drafted from the figures.
     """
 
     record: str
@@ -231,6 +234,18 @@ class RecordingParts:
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
     review: Review | None = None
+    draft: tuple[str, ...] = ()
+
+    @property
+    def conclusion(self) -> str:
+        """The conclusion that a reader accepted or wrote; ``""`` for none."""
+        return "" if self.review is None else self.review.conclusion
+
+    @property
+    def conclusion_is_older(self) -> bool:
+        """Whether the figures have changed since the conclusion was accepted or written, as far as that is known."""
+        drafted = "" if self.review is None else self.review.conclusion_draft
+        return bool(self.conclusion and drafted) and drafted != "\n".join(self.draft)
 
     @property
     def review_line(self) -> str:

@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 const [web, file] = process.argv.slice(2);
 const load = createRequire(import.meta.url);
-const [beats, edits, counts, words, tables] = ["beats.js", "edits.js", "counts.js", "words.js", "tables.js"].map((name) => load(join(web, name)));
+const [beats, edits, counts, words, tables, conclusion] = ["beats.js", "edits.js", "counts.js", "words.js", "tables.js", "conclusion.js"].map((name) => load(join(web, name)));
 const texts = (rows) => rows.map((row) => row.map(words.textOf));
 const answers = JSON.parse(readFileSync(file, "utf8")).map((one) => {
   const base = edits.open(one.editing);
@@ -28,6 +28,6 @@ const answers = JSON.parse(readFileSync(file, "utf8")).map((one) => {
     events: texts(words.events(found)),
     sentences: [classes.absent, ...words.notListed(found)].filter(Boolean),
   };
-  return { counts: found, written, ms };
+  return { counts: found, written, draft: conclusion.draft(found, page), ms };
 });
 process.stdout.write(JSON.stringify(answers));

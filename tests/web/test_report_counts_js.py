@@ -11,7 +11,7 @@ import pytest
 from edits_files import SAVED, document_of, written
 from node_runtime import node_path
 from page_cells import Cells
-from random_reports import counts_of, of_page, random_edits, random_labelled, random_rules, recording_of
+from random_reports import counts_of, draft_of, of_page, random_edits, random_labelled, random_rules, recording_of
 
 import ecgfed
 import ecgfed.web
@@ -53,7 +53,7 @@ def assert_same(ours: Any, theirs: Any, where: str) -> None:
 
 
 def test_random_edits_of_random_beats(tmp_path: Path) -> None:
-    given, expected = [], []
+    given, expected, drafts = [], [], []
     for seed in range(CASES):
         rng = np.random.default_rng(seed)
         labelled, quality = random_labelled(rng, int(rng.integers(2, 400)))
@@ -75,8 +75,10 @@ def test_random_edits_of_random_beats(tmp_path: Path) -> None:
         }
         edited = reading_of(recording, {"II": quality}, labelled, rules, edits=read_edits(written(tmp_path, document)))
         expected.append(json.loads(json.dumps(counts_of(edited), default=float)))
+        drafts.append(draft_of(edited))
     for seed, (answer, counts) in enumerate(zip(by_script(tmp_path, given), expected, strict=True)):
         assert_same(of_page(answer["counts"]), counts, f"case {seed}")
+        assert answer["draft"] == drafts[seed], f"case {seed}"
     assert sum(bool(counts["ventricular"] and counts["ventricular"]["runs"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["pauses"]["found"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["withheld"]) for counts in expected) > CASES / 10
@@ -137,6 +139,7 @@ def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, **how: Any
         for name in ("ventricular", "supraventricular"):
             assert_same(counts[name], told[name], name)
         assert_page_says(answer["written"], report.html)
+        assert answer["draft"] == told["conclusion"]["draft"]
 
 
 @pytest.mark.parametrize("patient", ["p1", "p2", "p3"])

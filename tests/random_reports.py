@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind, kind_of, meaning_of
+from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
@@ -85,6 +86,14 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
     return labelled, LeadQuality(samples, FS_HZ, tuple(stretches))
 
 
+def random_events(rng: np.random.Generator, duration_s: float) -> tuple[PatientEvent, ...]:
+    """Events that a patient marked, some of them close to an end of the recording."""
+    times = sorted(rng.uniform(0, duration_s, rng.integers(0, 4)).tolist())
+    return tuple(
+        PatientEvent(time_s, str(rng.choice(["", "dizzy"])), str(rng.choice([RECORDER, DIARY]))) for time_s in times
+    )
+
+
 def recording_of(quality: LeadQuality) -> Recording:
     return Recording("random", Path("random"), "II", ("II",), FS_HZ, np.zeros((1, quality.samples)), ())
 
@@ -128,7 +137,7 @@ def counts_of(reading: Reading) -> dict[str, Any]:
     pauses = asdict(events.pauses)
     pauses["found"] = [{**interval, "review": False} for interval in pauses.pop("intervals")]
     pauses["not_confirmed"] = [{**interval, "review": True} for interval in pauses["not_confirmed"]]
-    listed = [asdict(event) for event in event_list(beats, events, rhythms, ())]
+    listed = [asdict(event) for event in event_list(beats, events, rhythms, (), reading.patient_events)]
     return {
         "beats": events.total,
         "counted": events.counted,

@@ -79,6 +79,7 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "rhythm_names": list(RHYTHM_NAMES),
         "rules": {**asdict(reading.events.rules), "sinus_rhythms": sorted(SINUS_RHYTHMS)},
         "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
+        "patient_events": [[event.time_s, event.source, event.text] for event in reading.patient_events],
         "sentences": SENTENCES,
         "conclusion_notes": CONCLUSION_NOTES,
         "document": None if reading.edited is None else reading.edited.edits.document,

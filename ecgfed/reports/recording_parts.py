@@ -6,6 +6,7 @@ from typing import Any
 
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
@@ -69,12 +70,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ListedEvent:
-    """A run, a pause or an episode of a rhythm in the list of events.
+    """A run, a pause, an episode of a rhythm or a patient event in the list of events.
 
     Attributes:
         kind: ``ventricular run``, ``supraventricular run``, ``pause``, ``interval not confirmed``, ``no beat at an
-            end`` or ``rhythm``.
-        name: its name: ``VT``, ``AF``.
+            end``, ``rhythm`` or ``patient event``.
+        name: its name: ``VT``, ``AF``, ``diary entry``.
         start_s: where it begins, in seconds; of a run its first beat.
         stop_s: where it ends; of a run its last beat.
         beats: number of its counted beats; None for intervals, and where no beat is counted.
@@ -84,6 +85,8 @@ class ListedEvent:
         uncertain: number of its beats of low confidence; None where not assessed.
         cut: it begins or ends at an unusable stretch, so that it may be longer.
         strip: the number of the first strip that shows where it begins; None where none does.
+        text: of a patient event what the patient or the recorder states, where it may be shown.
+        context: of a patient event the ectopic beats and rhythms around it.
     """
 
     kind: str
@@ -97,6 +100,8 @@ class ListedEvent:
     uncertain: int | None = None
     cut: bool = False
     strip: int | None = None
+    text: str = ""
+    context: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -204,6 +209,7 @@ class RecordingParts:
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
         draft: the lines of the conclusion, drafted from the figures.
+        patient_events: what the patient marked on the recorder or wrote in a diary.
     """
 
     record: str
@@ -235,6 +241,7 @@ class RecordingParts:
     intervals: NormalIntervals | None = None
     review: Review | None = None
     draft: tuple[str, ...] = ()
+    patient_events: tuple[PatientEvent, ...] = ()
 
     @property
     def conclusion(self) -> str:

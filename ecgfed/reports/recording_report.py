@@ -80,6 +80,10 @@ class RecordingReport:
                 "text": parts.conclusion or None,
                 "older_than_figures": parts.conclusion_is_older,
             },
+            "patient_events": [
+                {"time_s": round(event.time_s, 3), "source": event.source, "text": event.text}
+                for event in parts.patient_events
+            ],
             "intended_use": parts.intended_use,
             "warnings": [{"code": code, "text": text} for code, text in parts.warnings],
             "notes": [{"code": code, "text": text} for code, text in parts.notes],
@@ -162,10 +166,10 @@ def parts_of(
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
-        listed = event_list(reading.beats, reading.events, rhythms, gallery)
+        listed = event_list(reading.beats, reading.events, rhythms, gallery, reading.patient_events)
         base = labelled if reading.edited is None else reading.edited.base
         more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
-        data = {**drawing.data(timeline, rhythms), **more}
+        data = {**drawing.data(timeline, listed), **more}
     leads = lead_rows(reading)
     (lead,) = (row for row in leads if row.name == recording.lead)
     return RecordingParts(
@@ -195,6 +199,7 @@ def parts_of(
         review=None if reading.edited is None else _review(reading.edited),
         intervals=intervals.result(),
         draft=conclusion_draft(reading.events, rhythms, recording.duration_s, lead.name, lead.percent),
+        patient_events=reading.patient_events,
     )
 
 

@@ -30,6 +30,7 @@ from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_edits import SUFFIX, annotation_file, edited_annotation
+from ecgfed.tasks.report_events import patient_events_of
 from ecgfed.tasks.report_exchange import SUFFIXES, exchange_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
@@ -98,7 +99,10 @@ def report(
     browser = find_browser() if pdf else None
     opened = _opened(bundle, labels, patient, trusted)
     recording = _open(recording, opened, asked.leads, asked.read_options)
-    check_free([*targets, *more], recording.files, overwrite=overwrite)
+    diary = [] if stated.diary is None else [Path(stated.diary)]
+    check_free([*targets, *more], [*recording.files, *diary], overwrite=overwrite)
+    start = shown.page_start(recording.metadata)
+    patient_events = patient_events_of(recording, stated.diary, shown, start)
     exchange.check(recording)
     signal = recording_id(recording)
     if edits is not None:
@@ -125,12 +129,13 @@ def report(
     if edits is not None:
         edits.check_beats(digest)
     reading = reading_of(recording, quality, labelled, rules, second, edits)
+    reading = replace(reading, patient_events=patient_events.events)
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
-    start = shown.page_start(recording.metadata)
     parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
+    notes = tuple(("patient-events", note) for note in patient_events.notes)
     data = {**parts.data, "editing": editing_data(reading, signal, digest)}
-    parts = replace(parts, patient=shown.patient(recording.metadata), data=data)
+    parts = replace(parts, patient=shown.patient(recording.metadata), data=data, notes=(*parts.notes, *notes))
     exchange = exchange.begun(shown.start_of(recording.metadata))
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)

@@ -55,7 +55,7 @@
   const book = EcgEdits.book(base, (state) => {
     labelled = EcgEdits.apply(base, state.edits, state.reviewed);
     const beats = EcgBeats.beatsOf(labelled);
-    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
+    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld, base.patient_events);
     EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
     draft = EcgConclusion.draft(counts, page).join("\n");
     writeTexts(state);

@@ -13,7 +13,7 @@ const answers = JSON.parse(readFileSync(file, "utf8")).map((one) => {
   words.startAt(one.clock_s ?? null);
   const given = edits.apply(base, one.edits, one.reviewed);
   const start = performance.now();
-  const found = counts.count(beats.beatsOf(given), base.rules, edits.rhythmsOf(base, one.edits), base.withheld);
+  const found = counts.count(beats.beatsOf(given), base.rules, edits.rhythmsOf(base, one.edits), base.withheld, base.patient_events);
   const ms = performance.now() - start;
   const page = { ...base, duration_s: base.samples / base.fs };
   const [ectopy, classes, hours] = [tables.ectopy(found, page, given), tables.classes(found, page, given), tables.hours(found, page, given)];

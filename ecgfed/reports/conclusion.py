@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import REVIEWER, Pauses, Rates, RhythmEpisodes
+from ecgfed.domain.events.rhythm import Pauses, Rates, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.markup import clock, per_cent
 
@@ -119,11 +119,10 @@ def _underlying(rhythms: Sequence[RhythmEpisodes], duration_s: float) -> RhythmE
 
 
 def _share(name: str, rhythm: RhythmEpisodes, duration_s: float) -> str:
-    """Return the sentence of a rhythm; as in the list of events, one with a certainty is to be reviewed."""
-    doubtful = rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER
+    """Return the sentence of a rhythm."""
     start, stop = rhythm.longest or (0.0, 0.0)
     return _filled(
-        f"{name}_review" if rhythm.certainty or doubtful else name,
+        f"{name}_review" if to_review(rhythm) else name,
         rhythm=_capital(rhythm.rhythm),
         percent=per_cent(100 * rhythm.seconds / duration_s),
         longest=clock(stop - start, 0),

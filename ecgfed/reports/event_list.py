@@ -11,7 +11,7 @@ from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.patient_event import RECORDER, PatientEvent
-from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
+from ecgfed.domain.events.rhythm import At, RhythmEpisodes, to_review
 from ecgfed.reports.markup import Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S
@@ -133,7 +133,7 @@ def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) ->
                 int(beats.assessed[first:last].sum()) or None,
                 60 * len(rr) / float(rr.sum()) if len(rr) else None,
                 certainty,
-                certainty is not None or (rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER),
+                to_review(rhythm),
                 strip=_strip_at(start, gallery),
             )
         )
@@ -162,7 +162,7 @@ def _patient_event(
         context = ["no ectopic beat"]
     for rhythm in rhythms:
         if any(begin < stop and end > start for begin, end in rhythm.episodes):
-            context.append(rhythm.rhythm)
+            context.append(f"{rhythm.rhythm}{' (to review)' * to_review(rhythm)}")
     return ListedEvent(
         RECORDER,
         event.source,

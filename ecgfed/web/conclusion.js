@@ -1,10 +1,11 @@
 "use strict";
 /*
  * The draft of a report's conclusion: the rules of ecgfed/reports/conclusion.py, whose sentences come with the page's
- * data. Needs words.js.
+ * data. Needs counts.js and words.js.
  */
 const EcgConclusion = (() => {
   const W = typeof EcgWords === "undefined" ? require("./words.js") : EcgWords;
+  const C = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
   const UNDERLYING_PERCENT = 50;
   const UNUSABLE_PERCENT = 0.05;
   const FIBRILLATION = ["AF", "AF or flutter", "atrial flutter"];
@@ -12,7 +13,6 @@ const EcgConclusion = (() => {
   const KINDS = [["ventricular", "VT"], ["supraventricular", "SVT"]];
 
   const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
-  const possible = (rhythm) => rhythm.rhythm.startsWith("possible ");
 
   /** Return the lines of the draft. `page`: duration_s, lead, usable_percent, rules and sentences of the report. */
   function draft(counts, page) {
@@ -20,16 +20,15 @@ const EcgConclusion = (() => {
     const filled = (name, values = {}) => page.sentences[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
 
     function underlyingOf(rhythms) {
-      const able = rhythms.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !possible(rhythm));
+      const able = rhythms.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith("possible "));
       const best = W.highestOf(able, "seconds");
       return best && 100 * best.seconds >= UNDERLYING_PERCENT * page.duration_s ? best : null;
     }
 
     function share(name, rhythm) {
-      const review = rhythm.certainty.length || (possible(rhythm) && rhythm.source !== "reviewer");
       const longest = Math.max(0, ...rhythm.episodes.map(([start, stop]) => stop - start));
       const percent = W.perCent((100 * rhythm.seconds) / page.duration_s);
-      return filled(review ? `${name}_review` : name, { rhythm: capital(rhythm.rhythm), percent, longest: W.clock(longest, 0) });
+      return filled(C.toReview(rhythm) ? `${name}_review` : name, { rhythm: capital(rhythm.rhythm), percent, longest: W.clock(longest, 0) });
     }
 
     function rate({ mean, lowest, highest, lowest_possible: lower, highest_possible: higher }) {

@@ -245,6 +245,9 @@ const EcgCounts = (() => {
     return rows.sort(order);
   }
 
+  /** Return whether a rhythm must be reviewed before it counts as a finding. */
+  const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer");
+
   /** Return a patient event with the rate of the measured intervals around it, and what is there. */
   function patientEvent(beats, counts, rhythms, [time, source, text]) {
     const [start, stop] = [time - AROUND_S, time + AROUND_S];
@@ -268,7 +271,7 @@ const EcgCounts = (() => {
     }
     if (!counted) context = ["no beat counted"];
     else if (!context.length) context = ["no ectopic beat"];
-    for (const rhythm of rhythms) if (rhythm.episodes.some(([begin, end]) => begin < stop && end > start)) context.push(rhythm.rhythm);
+    for (const rhythm of rhythms) if (rhythm.episodes.some(([begin, end]) => begin < stop && end > start)) context.push(`${rhythm.rhythm}${toReview(rhythm) ? " (to review)" : ""}`);
     return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: context.join(", ") };
   }
 
@@ -281,7 +284,6 @@ const EcgCounts = (() => {
       if (i < last - 1 && beats.known[i]) rr.push(beats.rr[i]);
     }
     const certainty = rhythm.certainty.length ? rhythm.certainty[number] : null;
-    const possible = rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer";
     return {
       kind: "rhythm",
       name: rhythm.rhythm,
@@ -290,7 +292,7 @@ const EcgCounts = (() => {
       beats: inside || null,
       per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null,
       confidence: certainty,
-      review: certainty !== null || possible,
+      review: toReview(rhythm),
       uncertain: null,
       cut: false,
       text: "",
@@ -341,6 +343,6 @@ const EcgCounts = (() => {
     return counts;
   }
 
-  return { count, withholds, WORDS };
+  return { count, toReview, withholds, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

@@ -15,7 +15,7 @@ from ecgfed.base.text import count_of
 from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.record.dicom_files import dicom_texts
 from ecgfed.domain.record.edf_files import edf_texts
-from ecgfed.domain.record.reader import annotation_file, format_of, is_edf_plus, read_annotation
+from ecgfed.domain.record.reader import format_of, is_edf_plus, read_annotation
 from ecgfed.domain.record.recording import Recording
 
 #: Characters of a text, and events of a file, at most.
@@ -54,15 +54,16 @@ def recorded_events(recording: Recording) -> PatientEvents:
     """
     kind, found = format_of(recording.path), PatientEvents()
     if kind == "edf" and recording.path.is_file() and is_edf_plus(recording.path):
-        found += _from(recording, recording.path.name, lambda: edf_texts(recording.path))
+        found += _from(recording, "the EDF+ file", lambda: edf_texts(recording.path))
     if kind == "dicom" and recording.path.is_file():
-        found += _from(recording, recording.path.name, lambda: dicom_texts(recording.path))
+        found += _from(recording, "the DICOM file", lambda: dicom_texts(recording.path))
     if kind == "wfdb":
         for annotator in _ANNOTATORS:
-            file = annotation_file(recording.path, annotator)
-            if file.is_file():
+            if recording.path.with_name(f"{recording.path.name}.{annotator}").is_file():
                 own = annotator in _OWN_ANNOTATORS
-                found += _from(recording, file.name, partial(_wfdb_notes, recording, annotator), every=own)
+                found += _from(
+                    recording, f"the .{annotator} file", partial(_wfdb_notes, recording, annotator), every=own
+                )
     return found
 
 
@@ -74,7 +75,7 @@ def events_of(
     Args:
         timed: the annotations.
         duration_s: length of the recording: events outside are left out, with a note.
-        where: name of the file, for notes.
+        where: the file, for notes; not its name, which may name the patient.
         source: of the events.
         every: every text is an event, not only one that calls itself so.
     """
@@ -84,7 +85,9 @@ def events_of(
     if outside := len(wanted) - len(inside):
         notes.append(f"{count_of(outside, source, _plural(source))} of {where} outside the recording: left out.")
     if len(inside) > MAX_EVENTS:
-        notes.append(f"{where} has {len(inside):,} of them: the first {MAX_EVENTS:,} are listed.")
+        notes.append(
+            f"{_plural(source).capitalize()} of {where}: the first {MAX_EVENTS:,} of {len(inside):,} are listed."
+        )
         inside = inside[:MAX_EVENTS]
     events = tuple(PatientEvent(time_s, _printable(text), source) for time_s, text in inside)
     changed = sum(event.text != text.strip() for event, (_, text) in zip(events, inside, strict=True))
@@ -108,7 +111,7 @@ def _from(recording: Recording, where: str, read: Callable[[], list[Timed]], *, 
     try:
         timed = read()
     except EcgfedError as error:
-        return PatientEvents((), (f"Patient events of {where} are not listed: {error}",))
+        return PatientEvents((), (f"Patient events of {where} are not listed: {error.reason}.",))
     return events_of(timed, recording.duration_s, where, RECORDER, every=every)
 
 

@@ -63,7 +63,7 @@ def _refuse_options_of_other(*, context: typer.Context, source: Path, **_values:
         refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
 
 
-@takes_options("stated", ReportOptions, parse={"formats": str, "start": str, "edits": str, "show": str})
+@takes_options("stated", ReportOptions, parse={"formats": str, "start": str, "edits": str, "diary": str, "show": str})
 @takes_options("how", ReadOptions, before=_refuse_options_of_other, check=check_reading)
 def report_command(
     *,

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind, kind_of, meaning_of
+from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import REFRACTORY_S
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
-from ecgfed.reports.drawing import Reading, class_rows
+from ecgfed.reports.conclusion import conclusion_draft
+from ecgfed.reports.drawing import Reading, class_rows, lead_rows
 from ecgfed.reports.event_list import event_list
 from ecgfed.reports.labelled import Labelled
 
@@ -85,6 +87,14 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
     return labelled, LeadQuality(samples, FS_HZ, tuple(stretches))
 
 
+def random_events(rng: np.random.Generator, duration_s: float) -> tuple[PatientEvent, ...]:
+    """Events that a patient marked, some of them close to an end of the recording."""
+    times = sorted(rng.uniform(0, duration_s, rng.integers(0, 4)).tolist())
+    return tuple(
+        PatientEvent(time_s, str(rng.choice(["", "dizzy"])), str(rng.choice([RECORDER, DIARY]))) for time_s in times
+    )
+
+
 def recording_of(quality: LeadQuality) -> Recording:
     return Recording("random", Path("random"), "II", ("II",), FS_HZ, np.zeros((1, quality.samples)), ())
 
@@ -136,7 +146,7 @@ def counts_of(reading: Reading) -> dict[str, Any]:
     pauses = asdict(events.pauses)
     pauses["found"] = [{**interval, "review": False} for interval in pauses.pop("intervals")]
     pauses["not_confirmed"] = [{**interval, "review": True} for interval in pauses["not_confirmed"]]
-    listed = [asdict(event) for event in event_list(beats, events, rhythms, ())]
+    listed = [asdict(event) for event in event_list(beats, events, rhythms, (), reading.patient_events)]
     return {
         "beats": events.total,
         "counted": events.counted,
@@ -153,6 +163,13 @@ def counts_of(reading: Reading) -> dict[str, Any]:
         "events": [{name: value for name, value in event.items() if name != "strip"} for event in listed],
         "hours": [asdict(hour) for hour in events.hours],
     }
+
+
+def draft_of(reading: Reading) -> list[str]:
+    """The draft of a reading's conclusion."""
+    beats, events, lead = reading.beats, reading.events, lead_rows(reading)[0]
+    rhythms = (*(reading.labelled.rhythms or ()), *rate_episodes(beats, events.rules))
+    return list(conclusion_draft(events, rhythms, reading.recording.duration_s, lead.name, lead.percent))
 
 
 def _ectopy(counts: Ectopy | None) -> dict[str, Any] | None:

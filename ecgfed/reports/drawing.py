@@ -13,7 +13,7 @@ from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import Edits
 from ecgfed.domain.record.recording import Recording
@@ -58,6 +58,7 @@ class Reading:
         events: the counts.
         second: another reader of the same beats, or None.
         edited: the labels before and after the edits of a physician; None without edits.
+        patient_events: what the patient marked on the recorder or wrote in a diary.
     """
 
     recording: Recording
@@ -67,6 +68,7 @@ class Reading:
     events: Events
     second: Second | None = None
     edited: EditedBeats | None = None
+    patient_events: tuple[PatientEvent, ...] = ()
 
 
 def reading_of(
@@ -178,7 +180,7 @@ class Drawing:
     def gallery(self) -> tuple[Drawn, ...]:
         """Draw the strips of the gallery."""
         reading = self.reading
-        chosen = select_strips(reading.beats, reading.events, reading.labelled.confidence)
+        chosen = select_strips(reading.beats, reading.events, reading.labelled.confidence, reading.patient_events)
         longest = reading.events.pauses.longest
         moving = [] if longest is None else moving_leads(self.leads, reading.beats.sample, longest)
         if moving:
@@ -256,9 +258,8 @@ class Drawing:
             "strips": strips,
         }, width
 
-    def data(self, timeline: dict[str, Any], rhythms: Sequence[RhythmEpisodes]) -> dict[str, Any]:
-        """Return the data of the page's scripts, with each rhythm's episodes for the timeline."""
-        named = [part for rhythm in rhythms for part in by_certainty(rhythm)]
+    def data(self, timeline: dict[str, Any], events: Sequence[ListedEvent]) -> dict[str, Any]:
+        """Return the data of the page's scripts, with every event for the timeline: kind, name, start, stop, review."""
         labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
         ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
         calm = [0 if is_ectopic else count for count, is_ectopic in zip(counts, ectopic, strict=True)]
@@ -270,7 +271,10 @@ class Drawing:
             "usual": int(np.argmax(calm)) if any(calm) else -1,  # the most frequent class not ectopic, drawn lightly
             "strips": self.strips,
             "timeline": timeline,
-            "rhythms": [{"name": one.rhythm, "episodes": one.to_dict()["episodes"]} for one in named],
+            "events": [
+                [event.kind, event.name, round(event.start_s, 3), round(event.stop_s, 3), int(event.review)]
+                for event in events
+            ],
         }
 
     def _drawn(self, strip_choice: SelectedStrip, *, both: bool = False) -> Drawn:

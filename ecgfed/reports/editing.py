@@ -11,6 +11,7 @@ from ecgfed.domain.events.kinds import KIND_WORDS, RHYTHM_NAMES, Kind, kind_of, 
 from ecgfed.domain.events.rhythm import SINUS_RHYTHMS
 from ecgfed.domain.labels.edits import REFRACTORY_S
 from ecgfed.domain.labels.user_labels import NO_BEAT, SYMBOLS
+from ecgfed.reports.conclusion import CONCLUSION_NOTES, SENTENCES
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.labelled import Labelled
 
@@ -45,6 +46,9 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "refractory_s": REFRACTORY_S,
         "rules": {**asdict(reading.events.rules), "sinus_rhythms": sorted(SINUS_RHYTHMS)},
         "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
+        "patient_events": [[event.time_s, event.source, event.text] for event in reading.patient_events],
+        "sentences": SENTENCES,
+        "conclusion_notes": CONCLUSION_NOTES,
         "document": None if reading.edited is None else reading.edited.edits.document,
     }
 

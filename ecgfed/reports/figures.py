@@ -12,11 +12,15 @@ from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
 from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
+from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
 
 NO_BEAT, NO_CLASS = "no beat was counted", "the labels know no such class"
 _NO_INTERVAL = "not measured"
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
+_SYMPTOMS = "the patient's events are listed; what the patient felt is not assessed"
+#: Times of patient events beside their count at most.
+_TIMES = 20
 #: A recording of about a day has rates of 24 hours in LOINC.
 _DAY_S = (23 * 3600.0, 25 * 3600.0)
 _MEAN, _MEAN_24H = ("103205-1", "Mean heart rate"), ("41924-2", "Heart rate 24 hour mean")
@@ -52,7 +56,7 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
         ("ST segment and T wave", "kept by the filter, but not measured"),
         *((f"{title} interval", why) for title, why in _no_intervals(parts)),
         ("Pacemaker function", "capture and sensing are not assessed"),
-        ("Symptoms and activity", "not part of the recording"),
+        ("Symptoms and activity", _SYMPTOMS if parts.patient_events else "not part of the recording"),
     ]
 
 
@@ -83,6 +87,12 @@ def _recording(parts: RecordingParts) -> Iterator[Figure]:
     yield Figure("usable_percent", "Usable share of the lead that was read", "%", lead.percent)
     yield Figure("beats", "Beats", "1", parts.events.total)
     yield Figure("beats_counted", "Beats counted", "1", parts.events.counted)
+    events = parts.patient_events
+    times = ", ".join(clock(event.time_s) for event in events[:_TIMES])
+    more = f" and {len(events) - _TIMES:,} more" if len(events) > _TIMES else ""
+    remark = f"at {times}{more} from the start of the recording" if events else ""
+    missing = "" if events else "no event marker in the recording's files, and no diary"
+    yield Figure("patient_events", "Patient events", "1", len(events) or None, missing, remark=remark)
 
 
 def _rates(parts: RecordingParts) -> Iterator[Figure]:

@@ -3,6 +3,7 @@
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.reports.conclusion import CONCLUSION_NOTES
 from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
@@ -28,6 +29,7 @@ SCRIPTS = (
     "words.js",
     "tables.js",
     "edits_file.js",
+    "conclusion.js",
     "edits.js",
     "adding.js",
     "report.js",
@@ -70,6 +72,7 @@ def recording_page(parts: RecordingParts) -> str:
         Kind=Kind,
         busiest=busiest,
         limits=not_assessed(parts),
+        conclusion_notes=CONCLUSION_NOTES,
     )
     return inline_page(
         f"ECG report: {parts.record}",

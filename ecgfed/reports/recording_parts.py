@@ -7,6 +7,7 @@ from typing import Any
 from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
@@ -70,12 +71,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ListedEvent:
-    """A run, a pause or an episode of a rhythm in the list of events.
+    """A run, a pause, an episode of a rhythm or a patient event in the list of events.
 
     Attributes:
         kind: ``ventricular run``, ``supraventricular run``, ``pause``, ``interval not confirmed``, ``no beat at an
-            end`` or ``rhythm``.
-        name: its name: ``VT``, ``AF``.
+            end``, ``rhythm`` or ``patient event``.
+        name: its name: ``VT``, ``AF``, ``diary entry``.
         start_s: where it begins, in seconds; of a run its first beat.
         stop_s: where it ends; of a run its last beat.
         beats: number of its counted beats; None for intervals, and where no beat is counted.
@@ -85,6 +86,8 @@ class ListedEvent:
         uncertain: number of its beats of low confidence; None where not assessed.
         cut: it begins or ends at an unusable stretch, so that it may be longer.
         strip: the number of the first strip that shows where it begins; None where none does.
+        text: of a patient event what the patient or the recorder states, where it may be shown.
+        context: of a patient event the ectopic beats and rhythms around it.
     """
 
     kind: str
@@ -98,6 +101,8 @@ class ListedEvent:
     uncertain: int | None = None
     cut: bool = False
     strip: int | None = None
+    text: str = ""
+    context: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -143,6 +148,7 @@ class Review:
         indication: text.
         comments: text.
         conclusion: text.
+        conclusion_draft: the draft of the conclusion when it was accepted or last changed; ``""`` where not known.
         beats: number of remaining beats that a person labelled, or whose label a person accepted.
         removed: number of removed beats.
         added: number of added beats that remain, also in ``beats``.
@@ -156,6 +162,7 @@ class Review:
     indication: str
     comments: str
     conclusion: str
+    conclusion_draft: str
     beats: int
     removed: int
     added: int
@@ -204,6 +211,8 @@ class RecordingParts:
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
+        draft: the lines of the conclusion, drafted from the figures.
+        patient_events: what the patient marked on the recorder or wrote in a diary.
     """
 
     record: str
@@ -234,6 +243,19 @@ class RecordingParts:
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
     review: Review | None = None
+    draft: tuple[str, ...] = ()
+    patient_events: tuple[PatientEvent, ...] = ()
+
+    @property
+    def conclusion(self) -> str:
+        """The conclusion that a reader accepted or wrote; ``""`` for none."""
+        return "" if self.review is None else self.review.conclusion
+
+    @property
+    def conclusion_is_older(self) -> bool:
+        """Whether the figures have changed since the conclusion was accepted or written, as far as that is known."""
+        drafted = "" if self.review is None else self.review.conclusion_draft
+        return bool(self.conclusion and drafted) and drafted != "\n".join(self.draft)
 
     @property
     def named_rhythms(self) -> tuple[RhythmEpisodes, ...]:

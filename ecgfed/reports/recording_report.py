@@ -16,6 +16,7 @@ from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.record.metadata import NOT_STATED, Start
 from ecgfed.domain.record.recording import Annotation, Recording
+from ecgfed.reports.conclusion import conclusion_draft
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.edited import EditedBeats
 from ecgfed.reports.event_list import event_list
@@ -74,6 +75,15 @@ class RecordingReport:
             "provisional": parts.provisional,
             "review": None if parts.review is None else parts.review.to_dict(),
             "usable_s": {row.name: round(row.usable_s, 3) for row in parts.leads},
+            "conclusion": {
+                "draft": parts.draft,
+                "text": parts.conclusion or None,
+                "older_than_figures": parts.conclusion_is_older,
+            },
+            "patient_events": [
+                {"time_s": round(event.time_s, 3), "source": event.source, "text": event.text}
+                for event in parts.patient_events
+            ],
             "intended_use": parts.intended_use,
             "warnings": [{"code": code, "text": text} for code, text in parts.warnings],
             "notes": [{"code": code, "text": text} for code, text in parts.notes],
@@ -156,10 +166,12 @@ def parts_of(
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
-        listed = event_list(reading.beats, reading.events, rhythms, gallery)
+        listed = event_list(reading.beats, reading.events, rhythms, gallery, reading.patient_events)
         base = labelled if reading.edited is None else reading.edited.base
         more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
-        data = {**drawing.data(timeline, rhythms), **more}
+        data = {**drawing.data(timeline, listed), **more}
+    leads = lead_rows(reading)
+    (lead,) = (row for row in leads if row.name == recording.lead)
     return RecordingParts(
         recording.name,
         recording_header(reading, drawing.leads.names, start),
@@ -168,7 +180,7 @@ def parts_of(
         labelled.provisional,
         *warnings.result(),
         recording.lead,
-        lead_rows(reading),
+        leads,
         recording.duration_s,
         reading.events,
         class_rows(reading),
@@ -186,13 +198,15 @@ def parts_of(
         start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
         intervals=intervals.result(),
+        draft=conclusion_draft(reading.events, rhythms, recording.duration_s, lead.name, lead.percent),
+        patient_events=reading.patient_events,
     )
 
 
 def _review(edited: EditedBeats) -> Review:
     edits = edited.edits
     by, at = ("", "") if edits.reviewed is None else (edits.reviewed[0], _minute(edits.reviewed[1]))
-    texts = edits.indication, edits.comments, edits.conclusion
+    texts = edits.indication, edits.comments, edits.conclusion, edits.conclusion_draft
     counts = int(edited.by_person.sum()), len(edited.removed), int(edited.added.sum())
     return Review(edits.author, _minute(edits.saved_at), by, at, *texts, *counts, edits.document)
 

@@ -26,6 +26,7 @@ from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
+from ecgfed.tasks.report_events import patient_events_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_files import ReportFiles
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
@@ -88,7 +89,9 @@ def report(
     files = ReportFiles.of(stated, out, resolved.leads, pdf=pdf, overwrite=overwrite)
     opened = _opened(bundle, labels, patient, trusted)
     recording = _open(recording, opened, resolved.leads, resolved.read_options)
-    files.check(recording)
+    files.check(recording, stated.diary)
+    start = shown.page_start(recording.metadata)
+    patient_events = patient_events_of(recording, stated.diary, shown, start)
     signal = recording_id(recording)
     if edits is not None:
         edits.check_recording(signal, recording.samples)
@@ -113,15 +116,15 @@ def report(
         edits.check_beats(digest)
     quality = {name: assessed[name] for name in recording.leads}
     reading = reading_of(recording, quality, labelled, rules, second, edits)
+    reading = replace(reading, patient_events=patient_events.events)
     model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
-    parts = parts_of(reading, marks, model=model, intended_use=use, start=shown.page_start(recording.metadata))
-    parts = replace(
-        parts,
-        patient=shown.patient(recording.metadata),
-        data={**parts.data, "editing": editing_data(reading, signal, digest)},
-        header_lines=recording.comments if stated.header else None,
-    )
+    parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
+    notes = tuple(("patient-events", note) for note in patient_events.notes)
+    data = {**parts.data, "editing": editing_data(reading, signal, digest)}
+    parts = replace(parts, patient=shown.patient(recording.metadata), data=data, notes=(*parts.notes, *notes))
+    if stated.header:
+        parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))
     for line in filter(None, (exclusions.line for exclusions in excluded)):
         progress.note(f"{line}.")

@@ -102,6 +102,7 @@ class Exchange:
         values = figures(parts)
         content = hashlib.sha256(beats.sample.tobytes())
         content.update(repr((labelled.names.tolist(), remark.tolist(), values, self.stated, names)).encode())
+        content.update(parts.conclusion.encode())
         for lead in reading.recording.leads:  # ten seconds tell recordings without beats apart
             content.update(reading.recording.lead_mv(lead, 0, round(10 * reading.recording.fs_hz)).tobytes())
         return Document(
@@ -117,6 +118,8 @@ class Exchange:
             tuple(code for code, _ in parts.warnings),
             __version__,
             content.hexdigest(),
+            parts.conclusion,
+            parts.conclusion_is_older,
         )
 
 

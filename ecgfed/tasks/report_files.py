@@ -73,9 +73,10 @@ class ReportFiles:
         """All files."""
         return *self.targets, *self.beside
 
-    def check(self, recording: Recording) -> None:
-        """Raise OptionError where a file is one of the recording's, or of a format that cannot hold the recording."""
-        check_free(self.paths, recording.files, overwrite=self.overwrite)
+    def check(self, recording: Recording, diary: str | None) -> None:
+        """Raise OptionError where a file is one that is read, or of a format that cannot hold the recording."""
+        read = recording.files if diary is None else (*recording.files, Path(diary))
+        check_free(self.paths, read, overwrite=self.overwrite)
         self.exchange.check(recording)
 
     def write(self, report: RecordingReport, reading: Reading, start: Start, progress: ProgressReporter) -> None:

@@ -10,7 +10,7 @@ from ecgfed.domain.record.metadata import RecordingMetadata, Start
 from ecgfed.reports.options import ReportOptions
 
 #: What ``show`` may name, in the order of the page.
-SHOWN = ("date", "age", "sex", "recorder")
+SHOWN = ("date", "age", "sex", "recorder", "notes")
 _SEXES = {"M": "male", "F": "female"}
 _NOT_STATED = "not stated by the recording's file"
 
@@ -47,7 +47,7 @@ class Shown:
             "sex": _SEXES.get(metadata.sex, ""),
             "recorder": metadata.recorder,
         }
-        rows = [(name.capitalize(), values[name] or _NOT_STATED) for name in SHOWN if name in self.names]
+        rows = [(name.capitalize(), values[name] or _NOT_STATED) for name in values if name in self.names]
         return (*rows, *([("Indication", self.indication)] if self.indication else []))
 
 

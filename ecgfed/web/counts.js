@@ -9,6 +9,8 @@ const EcgCounts = (() => {
   const CORE = 3;
   const MAY_HIDE = 1.25;
   const OWN_RHYTHM = 2;
+  /** So many seconds before and after a patient event its rate and its context are of. */
+  const AROUND_S = 30;
   const WORDS = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supraventricular" };
   const NAMES = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supra" };
 
@@ -233,22 +235,23 @@ const EcgCounts = (() => {
   }
 
   /** Return every run, pause and episode in order of time. */
-  function eventList(beats, counts, rhythms) {
+  function eventList(beats, counts, rhythms, patientEvents) {
     const rows = [];
     for (const [kind, word] of Object.entries(WORDS)) {
       const ofKind = counts.to_review[word] || counts[word];
       const probability = probabilityOf(beats, Number(kind));
       for (const run of ofKind ? ofKind.runs : []) {
         const mean = probability && B.sum(probability.subarray(run.first, run.last + 1)) / (run.last - run.first + 1);
-        rows.push({ kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, first: run.first, last: run.last });
+        rows.push({ kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, text: "", context: "", confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, first: run.first, last: run.last });
       }
     }
     const { found, not_confirmed: unconfirmed, ends } = counts.pauses;
-    const plain = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false };
+    const plain = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false, text: "", context: "" };
     for (const [kind, intervals] of [["pause", found], ["interval not confirmed", unconfirmed], ["no beat at an end", ends]]) {
       for (const { start_s, stop_s, confirmed } of intervals) rows.push({ ...plain, kind, name: kind, start_s, stop_s, review: kind !== "pause" || !confirmed });
     }
     for (const rhythm of rhythms) rhythm.episodes.forEach((episode, number) => rows.push(episodeRow(beats, rhythm, episode, number)));
+    for (const event of patientEvents) rows.push({ ...plain, ...patientEvent(beats, counts, rhythms, event) });
     const order = (a, b) => a.start_s - b.start_s || a.stop_s - b.stop_s || (a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : 0);
     return rows.sort(order);
   }
@@ -270,6 +273,36 @@ const EcgCounts = (() => {
 
   const secondsOf = (episodes) => episodes.reduce((total, [start, stop]) => total + (stop - start), 0);
 
+  /** Return whether a rhythm must be reviewed before it counts as a finding. */
+  const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer");
+
+  /** Return a patient event with the rate of the measured intervals around it, and what is there. */
+  function patientEvent(beats, counts, rhythms, [time, source, text]) {
+    const [start, stop] = [time - AROUND_S, time + AROUND_S];
+    const [first, last] = [B.lowerBound(beats.time, start), B.lowerBound(beats.time, stop)];
+    const rr = [];
+    let counted = 0;
+    for (let i = first; i < last; i += 1) {
+      counted += beats.assessed[i];
+      if (i < last - 1 && beats.measured[i]) rr.push(beats.rr[i]);
+    }
+    let context = [];
+    for (const [kind, word] of [[B.KINDS.VENTRICULAR, "ventricular"], [B.KINDS.SUPRA, "supraventricular"]]) {
+      let [all, low] = [0, 0];
+      for (let i = first; i < last; i += 1) {
+        if (!beats.assessed[i] || beats.kind[i] !== kind) continue;
+        all += 1;
+        low += beats.uncertain && beats.uncertain[i] ? 1 : 0;
+      }
+      if (!counts[word]) context.push(`${word} ${word in counts.withheld ? "withheld" : "not assessed"}`);
+      else if (all) context.push(`${all} ${word}${low ? ` (${low} of low confidence)` : ""}`);
+    }
+    if (!counted) context = ["no beat counted"];
+    else if (!context.length) context = ["no ectopic beat"];
+    for (const rhythm of rhythms) if (rhythm.episodes.some(([begin, end]) => begin < stop && end > start)) context.push(`${rhythm.rhythm}${toReview(rhythm) ? " (to review)" : ""}`);
+    return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: context.join(", ") };
+  }
+
   function episodeRow(beats, rhythm, [start, stop], number) {
     const [first, last] = [B.lowerBound(beats.time, start), B.lowerBound(beats.time, stop)];
     const rr = [];
@@ -279,7 +312,6 @@ const EcgCounts = (() => {
       if (i < last - 1 && beats.known[i]) rr.push(beats.rr[i]);
     }
     const certainty = rhythm.certainty.length ? rhythm.certainty[number] : null;
-    const possible = rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer";
     return {
       kind: "rhythm",
       name: episodeName(rhythm, number),
@@ -288,18 +320,20 @@ const EcgCounts = (() => {
       beats: inside || null,
       per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null,
       confidence: certainty,
-      review: certainty !== null || possible,
+      review: toReview(rhythm),
       uncertain: null,
       cut: false,
+      text: "",
+      context: "",
       source: rhythm.source,
     };
   }
 
   /**
    * Return all counts. `all`: what beatsOf returned; rhythms: those that do not depend on the beats, each with rhythm, source,
-   * episodes ([start, stop] in seconds) and certainty; withheld: kind in words -> reason.
+   * episodes ([start, stop] in seconds) and certainty; withheld: kind in words -> reason; patientEvents: [seconds, source, text] each.
    */
-  function count(all, rules, rhythms, withheld) {
+  function count(all, rules, rhythms, withheld, patientEvents = []) {
     const beats = confirmedByRuns(all, rules);
     const { label, assessed, uncertain } = beats;
     const [ofClass, lowOfClass] = [new Int32Array(beats.classes.length), new Int32Array(beats.classes.length)];
@@ -330,10 +364,10 @@ const EcgCounts = (() => {
     counts.hours = B.timeBins(beats);
     // by all beats as they are: in Python, too, runs confirm only what is counted above
     counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({ ...rhythm, seconds: secondsOf(rhythm.episodes) }));
-    counts.events = eventList(all, counts, counts.rhythms);
+    counts.events = eventList(all, counts, counts.rhythms, patientEvents);
     return counts;
   }
 
-  return { count, withholds, episodeName, byCertainty, WORDS };
+  return { count, toReview, withholds, episodeName, byCertainty, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

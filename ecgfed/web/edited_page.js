@@ -113,7 +113,7 @@ const EcgEditedPage = (() => {
     const host = document.getElementById("event-list");
     const open = Boolean(host.querySelector("details[open]"));
     const title = document.getElementById("events-title");
-    title.textContent = `All runs, pauses and rhythm episodes (${counts.events.length})`;
+    title.textContent = `All runs, pauses, rhythm episodes and patient events (${counts.events.length})`;
     const table = () => {
       const rows = EcgWords.events(counts).map((row, i) => {
         const button = make("button", { type: "button", class: "screen", "aria-label": `Edit ${counts.events[i].name} at ${EcgWords.time(counts.events[i].start_s)}` }, null, "Edit");
@@ -165,7 +165,7 @@ const EcgEditedPage = (() => {
   function writeTimeline(labelled, beats, data, counts) {
     for (const code of labelled.codes) if (!data.codes.includes(code)) data.codes.push(code);
     labelled.codes.forEach((code, i) => (data.ectopic[data.codes.indexOf(code)] = labelled.kinds[i] === 1 || labelled.kinds[i] === 2));
-    data.rhythms = counts.rhythms.flatMap(EcgCounts.byCertainty).map((rhythm) => ({ name: rhythm.rhythm, episodes: rhythm.episodes }));
+    data.events = counts.events.map((event) => [event.kind, event.name, event.start_s, event.stop_s, event.review ? 1 : 0]);
     const line = data.timeline;
     if (!line) return;
     const bins = EcgBeats.timeBins(beats, line.start_s.length > 1 ? line.start_s[1] - line.start_s[0] : Math.max(beats.duration_s, 1));

@@ -19,6 +19,7 @@
   let labelled = null;
   let counts = null;
   let chosen = null; // {title, time, samples | interval | rhythm | place}
+  let draft = ""; // of the conclusion, by the figures as they are now
   let event = -1;
   let footerRule = null;
   let opened = false; // only changes after that are stored: a page that is merely read leaves no draft
@@ -47,8 +48,9 @@
   const book = EcgEdits.book(base, (state) => {
     labelled = EcgEdits.apply(base, state.edits, state.reviewed);
     const beats = EcgBeats.beatsOf(labelled);
-    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
+    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld, base.patient_events);
     EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
+    draft = EcgConclusion.draft(counts, page).join("\n");
     writeTexts(state);
     writeGroups();
     drawChosen();
@@ -62,10 +64,25 @@
     const edited = book.canUndo() ? ` Edited by ${book.author() || "an unnamed person"}.` : "";
     byId("review-line").textContent = `${by}.${edited}`;
     writeFooter(`${data.footer.record}, ${by[0].toLowerCase()}${by.slice(1)}. ${data.footer.use}`);
-    for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
+    for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name] || (name === "conclusion" ? draft : "");
+    writeConclusion(state);
     const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
     for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
   }
+
+  /** Write the conclusion, or its draft; an accepted or written one is never changed, and it says where it is older. */
+  function writeConclusion(state) {
+    const notes = base.conclusion_notes;
+    const older = Boolean(state.conclusion && state.draft) && state.draft !== draft;
+    for (const place of document.querySelectorAll("[data-conclusion-note]")) place.textContent = state.conclusion ? notes.written : notes.draft;
+    byId("conclusion-text").textContent = state.conclusion || draft;
+    byId("conclusion-older").hidden = !older;
+    byId("conclusion-now").textContent = older ? draft : "";
+    byId("conclusion").classList.toggle("draft", !state.conclusion);
+    byId("edit-accept-draft").disabled = state.conclusion === draft && state.draft === draft;
+  }
+
+  const conclude = (value) => book.add({ text: "conclusion", value, draft });
 
   /** Write the footer of every printed sheet, in place of the one that the page was made with. */
   function writeFooter(text) {
@@ -338,7 +355,12 @@
   for (const [id, act] of Object.entries({ before: () => step(-1), after: () => step(1), review: () => step(1, true), undo, redo })) {
     byId(`edit-${id}`).addEventListener("click", act);
   }
-  for (const name of EcgEdits.TEXTS) byId(`edit-${name}`).addEventListener("input", ({ target }) => book.add({ text: name, value: target.value }));
+  for (const name of EcgEdits.TEXTS) byId(`edit-${name}`).addEventListener("input", ({ target }) => (name === "conclusion" ? conclude(target.value) : book.add({ text: name, value: target.value })));
+  byId("edit-conclusion").addEventListener("blur", () => setTimeout(() => writeTexts(book.state()), 0)); // an empty text is the draft again
+  byId("edit-accept-draft").addEventListener("click", () => {
+    conclude(draft);
+    say("The draft is the conclusion now; it can be edited.");
+  });
   byId("edit-author").addEventListener("input", ({ target }) => {
     book.setAuthor(target.value.trim());
     writeTexts(book.state());
@@ -388,10 +410,10 @@
   }
 
   byId("editing").hidden = false;
-  const draft = stored();
-  const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
-  const problem = newer ? take(draft, { draft: true }) : "none";
-  if (!problem && draft.edits.length) say("The edits of this report that are stored in this browser are shown.");
+  const unsaved = stored();
+  const newer = unsaved && (!base.document || Date.parse(unsaved.saved_at) >= Date.parse(base.document.saved_at));
+  const problem = newer ? take(unsaved, { draft: true }) : "none";
+  if (!problem && unsaved.edits.length) say("The edits of this report that are stored in this browser are shown.");
   if (problem && base.document) take(base.document);
   else if (problem) take({ ...book.document(), author: "" }, { draft: true });
   opened = true;

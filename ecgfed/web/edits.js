@@ -240,18 +240,24 @@ const EcgEdits = (() => {
   function stepsOf(document) {
     const steps = document.edits.map((edit) => ({ edits: [edit] }));
     for (const { sample, comment } of document.strips) steps.push({ sample, comment });
-    for (const name of TEXTS) if (document[name]) steps.push({ text: name, value: document[name] });
+    for (const name of TEXTS) {
+      const draft = name === "conclusion" ? { draft: document.conclusion_draft || "" } : {};
+      if (document[name]) steps.push({ text: name, value: document[name], ...draft });
+    }
     if (document.reviewed) steps.push({ reviewed: document.reviewed });
     return steps;
   }
 
   /** Return what the steps make: the edits, texts, comments on strips, and the review, which any later step ends. */
   function stateOf(steps) {
-    const state = { edits: [], strips: new Map(), indication: "", comments: "", conclusion: "", reviewed: null };
+    const state = { edits: [], strips: new Map(), indication: "", comments: "", conclusion: "", draft: "", reviewed: null };
     for (const step of steps) {
       state.reviewed = null;
       if (step.edits) state.edits.push(...step.edits);
-      else if (step.text) state[step.text] = step.value;
+      else if (step.text) {
+        state[step.text] = step.value;
+        if (step.draft !== undefined) state.draft = step.value && step.draft;
+      }
       else if (step.reviewed !== undefined) state.reviewed = step.reviewed;
       else if (step.comment) state.strips.set(step.sample, step.comment);
       else state.strips.delete(step.sample);
@@ -299,10 +305,10 @@ const EcgEdits = (() => {
       },
       /** Return the document to save. */
       document(at = localTime()) {
-        const { edits, strips, indication, comments, conclusion, reviewed } = stateOf(steps);
+        const { edits, strips, indication, comments, conclusion, draft, reviewed } = stateOf(steps);
         const commented = Array.from(strips, ([sample, comment]) => ({ sample, comment })).sort((a, b) => a.sample - b.sample);
         const ids = { format: FORMAT, version: VERSION, recording: base.recording, beats: base.beats };
-        return { ...ids, author, saved_at: at, reviewed, indication, comments, conclusion, strips: commented, edits };
+        return { ...ids, author, saved_at: at, reviewed, indication, comments, conclusion, conclusion_draft: draft, strips: commented, edits };
       },
     };
   }

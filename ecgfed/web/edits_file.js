@@ -8,6 +8,8 @@ const EcgEditsFile = (() => {
   const VERSION = 1;
   const TEXTS = ["indication", "comments", "conclusion"];
   const FIELDS = ["format", "version", "recording", "beats", "author", "saved_at", "reviewed", ...TEXTS, "strips", "edits"];
+  /** The draft that an accepted conclusion was; files of earlier versions lack it. */
+  const DRAFT = "conclusion_draft";
   const [MAX_NAME, MAX_TEXT, MAX_EDITS, MAX_SAMPLES] = [200, 10000, 100000, 5000000];
   const TIME = /^(?!0000)(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d[+-](?:[01]\d|2[0-3]):[0-5]\d$/;
   const NO_BEAT = "|";
@@ -50,7 +52,9 @@ const EcgEditsFile = (() => {
     const { author, reviewed, strips, edits } = document;
     const review = reviewed === null || (has(reviewed, ["by", "at"]) && isName(reviewed.by) && isTime(reviewed.at));
     const named = isName(author) || (draft && author === "");
-    if (!has(document, FIELDS) || !named || !isTime(document.saved_at) || !review || !TEXTS.every((name) => isText(document[name]))) return "it is not complete";
+    const fields = Object.hasOwn(document, DRAFT) ? [...FIELDS, DRAFT] : FIELDS;
+    if (!isText(document[DRAFT] ?? "") || (fields.length > FIELDS.length && document[DRAFT] === null)) return "it is not complete";
+    if (!has(document, fields) || !named || !isTime(document.saved_at) || !review || !TEXTS.every((name) => isText(document[name]))) return "it is not complete";
     if (![strips, edits].every((list) => Array.isArray(list) && list.length <= MAX_EDITS)) return "it is not complete";
     if (!strips.every((strip) => has(strip, ["sample", "comment"]) && isSample(strip.sample) && isText(strip.comment))) return "it is not complete";
     const problem = edits.map((edit) => problemOf(edit, known)).find(Boolean) || "";

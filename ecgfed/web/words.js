@@ -230,11 +230,14 @@ const EcgWords = (() => {
     return parts.join(", ") || "-";
   }
 
+  /** Return the name of an event; of a patient event with its text and what is around it. */
+  const eventName = (event) => (event.kind === "patient event" ? `${event.name}${event.text ? `: ${event.text}` : ""}; within 30 s: ${event.context}` : event.name);
+
   const events = (counts) =>
     counts.events.map((event) => [
-      event.name,
+      eventName(event),
       [moment(event.start_s)],
-      `${event.cut ? "at least " : ""}${fixed(event.stop_s - event.start_s, 2)} s`,
+      event.kind === "patient event" ? "-" : `${event.cut ? "at least " : ""}${fixed(event.stop_s - event.start_s, 2)} s`,
       event.beats === null ? "-" : comma(event.beats),
       event.per_min === null ? "-" : `${fixed(event.per_min)}/min`,
       confidenceText(event),

@@ -11,7 +11,7 @@ const [chromium, file, folder] = process.argv.slice(2);
 const { page: path, name = "Dr A. Author", adding = null } = JSON.parse(readFileSync(file, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
-const results = { errors: [], steps: [], ms: [] };
+const results = { errors: [], steps: [], conclusion: [], ms: [] };
 
 try {
   const page = await browser.newPage();
@@ -87,7 +87,27 @@ try {
     await key("F");
   }
   await page.type("#edit-indication", "Syncope");
-  await page.type("#edit-conclusion", "Runs of <b>VT</b>");
+  // the draft is accepted, an edit makes it older, undone it is not; then another text is typed over it
+  const conclusion = async (what) => results.conclusion.push({ what, ...(await page.evaluate(() => ({ text: document.getElementById("conclusion-text").textContent, note: document.querySelector("#conclusion .note").textContent, older: !document.getElementById("conclusion-older").hidden, now: document.getElementById("conclusion-now").textContent, field: document.getElementById("edit-conclusion").value }))) });
+  await conclusion("draft");
+  await page.click("#edit-accept-draft");
+  await conclusion("accepted");
+  await page.focus("#edit-box");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("X");
+  await conclusion("a beat removed");
+  await page.keyboard.press("u");
+  await conclusion("undone");
+  await page.keyboard.press("u");
+  await conclusion("not accepted");
+  await page.$eval("#edit-conclusion", (element) => (element.focus(), element.select()));
+  await page.keyboard.press("Backspace");
+  await page.focus("#edit-box");
+  await new Promise((done) => setTimeout(done, 50));
+  await conclusion("emptied");
+  await page.$eval("#edit-conclusion", (element) => (element.focus(), element.select()));
+  await page.keyboard.type("Runs of <b>VT</b>");
+  await conclusion("typed");
   await page.focus("#edit-box");
   await page.keyboard.press("ArrowUp");
   await page.type("#edit-comment", "Look here");

@@ -86,6 +86,20 @@ def test_a_missed_beat_is_added(told: dict[str, Any]) -> None:
     edits = read_edits(told["file"])
     (sample,) = [edit.samples[0] for edit in edits.of_beats if edit.added]
     assert abs(sample - missed) <= 3  # the click was 40 ms away
+def test_a_draft_follows_the_beats_and_an_accepted_conclusion_stays(told: dict[str, Any]) -> None:
+    steps = {step["what"]: step for step in told["conclusion"]}
+    draft, accepted, removed = steps["draft"], steps["accepted"], steps["a beat removed"]
+    assert (draft["text"], draft["field"]) == (draft["field"], accepted["text"])
+    assert draft["note"].startswith("Draft")
+    assert not accepted["note"].startswith("Draft")
+    assert (accepted["older"], removed["older"], steps["undone"]["older"]) == (False, True, False)
+    assert removed["text"] == accepted["text"] != removed["now"]
+    assert steps["not accepted"] == {**draft, "what": "not accepted"}
+    assert steps["emptied"] == {**draft, "what": "emptied"}
+    assert steps["typed"]["text"] == "Runs of <b>VT</b>"
+    saved = read_edits(told["file"])
+    assert saved.conclusion_draft == "\n".join(told["rebuilt"].parts.draft)
+    assert not told["rebuilt"].parts.conclusion_is_older
 
 
 def test_the_page_says_who_reviewed_it(told: dict[str, Any]) -> None:

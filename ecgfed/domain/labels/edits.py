@@ -28,6 +28,8 @@ ADDED = "added"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d[+-](?:[01]\d|2[0-3]):[0-5]\d", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FIELDS = ("format", "version", "recording", "beats", "author", "saved_at", "reviewed", *TEXTS, "strips", "edits")
+#: A member that files of ecgfed 0.3 and earlier lack.
+_DRAFT = "conclusion_draft"
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Edits:
         indication: text of the reviewer.
         comments: likewise.
         conclusion: likewise.
+        conclusion_draft: the draft of the conclusion when the reviewer accepted or last changed it; ``""`` for none.
         strips: sample at which a strip begins -> comment on it.
         of_beats: edits of beats, in order.
         of_intervals: edits of intervals, in order.
@@ -109,6 +112,7 @@ class Edits:
     indication: str
     comments: str
     conclusion: str
+    conclusion_draft: str
     strips: Mapping[int, str]
     of_beats: tuple[BeatEdit, ...]
     of_intervals: tuple[IntervalEdit, ...]
@@ -159,7 +163,7 @@ def read_edits(path: Path) -> Edits:
     """
     document = read_json(path, RecordError)
     reader = _Reader(path)
-    of = reader.members(document, "the file", _FIELDS)
+    of = reader.members(document, "the file", _FIELDS, optional=(_DRAFT,))
     if of["format"] != FORMAT:
         raise reader.problem("format", of["format"], f"{FORMAT!r}: the file that an edited page saves")
     if of["version"] != VERSION or isinstance(of["version"], bool):
@@ -183,6 +187,7 @@ def read_edits(path: Path) -> Edits:
         reader.text(of["indication"], "indication"),
         reader.text(of["comments"], "comments"),
         reader.text(of["conclusion"], "conclusion"),
+        reader.text(of.get(_DRAFT, ""), _DRAFT),
         strips,
         tuple(edit for edit in edits if isinstance(edit, BeatEdit)),
         tuple(edit for edit in edits if isinstance(edit, IntervalEdit)),
@@ -206,14 +211,16 @@ class _Reader:
         """Return the error for a value."""
         return RecordError(self.path, f"{where} is {value!r:.60}", expected)
 
-    def members(self, value: object, where: str, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return an object that has exactly these members."""
+    def members(
+        self, value: object, where: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Return an object that has exactly these members, the optional ones or not."""
         if not isinstance(value, dict):
             raise self.problem(where, value, f"an object with {', '.join(names)}")
         for name in names:
             if name not in value:
                 raise RecordError(self.path, f"{where} has no {name!r}", f"{', '.join(names)}")
-        if unknown := next((name for name in value if name not in names), None):
+        if unknown := next((name for name in value if name not in (*names, *optional)), None):
             raise RecordError(self.path, f"{where} has {unknown!r:.60}", f"nothing but {', '.join(names)}")
         return value
 

@@ -1,11 +1,12 @@
 """Intervals of the average normal beat in a report: overall, by hour, and as rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ecgfed.domain.events.figure import Measurement
+from ecgfed.domain.waves.intervals import AverageBeat
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
 
 #: Name of an interval -> its title.
@@ -26,12 +27,14 @@ class HourIntervals:
         stop_s: its end.
         averaged: beats that the average is made of.
         measured: name among ``TITLES`` -> the interval, or why it was not assessed.
+        average: the average beat itself; None without one.
     """
 
     start_s: float
     stop_s: float
     averaged: int
     measured: dict[str, Measurement]
+    average: AverageBeat | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -100,13 +103,14 @@ def interval_rows(intervals: NormalIntervals, times: PageTimes) -> Iterator[Sequ
     """Yield the rows of the page's table: the whole recording, then each hour of several."""
     overall = [intervals.overall(name) for name in TITLES]
     averaged = sum(hour.averaged for hour in intervals.hours)
-    yield ("Overall", averaged, *(_overall_text(interval) for interval in overall))
+    yield ("Overall", averaged, *(overall_text(interval) for interval in overall))
     for hour in intervals.hours if len(intervals.hours) > 1 else ():
         edges = f"{times.text(hour.start_s, 0)} to {times.text(hour.stop_s, 0)}"
         yield (edges, hour.averaged, *(_text(hour.measured[name]) for name in TITLES))
 
 
-def _overall_text(overall: Overall) -> str:
+def overall_text(overall: Overall) -> str:
+    """Return an interval of the whole recording in ms, or why it was not assessed."""
     if overall.value is None:
         return f"{NOT_ASSESSED}: {overall.not_assessed}"
     if overall.hours == 1 or overall.lowest is None or overall.highest is None:

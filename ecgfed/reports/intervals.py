@@ -5,10 +5,12 @@ import numpy as np
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
-from ecgfed.domain.waves.intervals import FEW_BEATS, AverageBeat, LabelledWaves, average_beats
+from ecgfed.domain.waves.delineate import P_MIN_BEATS
+from ecgfed.domain.waves.intervals import FEW_BEATS, MIN_BEATS, AverageBeat, LabelledWaves, average_beats
 from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
+from ecgfed.reports.recording_parts import SHORT_S
 
 PACED, NO_NORMAL_BEAT = "paced rhythm", "no normal beat"
 _LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
@@ -20,6 +22,7 @@ _CLASSES = ("normal", "normal in fibrillation", "other")
 def normal_intervals(reading: Reading) -> NormalIntervals:
     """Measure the intervals of the average normal beat in the lead in use.
 
+    A recording of at most ``SHORT_S`` has too few beats for ``MIN_BEATS``: there ``P_MIN_BEATS`` suffice.
     Normal beats in atrial fibrillation or flutter are averaged where an hour has not enough others: for QRS alone.
 
     Args:
@@ -44,7 +47,8 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     points = delineate_lead(recording, lead, beats.sample, usable)
     waves = LabelledWaves(beats.sample, label, _CLASSES, points, usable, fibrillation)
     by_hour: dict[tuple[float, float], dict[str, AverageBeat]] = {}
-    for average in average_beats(recording, lead, waves):
+    min_beats = P_MIN_BEATS if recording.duration_s <= SHORT_S else MIN_BEATS
+    for average in average_beats(recording, lead, waves, min_beats=min_beats):
         by_hour.setdefault((average.start_s, average.stop_s), {})[average.label] = average
     paced = beats.time_s[beats.kind == Kind.PACED]
     hours = []
@@ -61,4 +65,4 @@ def _hour(start_s: float, stop_s: float, averages: dict[str, AverageBeat], witho
     if chosen is None:
         return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, without)))
     measured: dict[str, Measurement] = {name: getattr(chosen, name) for name in TITLES}
-    return HourIntervals(start_s, stop_s, chosen.averaged, measured)
+    return HourIntervals(start_s, stop_s, chosen.averaged, measured, chosen if chosen.averaged else None)

@@ -231,7 +231,7 @@ class RecordingParts:
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
         twelve: the twelve leads; None where the recording does not have them.
-        rr_range_s: shortest and longest interval between two normal beats, in seconds; None without any.
+        rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
     """
 
     record: str

@@ -169,7 +169,7 @@ def parts_of(
         )
     return RecordingParts(
         recording.name,
-        recording_header(reading, drawing.leads.names, start),
+        recording_header(reading, drawing.leads.names if sheet is None else recording.leads, start),
         intended_use,
         labelled.by,
         labelled.provisional,

@@ -10,6 +10,8 @@ from ecgfed.reports.recording_parts import LeadRow, RecordingParts, TwelveLeadPa
 
 #: Intervals between normal beats that differ by more are irregular (sinus arrhythmia: more than 0.12 s).
 REGULAR_S = 0.12
+#: Fewer intervals show no regularity.
+MIN_INTERVALS = 3
 
 
 def resting_rows(parts: RecordingParts, lead: LeadRow, rhythms: Cell) -> list[tuple[str, Cell]]:
@@ -58,7 +60,7 @@ def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
     if parts.rr_range_s is not None:
         low, high = parts.rr_range_s
         word = "regular" if high - low <= REGULAR_S else "irregular"
-        found.append(f"{word}, intervals between normal beats of {low:.2f} to {high:.2f} s")
+        found.append(f"{word} ({low:.2f} to {high:.2f} s between normal beats)")
     if parts.intervals is not None:
         pr = parts.intervals.overall("pr_ms")
         found.append(
@@ -68,7 +70,7 @@ def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
 
 
 def rr_range_s(beats: Beats) -> tuple[float, float] | None:
-    """Return the shortest and the longest interval between two normal beats in seconds; None without any."""
+    """Return the shortest and the longest interval between two normal beats in seconds; None with fewer than ``MIN_INTERVALS``."""
     normal = beats.kind == Kind.NORMAL
     intervals = beats.rr_s[beats.measured & normal[:-1] & normal[1:]]
-    return (float(intervals.min()), float(intervals.max())) if len(intervals) else None
+    return (float(intervals.min()), float(intervals.max())) if len(intervals) >= MIN_INTERVALS else None

@@ -24,8 +24,8 @@ from ecgfed.reports.recording_parts import TwelveLeadPage
 from ecgfed.reports.signals import DrawnTwelve, mean_beat
 from ecgfed.reports.strip_selection import STRIP_S
 
-#: The average beat of a lead is drawn from so long before the R peak to so long behind it.
-_BEFORE_S, _AFTER_S = 0.3, 0.55
+#: The average beat of a lead is drawn from so long before the R peak to so long behind it: twelve fit on a sheet of A4.
+_BEFORE_S, _AFTER_S = 0.3, 0.5
 #: Points that are marked on it.
 _MARKED = {"p_onset": "onset of P", "qrs_onset": "onset of QRS", "qrs_end": "end of QRS", "t_end": "end of T"}
 _FORMULAS = {"III": "II - I", "aVR": "-(I + II) / 2", "aVL": "I - II / 2", "aVF": "II - I / 2"}
@@ -82,7 +82,7 @@ def _axes(reading: Reading, twelve: DrawnTwelve, average: AverageBeat) -> dict[s
 def _average_leads(reading: Reading, twelve: DrawnTwelve, average: AverageBeat) -> dict[str, Any]:
     """Return the average beat of each lead that can be read, and the points on it, as the page's script draws them."""
     fs_hz = reading.recording.fs_hz
-    before, after = round(_BEFORE_S * fs_hz), round(_AFTER_S * fs_hz)
+    before, after = round(_BEFORE_S * fs_hz), round(_AFTER_S * fs_hz) - 1
     leads = []
     for name in STANDARD_LEADS:
         at = reading.beats.sample[_readable(reading, twelve, average, (name,))]

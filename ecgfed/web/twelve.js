@@ -16,11 +16,16 @@ const EcgTwelve = (() => {
   const STRIP_S = 10;
   const LEFT = 15;
   const PER_S = 25;
-  /** Paper above the rows, between them and the rhythm strip (for the beats' labels), and below. */
-  const [ABOVE, LABELS, BELOW] = [1, 10, 4.5];
+  let sheets = 0;
+  /** Paper above the rows, for the beats' labels above the rhythm strip, and below, in mm. */
+  const [ABOVE, LABELS, BELOW] = [1, 5, 4.5];
+  /** Baselines of rows lie at most so far apart in mm; higher waves reach into the rows beside theirs, as on a recorder. */
+  const MOST_APART = 25;
+  /** A lead's name and the hatching of what is unusable reach so far from the baseline, in mm. */
+  const NEAR = 12.5;
   const MOST_UNITS = 3;
   /** Height in mm of the printed sheet, which shares a sheet of A4 with the findings. */
-  const PRINTED_MM = 112;
+  const PRINTED_MM = 118;
 
   /** Return a lead by its name, inverted behind a minus, of some seconds of a strip. */
   function cut(strip, name, from, to) {
@@ -32,24 +37,25 @@ const EcgTwelve = (() => {
     return { name, unit: "mV", samples, unusable: (lead.unusable || []).map(shifted).filter((span) => span.stop > span.start) };
   }
 
-  /** Return where everything lies, in mm: rows of cells, the rhythm strip, the height. */
+  /** Return where everything lies, in mm: rows of leads, the last one the rhythm strip, with their baselines. */
   function layoutOf(strip, rows, rhythm, perUnit) {
-    const cell = (name, from, to, column) => {
-      const lead = cut(strip, name, from, to);
-      return { ...laidOut(lead, MOST_UNITS, perUnit), unusable: lead.unusable, column };
+    const cell = (name, column, seconds) => {
+      const lead = cut(strip, name, column * COLUMN_S, column * COLUMN_S + seconds);
+      return { ...laidOut(lead, MOST_UNITS, perUnit), unusable: lead.unusable, left: LEFT + column * COLUMN_S * PER_S, seconds };
     };
+    const all = [...rows.map((names) => names.map((name, column) => cell(name, column, COLUMN_S))), [cell(rhythm, 0, STRIP_S)]];
+    const laid = all.map((cells, number) => ({
+      cells,
+      rhythm: number === rows.length,
+      up: perUnit * Math.max(...cells.map((lead) => lead.top)),
+      down: -perUnit * Math.min(...cells.map((lead) => lead.bottom)),
+    }));
     let y = ABOVE;
-    const placed = rows.map((names) => {
-      const cells = names.map((name, column) => cell(name, column * COLUMN_S, (column + 1) * COLUMN_S, column));
-      const [top, bottom] = [Math.max(...cells.map((one) => one.top)), Math.min(...cells.map((one) => one.bottom))];
-      const row = { y, height: (top - bottom) * perUnit, cells: cells.map((one) => ({ ...one, top, bottom })) };
-      y += row.height;
-      return row;
+    laid.forEach((row, number) => {
+      y += number ? Math.min(MOST_APART, laid[number - 1].down + row.up) + (row.rhythm ? LABELS : 0) : row.up;
+      row.baseline = y;
     });
-    const below = cell(rhythm, 0, STRIP_S, 0);
-    y += LABELS;
-    const strips = [...placed, { y, height: (below.top - below.bottom) * perUnit, cells: [below], rhythm: true }];
-    return { strips, bottom: y + strips.at(-1).height };
+    return { laid, bottom: y + laid.at(-1).down };
   }
 
   function describe(strip, rows, rhythm) {
@@ -61,32 +67,31 @@ const EcgTwelve = (() => {
 
   /** Draw twelve leads into an element; returns the drawing. */
   function draw(host, strip, { rows, rhythm, mm_per_unit: perUnit = 10 }) {
-    const { strips, bottom } = layoutOf(strip, rows, rhythm, perUnit);
+    const { laid, bottom } = layoutOf(strip, rows, rhythm, perUnit);
     const [wide, high] = [LEFT + STRIP_S * PER_S, bottom + BELOW];
     const size = { viewBox: `0 0 ${wide} ${high.toFixed(2)}`, width: `${wide}mm`, height: `${high.toFixed(2)}mm` };
     const svg = make("svg", { ...size, class: "ecg-paper", role: "img", "aria-label": describe(strip, rows, rhythm) });
-    const id = `twelve-${(draw.count = (draw.count || 0) + 1)}`;
+    const id = `twelve-${(sheets += 1)}`;
     const defs = hatching(svg, `${id}-hatch`);
     make("rect", { x: 0, y: ABOVE, width: wide, height: bottom - ABOVE, class: "paper-sheet" }, svg);
     make("path", { d: gridPath(0, ABOVE, wide, bottom - ABOVE, 1), class: "paper-minor" }, svg);
     make("path", { d: gridPath(0, ABOVE, wide, bottom - ABOVE, 5), class: "paper-major" }, svg);
-    for (const [number, row] of strips.entries()) {
+    laid.forEach((row, number) => {
+      const [up, down] = [Math.min(row.up, NEAR), Math.min(row.down, NEAR)];
       for (const lead of row.cells) {
-        const left = LEFT + lead.column * COLUMN_S * PER_S;
-        const scale = { fs: strip.fs, perS: PER_S, perUnit, seconds: row.rhythm ? STRIP_S : COLUMN_S };
-        const area = { left, top: row.y, width: scale.seconds * PER_S, height: row.height };
-        const clip = `${id}-${number}-${lead.column}`;
-        make("rect", { x: left, y: row.y, width: area.width, height: row.height }, make("clipPath", { id: clip }, defs));
+        const scale = { fs: strip.fs, perS: PER_S, perUnit, seconds: lead.seconds };
+        const area = { left: lead.left, top: row.baseline - up, width: lead.seconds * PER_S, height: up + down };
+        const clip = `${id}-${number}-${lead.left}`;
+        make("rect", { x: lead.left, y: ABOVE, width: area.width, height: bottom - ABOVE }, make("clipPath", { id: clip }, defs));
         drawUnusable(svg, lead.unusable, area, scale, `${id}-hatch`);
-        drawLead(svg, lead, { left, top: row.y, clip }, scale, { pulse: lead.column === 0 });
-        const level = row.y + lead.top * perUnit;
-        if (lead.column) make("path", { d: `M${left} ${level - 4}v2.5M${left} ${level + 1.5}v2.5`, class: "paper-change" }, svg);
+        drawLead(svg, { ...lead, top: up / perUnit }, { left: lead.left, top: area.top, clip }, scale, { pulse: lead.left === LEFT });
+        if (lead.left > LEFT) make("path", { d: `M${lead.left} ${row.baseline - 3}v2M${lead.left} ${row.baseline + 1}v2`, class: "paper-change" }, svg);
         if (row.rhythm) {
-          drawBeats(svg, strip.beats, area, scale, { intervals: true });
-          drawSeconds(svg, strip, area, scale);
+          drawBeats(svg, strip.beats, { ...area, top: row.baseline - row.up, height: row.up + row.down }, scale, { intervals: true });
+          drawSeconds(svg, strip, { ...area, top: bottom - area.height }, scale);
         }
       }
-    }
+    });
     host.replaceChildren(svg);
     return svg;
   }

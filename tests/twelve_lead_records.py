@@ -14,7 +14,11 @@ GAINS = {name: np.sqrt(3) / 2 if name.startswith("a") else 1.0 for name in ANGLE
 WAVES = {"P": (-0.16, 0.022, 0.16), "Q": (-0.022, 0.007, -0.12), "R": (0.0, 0.010, 1.3), "S": (0.024, 0.008, -0.25),
          "T": (0.29, 0.042, 0.32)}  # fmt: skip
 #: Of P, of Q, R and S, and of T in V1 to V6.
-CHEST = {"P": (0.5, 0.6, 0.6, 0.6, 0.5, 0.5), "QRS": (-0.5, -0.8, 0.3, 1.1, 1.0, 0.8), "T": (-0.3, 0.8, 1.2, 1.2, 1.0, 0.8)}
+CHEST = {
+    "P": (0.5, 0.6, 0.6, 0.6, 0.5, 0.5),
+    "QRS": (-0.5, -0.8, 0.3, 1.1, 1.0, 0.8),
+    "T": (-0.3, 0.8, 1.2, 1.2, 1.0, 0.8),
+}
 
 
 def dipole_leads(
@@ -48,6 +52,8 @@ def dipole_leads(
     return leads
 
 
-def write_twelve(folder: Path, name: str = "twelve", leads: Mapping[str, np.ndarray] | None = None, **how: float) -> Path:
+def write_twelve(
+    folder: Path, name: str = "twelve", leads: Mapping[str, np.ndarray] | None = None, **how: float
+) -> Path:
     """Write a recording of twelve leads."""
     return write_leads(folder, name, dipole_leads(**how) if leads is None else leads, fs_hz=FS_HZ)

@@ -70,7 +70,7 @@ def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
 
 
 def rr_range_s(beats: Beats) -> tuple[float, float] | None:
-    """Return the shortest and the longest interval between two normal beats in seconds; None with fewer than ``MIN_INTERVALS``."""
+    """Return the shortest and the longest interval between normal beats in seconds; None with few of them."""
     normal = beats.kind == Kind.NORMAL
     intervals = beats.rr_s[beats.measured & normal[:-1] & normal[1:]]
     return (float(intervals.min()), float(intervals.max())) if len(intervals) >= MIN_INTERVALS else None

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.domain.events.figure import Measurement
-from ecgfed.domain.waves.intervals import AverageBeat
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
 
 #: Name of an interval -> its title.
@@ -27,14 +27,16 @@ class HourIntervals:
         stop_s: its end.
         averaged: beats that the average is made of.
         measured: name among ``TITLES`` -> the interval, or why it was not assessed.
-        average: the average beat itself; None without one.
+        numbers: (averaged,) int64, which of all beats the average is made of.
+        points: (7,) float64, its points in samples from the R peak; NaN where not located.
     """
 
     start_s: float
     stop_s: float
     averaged: int
     measured: dict[str, Measurement]
-    average: AverageBeat | None = field(default=None, repr=False)
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False, compare=False)
+    points: NDArray[np.float64] = field(default_factory=lambda: np.full(7, np.nan), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""

@@ -65,4 +65,4 @@ def _hour(start_s: float, stop_s: float, averages: dict[str, AverageBeat], witho
     if chosen is None:
         return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, without)))
     measured: dict[str, Measurement] = {name: getattr(chosen, name) for name in TITLES}
-    return HourIntervals(start_s, stop_s, chosen.averaged, measured, chosen if chosen.averaged else None)
+    return HourIntervals(start_s, stop_s, chosen.averaged, measured, chosen.numbers, chosen.points)

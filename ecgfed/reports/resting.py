@@ -1,8 +1,8 @@
 """The findings of a recording of at most a minute: those of a resting ECG, in its order."""
 
+from ecgfed.domain.events.axis import AXES, axis_word
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.waves.limb_leads import AXES, axis_word
 from ecgfed.reports.headline import ectopy_headline, rates_text
 from ecgfed.reports.interval_table import TITLES, overall_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.domain.events.axis import AXES
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.twelve_leads import (
     CABRERA_ORDER,
@@ -14,12 +15,12 @@ from ecgfed.domain.record.twelve_leads import (
     STANDARD_ORDER,
     stored_leads,
 )
-from ecgfed.domain.waves.intervals import FEW_BEATS, NOISE, AverageBeat
+from ecgfed.domain.waves.intervals import FEW_BEATS, NOISE
 from ecgfed.domain.waves.lead import readable
-from ecgfed.domain.waves.limb_leads import AXES, beat_windows_of, frontal_axes, leads_apart
+from ecgfed.domain.waves.limb_leads import beat_windows_of, frontal_axes, leads_apart
 from ecgfed.domain.waves.points import POINTS, Ints
 from ecgfed.reports.drawing import Drawing, Reading
-from ecgfed.reports.interval_table import NormalIntervals
+from ecgfed.reports.interval_table import HourIntervals, NormalIntervals
 from ecgfed.reports.recording_parts import TwelveLeadPage
 from ecgfed.reports.signals import DrawnTwelve, mean_beat
 from ecgfed.reports.strip_selection import STRIP_S
@@ -40,8 +41,8 @@ def twelve_lead_sheet(drawing: Drawing, intervals: NormalIntervals) -> tuple[Twe
     """
     assert drawing.twelve is not None
     reading, twelve = drawing.reading, drawing.twelve
-    averages = [hour.average for hour in intervals.hours if hour.average is not None]
-    average = max(averages, key=lambda beat: beat.averaged, default=None)
+    averages = [hour for hour in intervals.hours if hour.averaged]
+    average = max(averages, key=lambda hour: hour.averaged, default=None)
     reason = intervals.overall("qrs_ms").not_assessed or FEW_BEATS
     axes = dict.fromkeys(AXES, Measurement(None, None, 0, reason))
     start_s = _start_s(reading, average)
@@ -60,7 +61,7 @@ def twelve_lead_sheet(drawing: Drawing, intervals: NormalIntervals) -> tuple[Twe
     return page, {"strip": strip, "orders": orders, "rhythm": RHYTHM_LEAD, "averages": shown}
 
 
-def _start_s(reading: Reading, average: AverageBeat | None) -> float:
+def _start_s(reading: Reading, average: HourIntervals | None) -> float:
     """Return where the sheet begins: the 10 s with most beats of the average one, else with most beats."""
     last = max(0.0, reading.recording.duration_s - STRIP_S)
     times = reading.beats.time_s[reading.beats.assessed if average is None else average.numbers]
@@ -71,7 +72,7 @@ def _start_s(reading: Reading, average: AverageBeat | None) -> float:
     return float(starts[inside.argmax()])
 
 
-def _axes(reading: Reading, twelve: DrawnTwelve, average: AverageBeat) -> dict[str, Measurement]:
+def _axes(reading: Reading, twelve: DrawnTwelve, average: HourIntervals) -> dict[str, Measurement]:
     numbers = _readable(reading, twelve, average, ("I", "aVF"))
     if not len(numbers):
         return dict.fromkeys(AXES, Measurement(None, None, 0, NOISE))
@@ -79,7 +80,7 @@ def _axes(reading: Reading, twelve: DrawnTwelve, average: AverageBeat) -> dict[s
     return frontal_axes(lead_i, avf, average.points)
 
 
-def _average_leads(reading: Reading, twelve: DrawnTwelve, average: AverageBeat) -> dict[str, Any]:
+def _average_leads(reading: Reading, twelve: DrawnTwelve, average: HourIntervals) -> dict[str, Any]:
     """Return the average beat of each lead that can be read, and the points on it, as the page's script draws them."""
     fs_hz = reading.recording.fs_hz
     before, after = round(_BEFORE_S * fs_hz), round(_AFTER_S * fs_hz) - 1
@@ -97,7 +98,7 @@ def _average_leads(reading: Reading, twelve: DrawnTwelve, average: AverageBeat) 
     return {"leads": leads, "marks": marks}
 
 
-def _readable(reading: Reading, twelve: DrawnTwelve, average: AverageBeat, leads: Sequence[str]) -> Ints:
+def _readable(reading: Reading, twelve: DrawnTwelve, average: HourIntervals, leads: Sequence[str]) -> Ints:
     """Return which of the averaged beats can be read in some leads."""
     usable = np.ones(len(average.numbers), np.bool_)
     for name in leads:

@@ -7,11 +7,12 @@ import pytest
 from record_files import write_leads
 from twelve_lead_records import FS_HZ, dipole_leads, write_twelve
 
+from ecgfed.domain.events.axis import axis_word
 from ecgfed.domain.record.reader import read_recording
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.twelve_leads import STANDARD_LEADS, STANDARD_ORDER, stored_leads, twelve_leads
 from ecgfed.domain.waves.delineate import BeatWindows
-from ecgfed.domain.waves.limb_leads import ISOELECTRIC, axis_word, frontal_axes, leads_apart
+from ecgfed.domain.waves.limb_leads import ISOELECTRIC, frontal_axes, leads_apart
 from ecgfed.domain.waves.points import POINTS
 
 R_S = np.arange(0.35, 10, 60 / 66)

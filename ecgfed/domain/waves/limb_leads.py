@@ -13,8 +13,6 @@ from ecgfed.domain.waves.intervals import LEVEL_S, NO_P_WAVE, NO_T_WAVE, NOISE
 from ecgfed.domain.waves.lead import lead_windows, rr_intervals
 from ecgfed.domain.waves.points import POINTS, Floats, Ints
 
-#: Name of an axis -> what it is of.
-AXES = {"p_axis_deg": "P axis", "qrs_axis_deg": "QRS axis", "t_axis_deg": "T axis"}
 ISOELECTRIC, NO_QRS = "isoelectric in I and aVF", "no QRS complex"
 #: A net area below this share of the area itself is isoelectric.
 ISOELECTRIC_SHARE = 0.1
@@ -40,15 +38,6 @@ class LeadApart:
     lead: str
     difference_mv: float
     height_mv: float
-
-
-def axis_word(degrees: float) -> str:
-    """Return what a QRS axis in (-180, 180] is called (AHA/ACCF/HRS, Circulation 119:e235-e240, 2009)."""
-    if -30 <= degrees <= 90:
-        return "normal axis"
-    if -90 <= degrees < -30:
-        return "left axis deviation"
-    return "right axis deviation" if degrees > 90 else "extreme axis deviation"
 
 
 def beat_windows_of(recording: Recording, leads: Sequence[str], r_samples: Ints, numbers: Ints) -> list[BeatWindows]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import Beats, merged
-from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
@@ -23,7 +22,7 @@ from ecgfed.reports.edited import EditedBeats, apply_edits
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ListedEvent, ReaderComparison
-from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
+from ecgfed.reports.signals import DrawnLeads, DrawnTwelve, average_beats, bin_width, moving_leads, strip_bytes
 from ecgfed.reports.strip_selection import (
     STRIP_S,
     SelectedStrip,
@@ -173,6 +172,7 @@ class Drawing:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.leads = DrawnLeads.of(reading.recording, reading.quality)
+        self.twelve = DrawnTwelve.of(reading.recording, reading.quality, self.leads.step)
         self.strips: list[dict[str, Any]] = []
         second = set[str]() if reading.second is None else set(reading.second.names.tolist()) - {NOT_READ}
         self._codes = [*reading.labelled.codes, *sorted(second - set(reading.labelled.codes))]
@@ -231,6 +231,11 @@ class Drawing:
             strips.append(self._drawn(strip, both=True))
         return ReaderComparison(reading.labelled.by, second.by, int(both.sum()), rows, tuple(strips))
 
+    def sheet(self, start_s: float) -> dict[str, Any]:
+        """Return 10 s of the twelve leads; requires ``twelve``."""
+        assert self.twelve is not None
+        return {**self._strip(start_s, ()), "spans": [], "leads": self.twelve.strip(start_s)}
+
     def of_events(self, events: Sequence[ListedEvent]) -> list[dict[str, Any]]:
         """Return strips of the events that no strip of the gallery shows, those to review first, within a size."""
         hidden = sorted((event for event in events if event.strip is None), key=lambda event: not event.review)
@@ -258,7 +263,7 @@ class Drawing:
             "strips": strips,
         }, width
 
-    def data(self, timeline: dict[str, Any], events: Sequence[ListedEvent]) -> dict[str, Any]:
+    def data(self, timeline: dict[str, Any] | None, events: Sequence[ListedEvent]) -> dict[str, Any]:
         """Return the data of the page's scripts, with every event for the timeline: kind, name, start, stop, review."""
         labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
         ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
@@ -284,6 +289,8 @@ class Drawing:
         caption.append("no rate" if rate is None else f"{rate:.0f}/min in these {seconds:.3g} s")
         caption.append(f"lead{'s' * (len(self.leads.names) > 1)} {', '.join(self.leads.names)}")
         strip = self._strip(strip_choice.start_s, strip_choice.spans, both=both)
+        if self.twelve is not None:
+            strip["twelve"] = self.twelve.strip(strip_choice.start_s)
         options: dict[str, Any] = {"name": strip_choice.title}
         if both and self.reading.second is not None:
             options["readers"] = [self.reading.labelled.short, self.reading.second.short]

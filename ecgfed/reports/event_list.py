@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from ecgfed.base.text import count_of
 from ecgfed.domain.events.beats import Beats
-from ecgfed.domain.events.certainty import POSSIBLE, episode_name
+from ecgfed.domain.events.certainty import episode_name
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind

@@ -17,21 +17,22 @@ LEFT_OUT_PERCENT = 10.0
 AF, STANDSTILL = "atrial fibrillation or flutter", "standstill"
 
 
-def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED) -> str | None:
-    """Return the counts of one kind of ectopic beats in a line; None where they were not assessed."""
+def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED, *, burden: bool = True) -> str | None:
+    """Return the counts of one kind of ectopic beats in a line, with their share; None where they were not assessed."""
     ectopy = events.ectopic[kind]
     if ectopy is not None:
-        return _counts(ectopy)
+        return _counts(ectopy, burden=burden)
     if kind in events.to_review:
         return f"Withheld. {events.withheld[kind]}{_candidates(events.to_review[kind], times)}"
     return f"Withheld. {events.withheld[kind]}" if kind in events.withheld else None
 
 
-def _counts(ectopy: Ectopy) -> str:
+def _counts(ectopy: Ectopy, *, burden: bool) -> str:
     if not ectopy.total:
         return "none detected"
     low = f", {ectopy.uncertain:,} of low confidence" if ectopy.uncertain else ""
-    parts = [f"{ectopy.total:,} ({per_cent(ectopy.percent)}){low}"]
+    share = f" ({per_cent(ectopy.percent)})" if burden else ""
+    parts = [f"{ectopy.total:,}{share}{low}"]
     if ectopy.runs:
         name = "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT"
         fast = ectopy.tachycardias

@@ -6,10 +6,12 @@ from numpy.typing import NDArray
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
-from ecgfed.domain.waves.intervals import FEW_BEATS, AverageBeat, LabelledWaves, average_beats
+from ecgfed.domain.waves.delineate import P_MIN_BEATS
+from ecgfed.domain.waves.intervals import FEW_BEATS, MIN_BEATS, AverageBeat, LabelledWaves, average_beats
 from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
+from ecgfed.reports.recording_parts import SHORT_S
 
 PACED, NO_NORMAL_BEAT, LOW_CONFIDENCE = "paced rhythm", "no normal beat", "most normal beats are of low confidence"
 #: Share of an hour's normal beats of low confidence above which none of its intervals is assessed.
@@ -23,6 +25,7 @@ _CLASSES = ("normal", "normal in fibrillation", "other")
 def normal_intervals(reading: Reading) -> NormalIntervals:
     """Measure the intervals of the average normal beat in the lead in use.
 
+    A recording of at most ``SHORT_S`` has too few beats for ``MIN_BEATS``: there ``P_MIN_BEATS`` suffice.
     Normal beats in atrial fibrillation or flutter are averaged where an hour has not enough others: for QRS alone.
     Where most of the beats to be averaged are of low confidence, that they are normal is not known well enough.
 
@@ -48,7 +51,8 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     points = delineate_lead(recording, lead, beats.sample, usable)
     waves = LabelledWaves(beats.sample, label, _CLASSES, points, usable, fibrillation)
     by_hour: dict[tuple[float, float], dict[str, AverageBeat]] = {}
-    for average in average_beats(recording, lead, waves):
+    min_beats = P_MIN_BEATS if recording.duration_s <= SHORT_S else MIN_BEATS
+    for average in average_beats(recording, lead, waves, min_beats=min_beats):
         by_hour.setdefault((average.start_s, average.stop_s), {})[average.label] = average
     paced = beats.time_s[beats.kind == Kind.PACED]
     hours = []
@@ -84,4 +88,4 @@ def _hour(
         reason = without if chosen is None else LOW_CONFIDENCE
         return HourIntervals(start_s, stop_s, 0, dict.fromkeys(TITLES, Measurement(None, None, 0, reason)))
     measured: dict[str, Measurement] = {name: getattr(chosen, name) for name in TITLES}
-    return HourIntervals(start_s, stop_s, chosen.averaged, measured)
+    return HourIntervals(start_s, stop_s, chosen.averaged, measured, chosen.numbers, chosen.points)

@@ -37,9 +37,11 @@ class PageTimes:
 
     Attributes:
         start_s: the recording's start in seconds from midnight; None where it is not known.
+        linked: whether the page has a timeline, to which times lead.
     """
 
     start_s: float | None = None
+    linked: bool = True
 
     def text(self, seconds: float, digits: int = 1) -> str:
         """Write a time in a recording: ``09:20:07.3``, after the first midnight ``day 2 00:20:07.3``; or ``5:07.3``."""
@@ -52,7 +54,9 @@ class PageTimes:
         return f"{f'day {day + 1} ' if day else ''}{minutes // 60:02d}:{minutes % 60:02d}:{last}"
 
     def moment(self, seconds: float, *, digits: int = 1) -> Markup:
-        """Return a time as a link that shows it on the timeline."""
+        """Return a time as a link that shows it on the timeline, where there is one."""
+        if not self.linked:
+            return escape(self.text(seconds, digits))
         return Markup('<a href="#timeline" data-at="{:.3f}">{}</a>').format(seconds, self.text(seconds, digits))
 
 

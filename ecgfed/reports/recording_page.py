@@ -19,11 +19,13 @@ from ecgfed.reports.recording_tables import (
     rhythm_table,
 )
 from ecgfed.reports.rendering import render
+from ecgfed.reports.resting import axis_rows, resting_rows
 from ecgfed.web.page import inline_page
 
 STYLES = ("paper.css", "report.css", "editing.css")
 SCRIPTS = (
     "paper.js",
+    "twelve.js",
     "beats.js",
     "counts.js",
     "words.js",
@@ -45,8 +47,9 @@ def recording_page(parts: RecordingParts) -> str:
     """Return the whole page as HTML."""
     (lead,) = (row for row in parts.leads if row.name == parts.lead)
     hours_head, hours = hours_table(parts)
+    short_form = parts.short_form
     body = render(
-        "recording.html.j2",
+        "resting.html.j2" if short_form else "recording.html.j2",
         parts=parts,
         moment=parts.times.moment,
         time=parts.times.text,
@@ -54,7 +57,8 @@ def recording_page(parts: RecordingParts) -> str:
         events=parts.events,
         rules=parts.events.rules,
         lead=lead,
-        short=_short(parts, lead),
+        short=resting_rows(parts, lead, _rhythms(parts, lead)) if short_form else _short(parts, lead),
+        axes=None if parts.twelve is None else axis_rows(parts.twelve),
         stretches=sorted(sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]),
         rates=rate_table(parts),
         rhythms=rhythm_table(parts),

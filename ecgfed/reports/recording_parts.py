@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ecgfed.domain.events.certainty import by_certainty
+from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.patient_event import PatientEvent
@@ -13,6 +14,8 @@ from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
 
 NOT_REVIEWED = "not reviewed"
+#: A recording of at most so many seconds has the short form of a resting ECG, without the tables of a Holter report.
+SHORT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,32 @@ class Review:
 
 
 @dataclass(frozen=True)
+class TwelveLeadPage:
+    """The twelve leads of a recording on one sheet.
+
+    Attributes:
+        derived: leads that were computed from I and II.
+        start_s: where the sheet begins, in seconds.
+        seconds: how much of the recording it shows.
+        axes: name among ``AXES`` -> the axis in degrees, or why it was not assessed.
+        averaged: beats in the average beat of each lead; 0 without one.
+        measured_in: the lead in which the onsets and ends drawn there were located.
+    """
+
+    derived: tuple[str, ...]
+    start_s: float
+    seconds: float
+    axes: dict[str, Measurement]
+    averaged: int
+    measured_in: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Return a JSON-ready dictionary."""
+        axes = {name: axis.to_dict() for name, axis in self.axes.items()}
+        return {"derived": self.derived, "start_s": round(self.start_s, 3), "averaged": self.averaged, **axes}
+
+
+@dataclass(frozen=True)
 class RecordingParts:
     """The content of a recording's report.
 
@@ -213,6 +242,8 @@ class RecordingParts:
         intervals: of the average normal beat; None where they were not measured.
         draft: the lines of the conclusion, drafted from the figures.
         patient_events: what the patient marked on the recorder or wrote in a diary.
+        twelve: the twelve leads; None where the recording does not have them.
+        rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
     """
 
     record: str
@@ -261,6 +292,14 @@ class RecordingParts:
     def named_rhythms(self) -> tuple[RhythmEpisodes, ...]:
         """The rhythms as the page names them: episodes with a certainty below 50% apart, as possible ones."""
         return tuple(part for rhythm in self.rhythms for part in by_certainty(rhythm))
+
+    twelve: TwelveLeadPage | None = None
+    rr_range_s: tuple[float, float] | None = None
+
+    @property
+    def short_form(self) -> bool:
+        """Whether the report is that of a resting ECG."""
+        return self.duration_s <= SHORT_S
 
     @property
     def review_line(self) -> str:

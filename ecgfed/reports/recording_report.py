@@ -23,9 +23,11 @@ from ecgfed.reports.event_list import event_list
 from ecgfed.reports.intervals import normal_intervals
 from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
-from ecgfed.reports.recording_parts import RecordingParts, Review
+from ecgfed.reports.recording_parts import SHORT_S, RecordingParts, Review
 from ecgfed.reports.recording_warnings import recording_header, start_s, warnings_and_notes
+from ecgfed.reports.resting import rr_range_s
 from ecgfed.reports.similar_beats import similar_beats
+from ecgfed.reports.twelve_leads import twelve_lead_sheet
 
 #: The filter of the strips.
 _FILTER = "band-pass 0.5 to 40 Hz"
@@ -96,6 +98,7 @@ class RecordingReport:
             "pauses": _pauses_dict(events.pauses),
             "variability": asdict(events.variability),
             "intervals": None if parts.intervals is None else parts.intervals.to_dict(),
+            "twelve_leads": None if parts.twelve is None else parts.twelve.to_dict(),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
@@ -157,24 +160,28 @@ def parts_of(
         intended_use: in one sentence.
         start: when the recording begins, as far as it may be shown.
     """
-    times = PageTimes(start_s(start))
     recording, labelled = reading.recording, reading.labelled
+    short_form = recording.duration_s <= SHORT_S
+    times = PageTimes(start_s(start), linked=not short_form)
     rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
         warnings = pool.submit(warnings_and_notes, reading, marks, times)
         intervals = pool.submit(normal_intervals, reading)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
-        timeline, width = drawing.timeline()
+        timeline, width = (None, 0.0) if short_form else drawing.timeline()
         listed = event_list(reading.beats, reading.events, rhythms, gallery, reading.patient_events)
         base = labelled if reading.edited is None else reading.edited.base
         more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
-        data = {**drawing.data(timeline, listed), **more}
+        data = {**drawing.data(timeline, listed), **more, "short_form": short_form}
+        sheet, data["twelve"] = (
+            (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals.result())
+        )
     leads = lead_rows(reading)
     (lead,) = (row for row in leads if row.name == recording.lead)
     return RecordingParts(
         recording.name,
-        recording_header(reading, drawing.leads.names, start),
+        recording_header(reading, drawing.leads.names if sheet is None else recording.leads, start),
         intended_use,
         labelled.by,
         labelled.provisional,
@@ -200,6 +207,8 @@ def parts_of(
         intervals=intervals.result(),
         draft=conclusion_draft(reading.events, rhythms, recording.duration_s, lead.name, lead.percent),
         patient_events=reading.patient_events,
+        twelve=sheet,
+        rr_range_s=rr_range_s(reading.beats),
     )
 
 

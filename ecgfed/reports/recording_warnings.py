@@ -18,6 +18,7 @@ from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.markup import PageTimes, clock
+from ecgfed.reports.twelve_leads import limb_lead_warnings
 
 #: The row of the header that names the channels that were not read.
 LEFT_OUT = "Left out"
@@ -96,7 +97,7 @@ def warnings_and_notes(
     if unconfirmed > _MOST * known:
         text = f"{not_confirmed_text(unconfirmed, known)} Rates are of the rest."
         warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]
-    warnings += _unusable_share(reading, times)
+    warnings += [*_unusable_share(reading, times), *limb_lead_warnings(reading)]
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
         warnings.append(("no-ecg", f"{problem[0].upper()}{problem[1:]}."))
     if "file" not in dict(warnings):

@@ -73,7 +73,7 @@ class ReportFiles:
         """All files."""
         return *self.targets, *self.beside
 
-    def check(self, recording: Recording, diary: str | None) -> None:
+    def check(self, recording: Recording, diary: Path | str | None) -> None:
         """Raise OptionError where a file is one that is read, or of a format that cannot hold the recording."""
         read = recording.files if diary is None else (*recording.files, Path(diary))
         check_free(self.paths, read, overwrite=self.overwrite)

@@ -6,7 +6,7 @@
 const EcgEditedPage = (() => {
   const STRIP_S = 10;
   /** Sections with captions or figures that are not counted again on the page. */
-  const OLDER = ["warnings", "intervals", "strips", "averages", "apart", "notes", "limits"];
+  const OLDER = ["warnings", "intervals", "strips", "averages", "beats-of-leads", "apart", "notes", "limits"];
   const FOLDED = 60;
 
   function make(name, attributes = {}, parent = null, text = undefined) {
@@ -17,12 +17,18 @@ const EcgEditedPage = (() => {
     return element;
   }
 
+  /** Return a time as a link to the timeline, or as text on a page without one. */
+  function momentOf({ at, digits }) {
+    const text = EcgWords.time(at, digits);
+    return document.getElementById("timeline") ? make("a", { href: "#timeline", "data-at": at.toFixed(3) }, null, text) : text;
+  }
+
   /** Write a cell of words.js: text, and places as links to the timeline. */
   function fill(element, cell) {
     element.replaceChildren();
     for (const part of [cell].flat()) {
       if (part instanceof Node) element.append(part);
-      else if (part !== null && typeof part === "object") make("a", { href: "#timeline", "data-at": part.at.toFixed(3) }, element, EcgWords.time(part.at, part.digits));
+      else if (part !== null && typeof part === "object") element.append(momentOf(part));
       else element.append(part === null ? EcgWords.NOT_ASSESSED : String(part));
     }
   }
@@ -177,8 +183,8 @@ const EcgEditedPage = (() => {
   }
 
   /** Mark the sections that are not counted again, where the edits differ from those that the page was made with. */
-  function markOlder(differs) {
-    for (const section of OLDER.map((name) => document.getElementById(name)).filter(Boolean)) {
+  function markOlder(differs, sections) {
+    for (const section of sections.map((name) => document.getElementById(name)).filter(Boolean)) {
       const mark = section.querySelector(".older") || make("p", { class: "older" });
       mark.textContent = "Not updated with these edits: run ecgfed report --edits to update this part.";
       mark.hidden = !differs;
@@ -189,15 +195,17 @@ const EcgEditedPage = (() => {
   /** Bring the page up to date. */
   function update({ labelled, beats, counts, page, differs, choose }) {
     const { data } = EcgReport;
-    writeShort(counts, page);
-    writeRows(tableOf("Heart rate and pauses"), EcgWords.rates(counts, page));
-    writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts, page, labelled));
-    writeRhythms(counts, page);
-    writeEctopy(counts, page, labelled);
+    if (!data.short_form) {
+      writeShort(counts, page);
+      writeRows(tableOf("Heart rate and pauses"), EcgWords.rates(counts, page));
+      writeRows(tableOf("Heart rate variability"), EcgWords.variability(counts, page, labelled));
+      writeRhythms(counts, page);
+      writeEctopy(counts, page, labelled);
+    }
     writeTimeline(labelled, beats, data, counts);
     writeStrips(labelled, beats, data);
     writeEvents(counts, data, choose);
-    markOlder(differs);
+    markOlder(differs, data.short_form ? [...OLDER, "short"] : OLDER);
     EcgReport.redraw();
   }
 

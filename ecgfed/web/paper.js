@@ -23,6 +23,7 @@
  *     uncertain,        true: written with a question mark, in a dashed box
  *     secondLabel,      optional: the label of a second reader, below; in a box if it differs
  *   }],
+ *   marks: [{sample}],  optional: points of an average beat, dashed lines
  *   spans: [{           optional
  *     start, stop,      in samples, relative to the strip's first
  *     kind,             "unusable" (hatched), "event" (a bracket above the beats) or "pause" (a double arrow)
@@ -351,11 +352,14 @@ const EcgPaper = (() => {
       const baselines = [above - 4.4, above + height + 8.2];
       options.readers.forEach((name, i) => make("text", { x: 0, y: baselines[i], class: "paper-reader" }, svg, name));
     }
+    for (const { sample } of strip.marks || []) make("path", { d: `M${left + (sample / scale.fs) * scale.perS} ${above}v${height}`, class: "paper-point" }, svg);
     if (options.seconds) drawSeconds(svg, strip, all, scale);
     host.replaceChildren(svg);
     return svg;
   }
 
-  return { draw, sizeOf, decode, clock, duration, startAt, countOf };
+  /** What other drawings on ECG paper are made of (twelve.js). */
+  const parts = { make, laidOut, drawLead, drawBeats, drawSeconds, drawUnusable, gridPath, hatching };
+  return { draw, sizeOf, decode, clock, duration, startAt, countOf, parts };
 })();
 if (typeof module !== "undefined") module.exports = EcgPaper;

@@ -1,5 +1,5 @@
 "use strict";
-/* A recording's report: its strips and its clickable timeline. Needs paper.js. */
+/* A recording's report: its strips and its clickable timeline. Needs paper.js and twelve.js. */
 const EcgReport = (() => {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
@@ -59,8 +59,10 @@ const EcgReport = (() => {
 
   function drawFigures(printing) {
     for (const figure of document.querySelectorAll("[data-strip]")) drawFigure(figure, printing);
+    EcgTwelve.drawReport(report, printing);
   }
   drawFigures(false);
+  report.redraw = () => EcgTwelve.drawReport(report, false);
 
   /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
   function reachable() {
@@ -73,6 +75,7 @@ const EcgReport = (() => {
   const line = data.timeline;
   const slider = document.getElementById("timeline-slider");
   reachable();
+  EcgTwelve.listen(report, reachable);
   window.addEventListener("resize", reachable);
   window.addEventListener("beforeprint", () => drawFigures(true));
   window.addEventListener("afterprint", () => drawFigures(false));
@@ -318,6 +321,7 @@ const EcgReport = (() => {
     }).observe(slider);
   }
   report.redraw = () => {
+    EcgTwelve.drawReport(report, false);
     drawLine();
     select(at, false);
   };

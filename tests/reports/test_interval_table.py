@@ -112,8 +112,8 @@ def test_beats_outside_fibrillation_are_averaged_where_there_are_enough(tmp_path
     [
         ("/" * 40, "paced rhythm"),
         ("V" * 40, "no normal beat"),
-        ("N" * 8, "too few beats"),
-        ("V" * 30 + "N" * 5, "too few beats"),
+        ("N" * 2, "too few beats"),
+        ("V" * 90 + "N" * 5, "too few beats"),
     ],
 )
 def test_why_no_interval_is_assessed(tmp_path: Path, symbols: str, reason: str) -> None:

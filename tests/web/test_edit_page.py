@@ -86,6 +86,8 @@ def test_a_missed_beat_is_added(told: dict[str, Any]) -> None:
     edits = read_edits(told["file"])
     (sample,) = [edit.samples[0] for edit in edits.of_beats if edit.added]
     assert abs(sample - missed) <= 3  # the click was 40 ms away
+
+
 def test_a_draft_follows_the_beats_and_an_accepted_conclusion_stays(told: dict[str, Any]) -> None:
     steps = {step["what"]: step for step in told["conclusion"]}
     draft, accepted, removed = steps["draft"], steps["accepted"], steps["a beat removed"]

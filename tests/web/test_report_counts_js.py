@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import PATIENTS, write_record
 from edits_files import SAVED, document_of, written
 from node_runtime import node_path
 from page_cells import Cells
@@ -156,9 +157,10 @@ def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, **how: Any
 
 
 @pytest.mark.parametrize("patient", ["p1", "p2", "p3"])
-def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, records: Path, tmp_path: Path) -> None:
+def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, tmp_path: Path) -> None:
     start = "23:59:30" if patient == "p2" else None  # the recording goes on past midnight
-    assert_rebuilt_page_is_the_edited_one(records / patient, tmp_path, start=start)
+    record = write_record(tmp_path / "records", patient, PATIENTS[patient] * 2)  # more than a resting ECG
+    assert_rebuilt_page_is_the_edited_one(record, tmp_path, start=start)
 
 
 @pytest.mark.mitdb

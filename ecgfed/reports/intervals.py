@@ -1,4 +1,4 @@
-"""PR, QRS, QT and QTc of a recording's average normal beat in each hour."""
+"""PR, QRS, QT and QTc of a recording's average normal beat in each hour, and its ST level as a trend."""
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from ecgfed.domain.waves.intervals import FEW_BEATS, AverageBeat, LabelledWaves,
 from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
+from ecgfed.reports.st_level import st_trend
+from ecgfed.reports.st_trend import StTrend
 
 PACED, NO_NORMAL_BEAT = "paced rhythm", "no normal beat"
 _LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
@@ -17,8 +19,8 @@ _FIBRILLATION = ("AF or flutter", "AF", "atrial flutter")
 _CLASSES = ("normal", "normal in fibrillation", "other")
 
 
-def normal_intervals(reading: Reading) -> NormalIntervals:
-    """Measure the intervals of the average normal beat in the lead in use.
+def intervals_and_st(reading: Reading) -> tuple[NormalIntervals, StTrend]:
+    """Measure the intervals of the average normal beat, and the ST level as a trend, in the lead in use.
 
     Normal beats in atrial fibrillation or flutter are averaged where an hour has not enough others: for QRS alone.
 
@@ -28,12 +30,21 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     Raises:
         RecordError: the file cannot be read any more.
     """
+    waves = _waves(reading)
+    if isinstance(waves, str):
+        lead = reading.recording.lead
+        return NormalIntervals(lead, (), waves), StTrend(lead, (), waves)
+    return _intervals(reading, waves), st_trend(reading, waves)
+
+
+def _waves(reading: Reading) -> LabelledWaves | str:
+    """Return the waves of all beats in the lead in use, or why they are not to be located."""
     recording, beats = reading.recording, reading.beats
     lead = recording.lead
     if recording.fs_hz < MIN_FS_HZ or not len(beats):
-        return NormalIntervals(lead, (), _LOW_RATE if len(beats) else FEW_BEATS)
+        return _LOW_RATE if len(beats) else FEW_BEATS
     if Kind.VENTRICULAR in reading.labelled.withheld and bool((beats.kind == Kind.PACED).any()):
-        return NormalIntervals(lead, (), PACED)  # a model's normal beats of a paced record are not to be relied on
+        return PACED  # a model's normal beats of a paced record are not to be relied on
     usable = readable(recording, beats.sample, reading.quality[lead].spans()) & beats.assessed
     usable &= np.append(True, np.diff(beats.sample) > 0)
     fibrillation = np.zeros(len(beats), np.bool_)
@@ -42,9 +53,13 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
             fibrillation |= rhythm.inside(beats.time_s)
     label = np.where(beats.kind == Kind.NORMAL, np.where(fibrillation, 1, 0), 2).astype(np.int64)
     points = delineate_lead(recording, lead, beats.sample, usable)
-    waves = LabelledWaves(beats.sample, label, _CLASSES, points, usable, fibrillation)
+    return LabelledWaves(beats.sample, label, _CLASSES, points, usable, fibrillation)
+
+
+def _intervals(reading: Reading, waves: LabelledWaves) -> NormalIntervals:
+    beats, lead = reading.beats, reading.recording.lead
     by_hour: dict[tuple[float, float], dict[str, AverageBeat]] = {}
-    for average in average_beats(recording, lead, waves):
+    for average in average_beats(reading.recording, lead, waves):
         by_hour.setdefault((average.start_s, average.stop_s), {})[average.label] = average
     paced = beats.time_s[beats.kind == Kind.PACED]
     hours = []

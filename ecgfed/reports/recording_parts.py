@@ -9,6 +9,7 @@ from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
+from ecgfed.reports.st_trend import StTrend
 
 NOT_REVIEWED = "not reviewed"
 
@@ -201,6 +202,7 @@ class RecordingParts:
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
+        st: its ST level as a trend, experimental; None where it was not measured.
     """
 
     record: str
@@ -231,6 +233,7 @@ class RecordingParts:
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
     review: Review | None = None
+    st: StTrend | None = None
 
     @property
     def review_line(self) -> str:

@@ -19,7 +19,7 @@ from ecgfed.domain.record.recording import Annotation, Recording
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.edited import EditedBeats
 from ecgfed.reports.event_list import event_list
-from ecgfed.reports.intervals import normal_intervals
+from ecgfed.reports.intervals import intervals_and_st
 from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts, Review
@@ -86,6 +86,7 @@ class RecordingReport:
             "pauses": _pauses_dict(events.pauses),
             "variability": asdict(events.variability),
             "intervals": None if parts.intervals is None else parts.intervals.to_dict(),
+            "st": None if parts.st is None else parts.st.to_dict(),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
@@ -152,7 +153,7 @@ def parts_of(
     rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
         warnings = pool.submit(warnings_and_notes, reading, marks, times)
-        intervals = pool.submit(normal_intervals, reading)
+        measured = pool.submit(intervals_and_st, reading)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
@@ -160,6 +161,7 @@ def parts_of(
         base = labelled if reading.edited is None else reading.edited.base
         more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
         data = {**drawing.data(timeline, rhythms), **more}
+    intervals, st = measured.result()
     return RecordingParts(
         recording.name,
         recording_header(reading, drawing.leads.names, start),
@@ -185,7 +187,8 @@ def parts_of(
         times=times,
         start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
-        intervals=intervals.result(),
+        intervals=intervals,
+        st=st,
     )
 
 

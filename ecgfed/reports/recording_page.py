@@ -79,8 +79,8 @@ def recording_page(parts: RecordingParts) -> str:
     return inline_page(
         f"ECG report: {parts.record}",
         body,
-        styles=STYLES,
-        scripts=SCRIPTS,
+        styles=STYLES if parts.disclosure is None else (*STYLES, "disclosure.css"),
+        scripts=SCRIPTS if parts.disclosure is None else (*SCRIPTS[:-1], "disclosure.js", SCRIPTS[-1]),
         data={
             **parts.data,
             "scale": f"{SCALE}, {parts.filter_name}",

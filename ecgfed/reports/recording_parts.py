@@ -8,6 +8,7 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
+from ecgfed.reports.disclosure import Disclosure
 from ecgfed.reports.markup import ELAPSED, PageTimes
 from ecgfed.reports.st_trend import StTrend
 
@@ -203,6 +204,7 @@ class RecordingParts:
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
         st: its ST level as a trend, experimental; None where it was not measured.
+        disclosure: every minute of the recording; None where it was not requested.
     """
 
     record: str
@@ -234,6 +236,7 @@ class RecordingParts:
     intervals: NormalIntervals | None = None
     review: Review | None = None
     st: StTrend | None = None
+    disclosure: Disclosure | None = None
 
     @property
     def review_line(self) -> str:

@@ -167,7 +167,7 @@ class StChart:
 
 #: Lines of the grid are so far apart, in mV; times of the axis, in s.
 _GRID_MV, _TICKS_S = (0.1, 0.2, 0.5, 1.0, 2.0), (300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
-_LEFT, _RIGHT, _TOP, _FOOT, _WIDTH = 70.0, 990.0, 8.0, 128.0, 1040
+_LEFT, _RIGHT, _TOP, _FOOT, _WIDTH = 118.0, 990.0, 8.0, 128.0, 1040
 
 
 def st_chart(trend: StTrend, times: PageTimes) -> StChart | None:

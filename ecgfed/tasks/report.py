@@ -16,11 +16,13 @@ from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
+from ecgfed.reports.disclosure import check_length, full_disclosure
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.edited import digest_of
 from ecgfed.reports.editing import editing_data
 from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
+from ecgfed.reports.signals import DrawnLeads
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.page_files import earlier_files, page_targets, write_page
@@ -100,6 +102,8 @@ def report(
     recording = _open(recording, opened, asked.leads, asked.read_options)
     check_free([*targets, *more], recording.files, overwrite=overwrite)
     exchange.check(recording)
+    if stated.full_disclosure:
+        check_length(recording.duration_s)
     signal = recording_id(recording)
     if edits is not None:
         edits.check_recording(signal, recording.samples)
@@ -130,6 +134,10 @@ def report(
     start = shown.page_start(recording.metadata)
     parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
     data = {**parts.data, "editing": editing_data(reading, signal, digest)}
+    if stated.full_disclosure:
+        disclosure = full_disclosure(DrawnLeads.of(recording, quality))
+        data["disclosure"] = disclosure.data
+        parts = replace(parts, disclosure=disclosure)
     parts = replace(parts, patient=shown.patient(recording.metadata), data=data)
     exchange = exchange.begun(shown.start_of(recording.metadata))
     if stated.header:

@@ -56,6 +56,7 @@
     const beats = EcgBeats.beatsOf(labelled);
     counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
     EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
+    if (typeof EcgDisclosure !== "undefined") EcgDisclosure.update(labelled);
     writeTexts(state);
     writeGroups();
     drawChosen();

@@ -59,7 +59,9 @@ def compared(of: Annotated, lead: str) -> dict[str, Any] | None:
     if level.value is None or len(known) < 10:
         return None
     ends = points.array()[at - first, END]
-    j_ms = np.nanmedian(ends - of.points[: len(ends), END]) * 1000 / recording.fs_hz if len(ends) == len(of.qrs) else None
+    j_ms = (
+        np.nanmedian(ends - of.points[: len(ends), END]) * 1000 / recording.fs_hz if len(ends) == len(of.qrs) else None
+    )
     return {
         "lead": lead,
         "by_hand_mv": round(float(known.mean()), 4),

@@ -63,7 +63,13 @@ def edited(page: Path, work: Path, edits: int) -> dict[str, Any]:
     told = json.loads(done.stdout)
     drawn, script = ([round(ms, 1) for ms in told[name]] for name in ("drawn", "script"))
     summary = {"drawn_median_ms": median(drawn), "drawn_worst_ms": max(drawn), "script_median_ms": median(script)}
-    return {"edits": edits, **summary, "load": load(), "keys": "".join(key[0] for key in told["keys"]), "drawn_ms": drawn}
+    return {
+        "edits": edits,
+        **summary,
+        "load": load(),
+        "keys": "".join(key[0] for key in told["keys"]),
+        "drawn_ms": drawn,
+    }
 
 
 def main(given: argparse.Namespace) -> None:

@@ -48,5 +48,6 @@ class ReportOptions(Options):
     )
     full_disclosure: bool = option(
         False,
-        "Also draw every minute of the lead in use, an hour a printed sheet; adds up to 6 MB to the page (a day: 4.6 MB).",
+        "Also draw every minute of the lead in use, an hour a printed sheet; adds up to 6 MB to the page (a day: "
+        "4.6 MB).",
     )

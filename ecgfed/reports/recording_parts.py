@@ -7,8 +7,8 @@ from typing import Any
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
-from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.disclosure import Disclosure
+from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
 from ecgfed.reports.st_trend import StTrend
 

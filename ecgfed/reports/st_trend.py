@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 
@@ -125,7 +125,9 @@ def st_rows(trend: StTrend, times: PageTimes) -> Iterator[Sequence[Cell]]:
     lost: dict[str, float] = {}
     for segment in trend.segments:
         if segment.level.value is None:
-            lost[segment.level.not_assessed] = lost.get(segment.level.not_assessed, 0.0) + segment.stop_s - segment.start_s
+            lost[segment.level.not_assessed] = (
+                lost.get(segment.level.not_assessed, 0.0) + segment.stop_s - segment.start_s
+            )
     for reason, seconds in lost.items():
         yield f"{NOT_ASSESSED}: {reason}", "-", "-", "-", "-", f"{seconds / 60:.0f} min"
 
@@ -177,7 +179,9 @@ def st_chart(trend: StTrend, times: PageTimes) -> StChart | None:
         return None
     duration_s = trend.segments[-1].stop_s
     step = next((size for size in _GRID_MV if max(map(abs, levels)) <= 3 * size), _GRID_MV[-1])
-    low, high = (round(edge * step, 3) for edge in (-max(1, np.ceil(-min(levels) / step)), max(1, np.ceil(max(levels) / step))))
+    low, high = (
+        round(edge * step, 3) for edge in (-max(1, ceil(-min(levels) / step)), max(1, ceil(max(levels) / step)))
+    )
 
     def to_x(seconds: float) -> float:
         return round(_LEFT + seconds / duration_s * (_RIGHT - _LEFT), 1)

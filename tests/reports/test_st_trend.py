@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from record_files import write_signals
-from waves.beats_by_rule import Beat, recorded
+from waves.beats_by_rule import Beat
 
 import ecgfed
 from ecgfed.domain.events.figure import Measurement
@@ -19,21 +19,15 @@ FS_HZ = 360.0
 BEATS = 375
 
 
-def reported(folder: Path, levels_mv: list[float], symbols: str = "N", noise_mv: float = 0.005) -> RecordingReport:
+def reported(folder: Path, levels_mv: list[float], symbol: str = "N", noise_mv: float = 0.005) -> RecordingReport:
     """A report of segments of five minutes, each with its own ST level, all beats of one class."""
-    parts = [recorded(Beat(st_mv=level), FS_HZ, np.full(BEATS, 0.8), noise_mv=noise_mv, seed=at) for at, level in enumerate(levels_mv)]
-    signal, r_samples, start = [], [], 0
-    for recording, peaks in parts:
-        samples = round(300 * FS_HZ)
-        own = recording.signals_mv[0][:samples]
-        signal.append(np.pad(own, (0, samples - len(own)), mode="edge"))
-        r_samples.append(peaks[peaks < samples - round(FS_HZ)] + start)
-        start += samples
-    at = np.concatenate(r_samples)
-    write_signals(folder, "st", np.concatenate(signal)[None], fs_hz=FS_HZ, leads=("II",), adc_gain=1000.0)
-    rows = "".join(f"{sample},{symbols}\n" for sample in at.tolist())
+    around_s = np.arange(round(0.8 * FS_HZ)) / FS_HZ - 0.4
+    signal = np.concatenate([np.tile(Beat(st_mv=level).at(around_s), BEATS) for level in levels_mv])
+    signal += noise_mv * np.random.default_rng(5).standard_normal(len(signal))
+    write_signals(folder, "st", signal[None], fs_hz=FS_HZ, leads=("II",))
     labels = folder / "labels.csv"
-    labels.write_text(f"sample,symbol\n{rows}")
+    r_samples = np.flatnonzero(np.arange(len(signal)) % len(around_s) == round(0.4 * FS_HZ))
+    labels.write_text("sample,symbol\n" + "".join(f"{sample},{symbol}\n" for sample in r_samples.tolist()))
     return ecgfed.report(folder / "st", labels=labels)
 
 
@@ -79,7 +73,9 @@ def test_the_standard_error_is_that_of_a_mean() -> None:
 def test_the_chart_is_to_scale() -> None:
     """A level of zero lies on the line of 0 mV, and twice the level twice as far from it."""
     levels = [0.0, 0.1, 0.2, -0.1]
-    segments = [StSegment(300.0 * at, 300.0 * (at + 1), Measurement(level, 0.01, 99)) for at, level in enumerate(levels)]
+    segments = [
+        StSegment(300.0 * at, 300.0 * (at + 1), Measurement(level, 0.01, 99)) for at, level in enumerate(levels)
+    ]
     segments.append(StSegment(1200.0, 1500.0, Measurement(None, None, 0, "noise")))
     chart = st_chart(StTrend("II", tuple(segments)), ELAPSED)
     assert chart is not None

@@ -14,6 +14,7 @@ from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.reports.st_trend import st_figures
 
 NO_BEAT, NO_CLASS = "no beat was counted", "the labels know no such class"
 _NO_INTERVAL = "not measured"
@@ -53,7 +54,7 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
         ("Atrial fibrillation and flutter", "only as marked in the labels' file" if marked else af),
         ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
         ("AV block", "possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
-        ("ST segment and T wave", "kept by the filter, but not measured"),
+        ("ST changes and the T wave", "the ST level is an experimental trend that nothing is concluded from"),
         *((f"{title} interval", why) for title, why in _no_intervals(parts)),
         ("Pacemaker function", "capture and sensing are not assessed"),
         ("Symptoms and activity", _SYMPTOMS if parts.patient_events else "not part of the recording"),
@@ -76,6 +77,7 @@ def figures(parts: RecordingParts) -> tuple[Figure, ...]:
         *_ectopy(parts, Kind.VENTRICULAR),
         *_ectopy(parts, Kind.SUPRA),
         *_intervals(parts),
+        *st_figures(parts.st),
         *_rhythms(parts),
     )
 

@@ -1,4 +1,4 @@
-"""PR, QRS, QT and QTc of a recording's average normal beat in each hour."""
+"""PR, QRS, QT and QTc of a recording's average normal beat in each hour, and its ST level as a trend."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
 from ecgfed.reports.recording_parts import SHORT_S
+from ecgfed.reports.st_level import st_trend
+from ecgfed.reports.st_trend import StTrend
 
 PACED, NO_NORMAL_BEAT, LOW_CONFIDENCE = "paced rhythm", "no normal beat", "most normal beats are of low confidence"
 #: Share of an hour's normal beats of low confidence above which none of its intervals is assessed.
@@ -22,8 +24,8 @@ _FIBRILLATION = ("AF or flutter", "AF", "atrial flutter")
 _CLASSES = ("normal", "normal in fibrillation", "other")
 
 
-def normal_intervals(reading: Reading) -> NormalIntervals:
-    """Measure the intervals of the average normal beat in the lead in use.
+def intervals_and_st(reading: Reading) -> tuple[NormalIntervals, StTrend]:
+    """Measure the intervals of the average normal beat, and the ST level as a trend, in the lead in use.
 
     A recording of at most ``SHORT_S`` has too few beats for ``MIN_BEATS``: there ``P_MIN_BEATS`` suffice.
     Normal beats in atrial fibrillation or flutter are averaged where an hour has not enough others: for QRS alone.
@@ -35,12 +37,21 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
     Raises:
         RecordError: the file cannot be read any more.
     """
+    waves = _waves(reading)
+    if isinstance(waves, str):
+        lead = reading.recording.lead
+        return NormalIntervals(lead, (), waves), StTrend(lead, (), waves)
+    return _intervals(reading, waves), st_trend(reading, waves)
+
+
+def _waves(reading: Reading) -> LabelledWaves | str:
+    """Return the waves of all beats in the lead in use, or why they are not to be located."""
     recording, beats = reading.recording, reading.beats
     lead = recording.lead
     if recording.fs_hz < MIN_FS_HZ or not len(beats):
-        return NormalIntervals(lead, (), _LOW_RATE if len(beats) else FEW_BEATS)
+        return _LOW_RATE if len(beats) else FEW_BEATS
     if Kind.VENTRICULAR in reading.labelled.withheld and bool((beats.kind == Kind.PACED).any()):
-        return NormalIntervals(lead, (), PACED)  # a model's normal beats of a paced record are not to be relied on
+        return PACED  # a model's normal beats of a paced record are not to be relied on
     usable = readable(recording, beats.sample, reading.quality[lead].spans()) & beats.assessed
     usable &= np.append(True, np.diff(beats.sample) > 0)
     fibrillation = np.zeros(len(beats), np.bool_)
@@ -49,17 +60,21 @@ def normal_intervals(reading: Reading) -> NormalIntervals:
             fibrillation |= rhythm.inside(beats.time_s)
     label = np.where(beats.kind == Kind.NORMAL, np.where(fibrillation, 1, 0), 2).astype(np.int64)
     points = delineate_lead(recording, lead, beats.sample, usable)
-    waves = LabelledWaves(beats.sample, label, _CLASSES, points, usable, fibrillation)
+    return LabelledWaves(beats.sample, label, _CLASSES, points, usable, fibrillation)
+
+
+def _intervals(reading: Reading, waves: LabelledWaves) -> NormalIntervals:
+    beats, lead = reading.beats, reading.recording.lead
     by_hour: dict[tuple[float, float], dict[str, AverageBeat]] = {}
-    min_beats = P_MIN_BEATS if recording.duration_s <= SHORT_S else MIN_BEATS
-    for average in average_beats(recording, lead, waves, min_beats=min_beats):
+    min_beats = P_MIN_BEATS if reading.recording.duration_s <= SHORT_S else MIN_BEATS
+    for average in average_beats(reading.recording, lead, waves, min_beats=min_beats):
         by_hour.setdefault((average.start_s, average.stop_s), {})[average.label] = average
     paced = beats.time_s[beats.kind == Kind.PACED]
     hours = []
     for (start, stop), averages in by_hour.items():
         is_paced = bool(((paced >= start) & (paced < stop)).any())
-        inside = usable & (beats.time_s >= start) & (beats.time_s < stop)
-        low = {name: _share(reading, inside & (label == at)) for at, name in enumerate(_CLASSES)}
+        inside = waves.usable & (beats.time_s >= start) & (beats.time_s < stop)
+        low = {name: _share(reading, inside & (waves.label == at)) for at, name in enumerate(_CLASSES)}
         hours.append(_hour(start, stop, averages, low, PACED if is_paced else NO_NORMAL_BEAT))
     return NormalIntervals(lead, tuple(hours))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ecgfed.base.options import Options, option
 
 #: Options that only the report of a single recording has.
-OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication", "diary")
+OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication", "diary", "full_disclosure")
 
 
 @dataclass(frozen=True)
@@ -50,4 +50,9 @@ class ReportOptions(Options):
         False,
         "Show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may name "
         "the patient.",
+    )
+    full_disclosure: bool = option(
+        False,
+        "Also draw every minute of the lead in use, an hour a printed sheet; adds up to 6 MB to the page (a day: "
+        "4.6 MB).",
     )

@@ -20,6 +20,7 @@ from ecgfed.reports.recording_tables import (
 )
 from ecgfed.reports.rendering import render
 from ecgfed.reports.resting import axis_rows, resting_rows
+from ecgfed.reports.st_trend import BEHIND_J_MS, LEVEL_MS, MOST_ERROR_MV, SEGMENT_S, st_chart, st_rows
 from ecgfed.web.page import inline_page
 
 STYLES = ("paper.css", "report.css", "editing.css")
@@ -70,6 +71,12 @@ def recording_page(parts: RecordingParts) -> str:
         interval_head=("Hours", "Beats averaged", *(f"{title}, ms" for title in TITLES.values())),
         interval_rows=[] if parts.intervals is None else list(interval_rows(parts.intervals, parts.times)),
         error=error_text,
+        st_chart=None if parts.st is None else st_chart(parts.st, parts.times),
+        st_rows=[] if parts.st is None else list(st_rows(parts.st, parts.times)),
+        level_ms=LEVEL_MS,
+        behind_j_ms=BEHIND_J_MS,
+        segment_s=SEGMENT_S,
+        most_error_mv=MOST_ERROR_MV,
         max_rows=LISTED,
         scale=SCALE,
         large=LARGE,
@@ -81,8 +88,8 @@ def recording_page(parts: RecordingParts) -> str:
     return inline_page(
         f"ECG report: {parts.record}",
         body,
-        styles=STYLES,
-        scripts=SCRIPTS,
+        styles=STYLES if parts.disclosure is None else (*STYLES, "disclosure.css"),
+        scripts=SCRIPTS if parts.disclosure is None else (*SCRIPTS[:-1], "disclosure.js", SCRIPTS[-1]),
         data={
             **parts.data,
             "scale": f"{SCALE}, {parts.filter_name}",

@@ -12,6 +12,7 @@ from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes
+from ecgfed.reports.st_trend import StTrend
 
 NOT_REVIEWED = "not reviewed"
 #: A recording of at most so many seconds has the short form of a resting ECG, without the tables of a Holter report.
@@ -208,6 +209,25 @@ class TwelveLeadPage:
 
 
 @dataclass(frozen=True)
+class Disclosure:
+    """What full disclosure adds to a page.
+
+    Attributes:
+        lead: the lead that is drawn.
+        hours: number of sheets, the last one maybe not full.
+        column_s: seconds whose lowest and highest value a column holds.
+        size_mb: what it adds to the page, in megabytes.
+        data: for the page's script.
+    """
+
+    lead: str
+    hours: int
+    column_s: float
+    size_mb: float
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class RecordingParts:
     """The content of a recording's report.
 
@@ -244,6 +264,8 @@ class RecordingParts:
         patient_events: what the patient marked on the recorder or wrote in a diary.
         twelve: the twelve leads; None where the recording does not have them.
         rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
+        st: its ST level as a trend, experimental; None where it was not measured.
+        disclosure: every minute of the recording; None where it was not requested.
     """
 
     record: str
@@ -276,6 +298,10 @@ class RecordingParts:
     review: Review | None = None
     draft: tuple[str, ...] = ()
     patient_events: tuple[PatientEvent, ...] = ()
+    twelve: TwelveLeadPage | None = None
+    rr_range_s: tuple[float, float] | None = None
+    st: StTrend | None = None
+    disclosure: Disclosure | None = None
 
     @property
     def conclusion(self) -> str:
@@ -292,9 +318,6 @@ class RecordingParts:
     def named_rhythms(self) -> tuple[RhythmEpisodes, ...]:
         """The rhythms as the page names them: episodes with a certainty below 50% apart, as possible ones."""
         return tuple(part for rhythm in self.rhythms for part in by_certainty(rhythm))
-
-    twelve: TwelveLeadPage | None = None
-    rr_range_s: tuple[float, float] | None = None
 
     @property
     def short_form(self) -> bool:

@@ -20,7 +20,7 @@ from ecgfed.reports.conclusion import conclusion_draft
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.edited import EditedBeats
 from ecgfed.reports.event_list import event_list
-from ecgfed.reports.intervals import normal_intervals
+from ecgfed.reports.intervals import intervals_and_st
 from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import SHORT_S, RecordingParts, Review
@@ -99,6 +99,7 @@ class RecordingReport:
             "variability": asdict(events.variability),
             "intervals": None if parts.intervals is None else parts.intervals.to_dict(),
             "twelve_leads": None if parts.twelve is None else parts.twelve.to_dict(),
+            "st": None if parts.st is None else parts.st.to_dict(),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
@@ -166,7 +167,7 @@ def parts_of(
     rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
         warnings = pool.submit(warnings_and_notes, reading, marks, times)
-        intervals = pool.submit(normal_intervals, reading)
+        measured = pool.submit(intervals_and_st, reading)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = (None, 0.0) if short_form else drawing.timeline()
@@ -174,9 +175,8 @@ def parts_of(
         base = labelled if reading.edited is None else reading.edited.base
         more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
         data = {**drawing.data(timeline, listed), **more, "short_form": short_form}
-        sheet, data["twelve"] = (
-            (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals.result())
-        )
+        intervals, st = measured.result()
+        sheet, data["twelve"] = (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals)
     leads = lead_rows(reading)
     (lead,) = (row for row in leads if row.name == recording.lead)
     return RecordingParts(
@@ -204,11 +204,12 @@ def parts_of(
         times=times,
         start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
-        intervals=intervals.result(),
         draft=conclusion_draft(reading.events, rhythms, recording.duration_s, lead.name, lead.percent),
         patient_events=reading.patient_events,
         twelve=sheet,
         rr_range_s=rr_range_s(reading.beats),
+        intervals=intervals,
+        st=st,
     )
 
 

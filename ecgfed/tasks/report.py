@@ -15,11 +15,13 @@ from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
+from ecgfed.reports.disclosure import check_length, full_disclosure
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.edited import digest_of
 from ecgfed.reports.editing import editing_data
 from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
+from ecgfed.reports.signals import DrawnLeads
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.inspect import DEFAULT_LEADS
 from ecgfed.tasks.predict import opened_bundle, predict
@@ -92,6 +94,8 @@ def report(
     files.check(recording, stated.diary)
     start = shown.page_start(recording.metadata)
     patient_events = patient_events_of(recording, stated.diary, shown, start)
+    if stated.full_disclosure:
+        check_length(recording.duration_s)
     signal = recording_id(recording)
     if edits is not None:
         edits.check_recording(signal, recording.samples)
@@ -122,6 +126,10 @@ def report(
     parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
     notes = tuple(("patient-events", note) for note in patient_events.notes)
     data = {**parts.data, "editing": editing_data(reading, signal, digest)}
+    if stated.full_disclosure:
+        disclosure = full_disclosure(DrawnLeads.of(recording, quality))
+        data["disclosure"] = disclosure.data
+        parts = replace(parts, disclosure=disclosure)
     parts = replace(parts, patient=shown.patient(recording.metadata), data=data, notes=(*parts.notes, *notes))
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)

@@ -16,7 +16,8 @@ from ecgfed.base.options import flat_options
 from ecgfed.base.safe_io import name_problem
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.extract import MATCH_S, match_peaks
-from ecgfed.domain.beats.recording_options import RecordingOptions, cut_beats, require_marks
+from ecgfed.domain.beats.path import cut_beats, require_marks
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.labels.page import LABELS, labels_name
 from ecgfed.domain.record.recording import ReadOptions, Recording
 from ecgfed.exports.device.bundle import Bundle

@@ -6,7 +6,7 @@
 const EcgEditedPage = (() => {
   const STRIP_S = 10;
   /** Sections with captions or figures that are not counted again on the page. */
-  const OLDER = ["warnings", "intervals", "strips", "averages", "beats-of-leads", "apart", "notes", "limits"];
+  const OLDER = ["warnings", "intervals", "st", "strips", "averages", "beats-of-leads", "apart", "notes", "limits"];
   const FOLDED = 60;
 
   function make(name, attributes = {}, parent = null, text = undefined) {

@@ -51,6 +51,7 @@
     counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld, base.patient_events);
     EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
     draft = EcgConclusion.draft(counts, page).join("\n");
+    if (typeof EcgDisclosure !== "undefined") EcgDisclosure.update(labelled);
     writeTexts(state);
     writeGroups();
     drawChosen();

@@ -15,7 +15,7 @@ from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.waves.delineate import BeatWindows, delineate_mean, qrs_bounds, wave_slope, without_qrs
 from ecgfed.domain.waves.lead import lead_windows, rr_intervals
-from ecgfed.domain.waves.points import POINTS, Floats, Ints, Mask, WavePoints
+from ecgfed.domain.waves.points import LEVEL_S, POINTS, ST_S, Floats, Ints, Mask, WavePoints
 
 #: An average needs so many beats ...
 MIN_BEATS = 10
@@ -25,8 +25,6 @@ ALIKE, ALIKE_RR, _SHAPE_S = 0.9, 0.2, 0.10
 FIBRILLATION_SHARE = 0.5
 #: A wave that is located in a smaller share of the single beats is none.
 WAVE_SHARE = 0.5
-#: The ST level is measured so long behind the J point, against the mean of so long before the QRS complex.
-ST_S, LEVEL_S = 0.060, 0.020
 #: Why an interval is not assessed.
 NOISE, FEW_BEATS, FIBRILLATION, NO_P_WAVE, NO_T_WAVE = (
     "noise", "too few beats", "atrial fibrillation or flutter", "no P wave", "no T wave",

@@ -9,9 +9,9 @@ from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.record.twelve_leads import OF_I_AND_II, limb_lead
 from ecgfed.domain.waves.delineate import BeatWindows
-from ecgfed.domain.waves.intervals import LEVEL_S, NO_P_WAVE, NO_T_WAVE, NOISE
+from ecgfed.domain.waves.intervals import NO_P_WAVE, NO_T_WAVE, NOISE
 from ecgfed.domain.waves.lead import lead_windows, rr_intervals
-from ecgfed.domain.waves.points import POINTS, Floats, Ints
+from ecgfed.domain.waves.points import LEVEL_S, POINTS, Floats, Ints
 
 ISOELECTRIC, NO_QRS = "isoelectric in I and aVF", "no QRS complex"
 #: A net area below this share of the area itself is isoelectric.

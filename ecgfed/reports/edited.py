@@ -55,7 +55,8 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     """Return the labels after editing.
 
     A beat that a person labelled or accepted is not of low confidence, not doubted and not unlike those of training.
-    The interval across a removed beat is confirmed if both intervals beside it were.
+    The interval across a removed beat is confirmed if both intervals beside it were. No beat is undetected in such an
+    interval, nor in one that a person accepted.
 
     Args:
         labelled: the labels before.
@@ -96,6 +97,7 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
         provisional=labelled.provisional and edits.reviewed is None,
         confirmed=confirmed,
         rejected=rejected,
+        undetected=_undetected(labelled, keep, edits),
         doubted=cleared(labelled.doubted),
         probability=probability,
         out_of_distribution=cleared(labelled.out_of_distribution),
@@ -134,6 +136,19 @@ def _numbers(sample: Ints, samples: Sequence[int], edits: Edits) -> Ints:
         problem = f"edits a beat at sample {wanted[missing[0]]}"
         raise RecordError(edits.path, problem, "a beat of this report, and there is none")
     return np.asarray(at, np.int64)
+
+
+def _undetected(labelled: Labelled, keep: Ints, edits: Edits) -> NDArray[np.uint8] | None:
+    """Return where a wave may be an undetected beat, of the intervals between remaining beats."""
+    if labelled.undetected is None:
+        return None
+    undetected = np.where(np.diff(keep) == 1, np.append(labelled.undetected, 0)[keep[:-1]], 0).astype(np.uint8)
+    sample = labelled.sample[keep]
+    for edit in edits.of_intervals:
+        at = int(np.searchsorted(sample, edit.start))
+        if edit.accepted and sample[at : at + 2].tolist() == [edit.start, edit.stop]:
+            undetected[at] = 0
+    return undetected
 
 
 def _intervals(labelled: Labelled, keep: Ints, edits: Edits) -> tuple[Mask | None, Mask | None]:

@@ -11,6 +11,7 @@ const EcgEdits = (() => {
   const ORDER = "NLRBV/AaJSFfEejnrQ?";
   const TEXTS = ["indication", "comments", "conclusion"];
   const [UNCERTAIN, UNLIKE, DOUBTED, CONFIRMED] = [1, 2, 4, 8];
+  const UNDETECTED_SHIFT = 4;
 
   function bytesOf(text) {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
@@ -25,6 +26,7 @@ const EcgEdits = (() => {
     base.unlike = bit("unlike", UNLIKE);
     base.doubted = bit("doubted", DOUBTED);
     base.confirmed = bit("confirmed", CONFIRMED, Math.max(flags.length - 1, 0));
+    base.undetected = editing.known.undetected ? flags.subarray(0, Math.max(flags.length - 1, 0)).map((of) => of >> UNDETECTED_SHIFT) : null;
     for (const name of ["ventricular", "supra"]) base[name] = editing[name] ? new Float64Array(bytesOf(editing[name])) : null;
     base.numbers = new Map(Array.from(base.sample, (sample, i) => [sample, i]));
     return base;
@@ -102,16 +104,21 @@ const EcgEdits = (() => {
     for (let at = 0; confirmed && at < between; at += 1) {
       for (let i = remaining[at]; i < remaining[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
     }
+    const undetected = base.undetected && new Uint8Array(between);
+    for (let at = 0; undetected && at < between; at += 1) {
+      if (remaining[at + 1] === remaining[at] + 1) undetected[at] = base.undetected[remaining[at]];
+    }
     const decisions = edits.filter((edit) => edit.edit === "interval");
-    if (!decisions.length) return { confirmed, rejected: null };
+    if (!decisions.length) return { confirmed, undetected, rejected: null };
     const rejected = new Uint8Array(between);
     for (const { samples, accepted } of decisions) {
       const at = B.lowerBound(sample, samples[0]);
       if (sample[at] !== samples[0] || sample[at + 1] !== samples[1]) continue;
       rejected[at] = accepted ? 0 : 1;
       if (confirmed && accepted) confirmed[at] = 1;
+      if (undetected && accepted) undetected[at] = 0;
     }
-    return { confirmed, rejected };
+    return { confirmed, undetected, rejected };
   }
 
   const keyOf = (name, samples) => JSON.stringify([name, ...samples]);

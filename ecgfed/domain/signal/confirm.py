@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.text import count_of
+from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg, ecg_alone
 from ecgfed.domain.record.recording import ReadingPool, Recording, spans
@@ -47,9 +48,13 @@ NOTHING = -TRUST_LIMIT
 #: odds: noise of a stopped heart. Noise above the last share of a QRS complex would hide one of a tenth of its height.
 #: Where the lead in use does not stir, another one moves only when it goes as far as a whole beat.
 LONG_S, MOVES, STIRS, HIDES, WHOLE = 2.0, 0.6, 0.3, 0.05, 1.0
-#: A shorter interval, from so many times the median around it and so many seconds on, must not move either where some
-#: lead shows a wave of these log odds: a missed beat of another shape.
-GAP_LONGER, GAP_S, GAP_ODDS = 1.5, 1.0, -2.0
+#: A wave above these log odds is left open. A shorter interval, from so many times the median around it and so many
+#: seconds on, must not move either where some lead leaves a wave open: a missed beat of another shape.
+OPEN_ODDS, GAP_LONGER, GAP_S = -2.0, 1.5, 1.0
+#: A wave that the lead in use leaves open, so far from the beats (s), may be an undetected beat where the log odds of
+#: all leads, weighted by how clear-cut each is, add up to more than 0. It is soon after a beat, or before one, at less
+#: than this share of the usual interval.
+APART_S, SOON = 0.2, 0.8
 #: Small waves in the middle of each interval, between these shares of it, may be every second QRS complex (electrical
 #: alternans): where the median of the highest log odds there, over ``USUAL_OF`` intervals around, is above this. So it
 #: is in 35 of 110,000 intervals of MIT-BIH and in none of twelve SVDB records.
@@ -90,11 +95,13 @@ class SecondLook:
     Attributes:
         confirmed: (beats - 1,) bool, the intervals that it confirms; all below 100 Hz, where nothing is detected.
         doubted: (beats,) bool, the beats that it takes for none.
+        undetected: (beats - 1,) uint8, where a wave may be an undetected beat, as ``Beats`` has it.
         segments: the leads in which beats were looked for, as far as they had a say, from start to end.
     """
 
     confirmed: Mask
     doubted: Mask
+    undetected: NDArray[np.uint8]
     segments: tuple[LeadSegment, ...] = ()
 
 
@@ -109,7 +116,9 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
     """
     paced = np.zeros(len(peaks), np.bool_) if paced is None else paced
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
-        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_), np.zeros(len(peaks), np.bool_))
+        between = max(len(peaks) - 1, 0)
+        nothing = np.zeros(len(peaks), np.bool_), np.zeros(between, np.uint8)
+        return SecondLook(np.ones(between, np.bool_), *nothing)
     candidates = zip(recording.leads, are_ecg(recording.leads), strict=True)
     names = [recording.lead, *(name for name, ecg in candidates if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
@@ -125,7 +134,8 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known, pause=pause)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
-    return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
+    undetected = _undetected(peaks, leads)
+    return SecondLook(np.asarray(confirmed), doubted, undetected, _segments(used, recording.samples))
 
 
 def not_confirmed_text(unconfirmed: int, intervals: int) -> str:
@@ -194,8 +204,24 @@ def _gaps(peaks: Ints, leads: list[_Odds]) -> Mask:
     gaps = np.asarray((rr > GAP_LONGER * _usual(rr, USUAL_OF)) & (rr >= GAP_S * fs_hz))
     at = np.flatnonzero(gaps)
     odds = [lead.highest(peaks[at] + margin, peaks[at + 1] - margin)[0] for lead in leads]
-    gaps[at] = np.max(odds, axis=0) > GAP_ODDS
+    gaps[at] = np.max(odds, axis=0) > OPEN_ODDS
     return gaps
+
+
+def _undetected(peaks: Ints, leads: list[_Odds]) -> NDArray[np.uint8]:
+    """Say where a wave that the lead in use leaves open is a beat by all leads together; that lead is the first one."""
+    rr, fs_hz = np.diff(peaks), leads[0].fs_hz
+    apart, near = round(APART_S * fs_hz), round(NEAR_S * fs_hz)
+    best, where = leads[0].highest(peaks[:-1] + apart, peaks[1:] - apart)
+    soon, undetected = SOON * _usual(rr, INTERPOLATED_OF), np.zeros(len(rr), np.uint8)
+    for number in np.flatnonzero(best > OPEN_ODDS).tolist():
+        at = int(where[number])
+        span = np.array([at - near]), np.array([at + near + 1])
+        odds = [best[number], *(lead.highest(*span)[0][0] for lead in leads[1:])]
+        if np.dot(odds, [lead.trust(at) ** TRUST_POWER for lead in leads]) > 0:
+            after, before = at - peaks[number] < soon[number], peaks[number + 1] - at < soon[number]
+            undetected[number] = SOON_AFTER * after + SOON_BEFORE * before
+    return undetected
 
 
 def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask, Mask]:

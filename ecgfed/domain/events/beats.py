@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-#: Where a wave that may be a beat lies between two beats: soon after the first one, soon before the second one, or both.
+#: Where a wave that may be a beat lies between two beats: soon after the first one, soon before the second, or both.
 SOON_AFTER, SOON_BEFORE = 1, 2
 
 

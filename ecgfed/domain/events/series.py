@@ -76,8 +76,9 @@ class SeriesMaker:
         per_min = 60 * intervals * beats.fs_hz / span  # of samples: 100 a minute is then no more than 100
         bridged = int((~self.member[part]).sum()) if run else 0
         review = undetected > 0 or not self.certain(first, last, per_min)
-        name = self.name(count + undetected, per_min) if run else ""
-        return Series(first, last, count + undetected, start, stop, per_min, low, cut, review, bridged, undetected, name)
+        of_all = count + undetected
+        name = self.name(of_all, per_min) if run else ""
+        return Series(first, last, of_all, start, stop, per_min, low, cut, review, bridged, undetected, name)
 
     def completed(self, first: Ints, last: Ints) -> Mask:
         """Return which rows (rows,) of ventricular beats, one short of a run, an undetected beat may make one.

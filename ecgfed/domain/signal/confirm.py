@@ -52,7 +52,7 @@ LONG_S, MOVES, STIRS, HIDES, WHOLE = 2.0, 0.6, 0.3, 0.05, 1.0
 #: seconds on, must not move either where some lead leaves a wave open: a missed beat of another shape.
 OPEN_ODDS, GAP_LONGER, GAP_S = -2.0, 1.5, 1.0
 #: A wave that the lead in use leaves open, so far from the beats (s), may be an undetected beat where the log odds of
-#: all leads, weighted by how clear-cut each is, add up to more than 0. It is soon after a beat, or before one, at less
+#: all leads, weighted by how clear-cut each is, add up to more than 0, unless the beats were found in all of them. It is soon after a beat, or before one, at less
 #: than this share of the usual interval.
 APART_S, SOON = 0.2, 0.8
 #: Small waves in the middle of each interval, between these shares of it, may be every second QRS complex (electrical
@@ -134,7 +134,8 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known, pause=pause)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
-    undetected = _undetected(peaks, leads)
+    asked_alone = not took_part.issuperset(names)  # else the detector has seen what the leads show together
+    undetected = _undetected(peaks, leads) if asked_alone else np.zeros(len(rr), np.uint8)
     return SecondLook(np.asarray(confirmed), doubted, undetected, _segments(used, recording.samples))
 
 
@@ -198,7 +199,7 @@ def _waves_in_the_middle(peaks: Ints, lead: _Odds) -> Mask:
 
 
 def _gaps(peaks: Ints, leads: list[_Odds]) -> Mask:
-    """Say which intervals are so long, and hold a wave that is so likely, that a beat of another shape may be missing."""
+    """Say in which intervals, longer than those around them, a lead shows a wave that it leaves open."""
     rr, fs_hz = np.diff(peaks), leads[0].fs_hz
     margin = round(INSIDE_S * fs_hz)
     gaps = np.asarray((rr > GAP_LONGER * _usual(rr, USUAL_OF)) & (rr >= GAP_S * fs_hz))

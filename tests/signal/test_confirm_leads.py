@@ -55,7 +55,7 @@ def test_a_wave_is_near_a_beat_at_less_than_the_usual_interval(missing: int, exp
 
 def test_a_lead_that_is_not_clear_cut_has_no_say_at_the_ends_of_a_pause() -> None:
     beat = int(PEAKS[12])
-    unclear = confirm._Odds(PEAKS, np.where(PEAKS == beat, -0.2, 2.0).astype(np.float32), FS)
+    unclear = confirm._Odds(PEAKS, np.where(beat == PEAKS, -0.2, 2.0).astype(np.float32), FS)
     used = lead_of({beat: 1.1})
     nobody = np.zeros(len(PEAKS), np.bool_)
     assert not confirm._sure(PEAKS, [used, unclear], nobody)[1][12]  # nor is the lead in use sure of it

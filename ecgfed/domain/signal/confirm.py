@@ -52,8 +52,8 @@ LONG_S, MOVES, STIRS, HIDES, WHOLE = 2.0, 0.6, 0.3, 0.05, 1.0
 #: seconds on, must not move either where some lead leaves a wave open: a missed beat of another shape.
 OPEN_ODDS, GAP_LONGER, GAP_S = -2.0, 1.5, 1.0
 #: A wave that the lead in use leaves open, so far from the beats (s), may be an undetected beat where the log odds of
-#: all leads, weighted by how clear-cut each is, add up to more than 0, unless the beats were found in all of them. It is soon after a beat, or before one, at less
-#: than this share of the usual interval.
+#: all leads, weighted by how clear-cut each is, add up to more than 0, unless the beats were found in all of them. It
+#: is soon after a beat, or before one, at less than this share of the usual interval.
 APART_S, SOON = 0.2, 0.8
 #: Small waves in the middle of each interval, between these shares of it, may be every second QRS complex (electrical
 #: alternans): where the median of the highest log odds there, over ``USUAL_OF`` intervals around, is above this. So it

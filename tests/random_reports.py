@@ -83,6 +83,7 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
         doubted=some(beats, 0.05, 0.3),
         probability=probability,
         out_of_distribution=some(beats, 0.3, 0.5) if by_model else None,
+        undetected=None if rng.random() < 0.3 else rng.integers(0, 4, max(beats - 1, 0)).astype(np.uint8),
     )
     return labelled, LeadQuality(samples, FS_HZ, tuple(stretches))
 

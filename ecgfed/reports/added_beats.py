@@ -20,7 +20,7 @@ def with_added(
 ) -> tuple[Labelled, Second | None, NDArray[np.bool_]]:
     """Return the beats with the added ones, which have the first class until the edits label them.
 
-    An interval that an added beat divides is confirmed in both parts or in neither.
+    An interval that an added beat divides is confirmed in both parts or in neither; no beat is undetected in either.
 
     Args:
         labelled: the labels before editing.
@@ -55,10 +55,14 @@ def with_added(
     if confirmed is not None:
         # outside the first and the last beat there is no interval before editing
         confirmed = np.concatenate([[True], confirmed, [True]])[before[:-1] + 1]
+    undetected = labelled.undetected
+    if undetected is not None:
+        undetected = np.where(added[1:] | added[:-1], 0, np.append(undetected, 0)[before[:-1]]).astype(np.uint8)
     changed = replace(
         labelled,
         sample=sample,
         confirmed=confirmed,
+        undetected=undetected,
         label=filled(labelled.label),
         confidence=known(labelled.confidence),
         uncertain=known(labelled.uncertain),

@@ -110,6 +110,7 @@ def reading_of(
         labelled.out_of_distribution,
         labelled.provisional,
         labelled.rejected,
+        labelled.undetected,
     )
     events = find_events(beats, rules, withheld=labelled.withheld, rhythms=labelled.rhythms or ())
     return Reading(recording, quality, labelled, beats, events, second, edited)

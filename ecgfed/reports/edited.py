@@ -58,7 +58,8 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     """Return the labels after editing.
 
     A beat that a person labelled or accepted is not of low confidence, not doubted and not unlike those of training.
-    The interval across a removed beat is confirmed if both intervals beside it were, those beside an added beat are.
+    The interval across a removed beat is confirmed if both intervals beside it were, those beside an added beat are. No
+    beat is undetected in such intervals, nor in one that a person accepted.
 
     Args:
         labelled: the labels before.
@@ -101,6 +102,7 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
         provisional=labelled.provisional and edits.reviewed is None,
         confirmed=confirmed,
         rejected=rejected,
+        undetected=_undetected(labelled, keep, edits),
         doubted=cleared(labelled.doubted),
         probability=probability,
         out_of_distribution=cleared(labelled.out_of_distribution),
@@ -151,6 +153,19 @@ def _check_apart(sample: Ints, added: Mask, edits: Edits, fs_hz: float) -> None:
         apart_ms = 1000 * (second - first) / fs_hz
         problem = f"has an added beat {apart_ms:.0f} ms from another, at samples {first} and {second}"
         raise RecordError(edits.path, problem, f"{1000 * REFRACTORY_S:.0f} ms between an added beat and any other")
+
+
+def _undetected(labelled: Labelled, keep: Ints, edits: Edits) -> NDArray[np.uint8] | None:
+    """Return where a wave may be an undetected beat, of the intervals between remaining beats."""
+    if labelled.undetected is None:
+        return None
+    undetected = np.where(np.diff(keep) == 1, np.append(labelled.undetected, 0)[keep[:-1]], 0).astype(np.uint8)
+    sample = labelled.sample[keep]
+    for edit in edits.of_intervals:
+        at = int(np.searchsorted(sample, edit.start))
+        if edit.accepted and sample[at : at + 2].tolist() == [edit.start, edit.stop]:
+            undetected[at] = 0
+    return undetected
 
 
 def _intervals(labelled: Labelled, keep: Ints, added: Mask, edits: Edits) -> tuple[Mask | None, Mask | None]:

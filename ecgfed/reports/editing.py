@@ -15,8 +15,8 @@ from ecgfed.reports.conclusion import CONCLUSION_NOTES, SENTENCES
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.labelled import Labelled
 
-#: Bits of a beat's flags; the last one is of the interval after it.
-_UNCERTAIN, _UNLIKE, _DOUBTED, _CONFIRMED = 1, 2, 4, 8
+#: Bits of a beat's flags; from the fourth on they are of the interval after it, the last two ``Beats.undetected``.
+_UNCERTAIN, _UNLIKE, _DOUBTED, _CONFIRMED, _UNDETECTED = 1, 2, 4, 8, 16
 
 
 def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]:
@@ -65,6 +65,8 @@ def _beats_before(base: Labelled) -> dict[str, Any]:
     for mask, values in zip((_UNCERTAIN, _UNLIKE, _DOUBTED, _CONFIRMED), known.values(), strict=True):
         if values is not None:
             flags[: len(values)] |= values.astype(np.uint8) * np.uint8(mask)
+    if base.undetected is not None:
+        flags[: len(base.undetected)] |= base.undetected * np.uint8(_UNDETECTED)
 
     def of_kind(kind: Kind) -> str | None:
         if base.probability is None:
@@ -80,7 +82,7 @@ def _beats_before(base: Labelled) -> dict[str, Any]:
         "sample": _packed(base.sample.astype("<i4")),
         "label": _packed(base.label.astype(np.uint8)),
         "flags": _packed(flags),
-        "known": {name: values is not None for name, values in known.items()},
+        "known": {**{name: of is not None for name, of in known.items()}, "undetected": base.undetected is not None},
         "ventricular": of_kind(Kind.VENTRICULAR),
         "supra": of_kind(Kind.SUPRA),
     }

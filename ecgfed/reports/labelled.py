@@ -35,6 +35,7 @@ class Labelled:
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
         doubted: (beats,) bool, beats that it rejects; None likewise.
+        undetected: (beats - 1,) uint8, where a wave may be an undetected beat, as ``Beats`` has it; None likewise.
         lead_segments: which leads the beat detection used; empty where not assessed.
         probability: (beats, classes) a model's; None for a file's labels.
         out_of_distribution: (beats,) bool, unlike the beats of training; None where not assessed.
@@ -71,6 +72,7 @@ class Labelled:
     end_noise: int = 0
     rejected: NDArray[np.bool_] | None = None
     pacing: Pacing | None = None
+    undetected: NDArray[np.uint8] | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:

@@ -134,4 +134,8 @@ def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
         found = text if found is None else joined(found, "; ", text)
     if found is None:
         found = none_detected(parts.events, parts.duration_s, lead.percent)
-    return None if found is None else joined(found, "; flutter with regular intervals is not assessed")
+    if found is None:
+        return None
+    if any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms):
+        found = joined(found, "; atrial fibrillation is not assessed where the rhythm is paced")
+    return joined(found, "; flutter with regular intervals is not assessed")

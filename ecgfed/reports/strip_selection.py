@@ -113,6 +113,7 @@ def _series(beats: Beats, title: str, series: Series) -> SelectedStrip:
         caption = f"{series.beats:,} beats at {series.per_min:.0f}/min, {length_s:.1f} s from first to last"
         caption = f"{series.name}: {caption}" if series.name else caption
         caption += f", across {count_of(series.bridged, 'beat')} of another class" if series.bridged else ""
+        caption += ", one of them a wave that may be an undetected beat" if series.undetected else ""
     if series.review:
         text, caption = f"{text} (review)", f"to be reviewed; {caption}"
     long = series.stop_s - series.start_s > STRIP_S - 2

@@ -23,6 +23,7 @@ from ecgfed.domain.signal.confirm import not_confirmed_text, second_look
 from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.pacing import calibration_text
+from ecgfed.domain.signal.rhythm import paced_seconds
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
@@ -223,7 +224,9 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     recording, annotation, pacing = beats.recording, beats.annotation, beats.pacing
     if pacing:
         what = "The rhythm is paced" if pacing.paced else "Some episodes are paced"
-        return f"{what}: {pacing.text}. Paced beats have the symbol /. {_trained_on_paced(bundle)}"
+        seconds = paced_seconds(recording.duration_s, beats.r_samples / recording.fs_hz, pacing.beats)
+        not_assessed = f"Atrial fibrillation and flutter were not assessed in {seconds:,.0f} s. " if seconds else ""
+        return f"{what}: {pacing.text}. Paced beats have the symbol /. {not_assessed}{_trained_on_paced(bundle)}"
     if annotation is None and recording.files:
         try:
             annotation = read_annotation(recording) if has_annotation(recording) else None

@@ -278,6 +278,7 @@ def read_by_model(
             labelled,
             confirmed=second_analysis.confirmed,
             doubted=second_analysis.doubted,
+            undetected=second_analysis.undetected,
             lead_segments=second_analysis.segments,
         )
     return labelled, predictions.cut.quality, second

@@ -113,7 +113,7 @@ const EcgBeats = (() => {
   /**
    * Return beats with everything that follows from them. `labelled` has sample, label, kinds, codes, fs, samples, unusable
    * (disjoint [start, stop] in order), provisional, and for each beat or interval, or null: uncertain, confirmed, rejected,
-   * doubted, unlike, and the probabilities ventricular and supra.
+   * undetected, doubted, unlike, and the probabilities ventricular and supra.
    */
   function beatsOf(labelled) {
     const { sample, label, kinds, fs, unusable, rejected, confirmed } = labelled;

@@ -11,6 +11,7 @@ const EcgCounts = (() => {
   const OWN_RHYTHM = 2;
   /** So many seconds before and after a patient event its rate and its context are of. */
   const AROUND_S = 30;
+  const [SOON_AFTER, SOON_BEFORE] = [1, 2];
   const WORDS = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supraventricular" };
   const NAMES = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supra" };
 
@@ -108,6 +109,18 @@ const EcgCounts = (() => {
     return kind === B.KINDS.VENTRICULAR ? together(across, beside(beats, kind, rules, member, across)) : across;
   }
 
+  /** Return 1 where a wave between two beats of a row may be an undetected beat of it, else 0. */
+  function hiddenInside(beats, first, last) {
+    return beats.undetected && beats.undetected.subarray(first, last).includes(SOON_AFTER + SOON_BEFORE) ? 1 : 0;
+  }
+
+  /** Return 1 where an undetected beat may make a row of ventricular beats, one short of a run, one; else 0. */
+  function completed(beats, kind, rules, first, last) {
+    if (kind !== B.KINDS.VENTRICULAR || !beats.undetected || last - first + 1 !== rules.run_beats - 1) return 0;
+    const near = (interval, side) => Boolean(beats.known[interval] && beats.undetected[interval] & side);
+    return near(first - 1, SOON_BEFORE) || near(last, SOON_AFTER) || hiddenInside(beats, first, last) ? 1 : 0;
+  }
+
   function isCertain(beats, kind, rules, first, last, perMin) {
     if (!beats.uncertain) return !beats.provisional;
     let [low, unlike] = [0, 0];
@@ -128,28 +141,30 @@ const EcgCounts = (() => {
     return (100 * unlike) / (last - first + 1) <= rules.certain_unlike_percent && highest >= rules.certain_probability;
   }
 
-  function seriesOf(beats, kind, rules, member, first, last, count, run) {
+  function seriesOf(beats, kind, rules, member, first, last, count, run, undetected = 0) {
     let [low, others] = [0, 0];
     for (let i = first; i <= last; i += 1) {
       if (!member[i]) others += 1;
       else if (beats.uncertain) low += beats.uncertain[i];
     }
-    const perMin = (60 * (last - first) * beats.fs) / (beats.sample[last] - beats.sample[first]);
+    const intervals = last - first + (undetected && hiddenInside(beats, first, last));
+    const perMin = (60 * intervals * beats.fs) / (beats.sample[last] - beats.sample[first]);
     const fast = perMin > rules.fast_run_per_min;
     const ventricular = kind === B.KINDS.VENTRICULAR;
     const slow = ventricular ? "slow ventricular run" : "supraventricular run";
-    const name = fast && (ventricular || count >= rules.svt_beats) ? (ventricular ? "VT" : "SVT") : slow;
+    const name = fast && (ventricular || count + undetected >= rules.svt_beats) ? (ventricular ? "VT" : "SVT") : slow;
     return {
       first,
       last,
-      beats: count,
+      beats: count + undetected,
       start_s: beats.time[first],
       stop_s: beats.time[last],
       per_min: perMin,
       uncertain: beats.uncertain ? low : null,
       cut: Boolean(first && !beats.known[first - 1]) || Boolean(last < beats.count - 1 && !beats.known[last]),
-      review: !isCertain(beats, kind, rules, first, last, perMin),
+      review: undetected > 0 || !isCertain(beats, kind, rules, first, last, perMin),
       bridged: run ? others : 0,
+      undetected,
       name: run ? name : "",
     };
   }
@@ -182,12 +197,13 @@ const EcgCounts = (() => {
     for (let i = 0; i < member.length; i += 1) member[i] = kinds[i] === kind && assessed[i] ? 1 : 0;
     const across = bridges(beats, kind, rules, member);
     const rows = inARow(together(member, across), beats);
-    const make = (first, last, count, run) => seriesOf(beats, kind, rules, member, first, last, count, run);
-    const long = (which, run) => rows.filter(([a, b]) => which(b - a + 1)).map(([a, b]) => make(a, b, b - a + 1, run));
+    const more = rows.map(([a, b]) => completed(beats, kind, rules, a, b));
+    const make = (first, last, count, run, hidden) => seriesOf(beats, kind, rules, member, first, last, count, run, hidden);
+    const long = (which, run) => rows.flatMap(([a, b], i) => (which(b - a + 1, more[i]) ? [make(a, b, b - a + 1, run, more[i])] : []));
     const alone = rows.filter(([a, b]) => a === b).map(([a]) => a);
     const [bigeminy, others] = everyNth(beats, alone, 2, rules, make);
     const [trigeminy, singles] = everyNth(beats, others, 3, rules, make);
-    const runs = long((count) => count >= rules.run_beats, true);
+    const runs = long((count, hidden) => count >= rules.run_beats || hidden, true);
     let [total, low] = [0, 0];
     for (let i = 0; i < member.length; i += 1) {
       total += member[i];
@@ -199,8 +215,8 @@ const EcgCounts = (() => {
       counted,
       percent: (100 * total) / counted,
       singles: singles.length,
-      couplets: long((count) => count === 2, false),
-      short: long((count) => count > 2 && count < rules.run_beats, false),
+      couplets: long((count, hidden) => count === 2 && !hidden, false),
+      short: long((count, hidden) => count > 2 && count < rules.run_beats && !hidden, false),
       runs,
       bigeminy,
       trigeminy,

@@ -8,6 +8,7 @@ const EcgEdits = (() => {
   const { FORMAT, VERSION, NO_BEAT, TEXTS, problemWith } = typeof EcgEditsFile === "undefined" ? require("./edits_file.js") : EcgEditsFile;
   const ORDER = "NLRBV/AaJSFfEejnrQ?";
   const [UNCERTAIN, UNLIKE, DOUBTED, CONFIRMED] = [1, 2, 4, 8];
+  const UNDETECTED_SHIFT = 4;
 
   function bytesOf(text) {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
@@ -22,6 +23,7 @@ const EcgEdits = (() => {
     base.unlike = bit("unlike", UNLIKE);
     base.doubted = bit("doubted", DOUBTED);
     base.confirmed = bit("confirmed", CONFIRMED, Math.max(flags.length - 1, 0));
+    base.undetected = editing.known.undetected ? flags.subarray(0, Math.max(flags.length - 1, 0)).map((of) => of >> UNDETECTED_SHIFT) : null;
     for (const name of ["ventricular", "supra"]) base[name] = editing[name] ? new Float64Array(bytesOf(editing[name])) : null;
     base.numbers = numbersOf(base.sample);
     base.before = Int32Array.from(base.sample, (_, i) => i);
@@ -32,7 +34,8 @@ const EcgEdits = (() => {
 
   /**
    * Return the beats with the added ones, which have the first class until the edits label them; `before` is the number of
-   * each before editing, -1 for an added one. An interval that an added beat divides is confirmed in both parts or in neither.
+   * each before editing, -1 for an added one. An interval that an added beat divides is confirmed in both parts or in neither,
+   * and no beat is undetected in either.
    */
   function withAdded(base, edits) {
     const samples = edits.filter((edit) => edit.edit === "add").map((edit) => edit.samples[0]).sort((a, b) => a - b);
@@ -54,7 +57,8 @@ const EcgEdits = (() => {
     // outside the first and the last beat there is no interval before editing
     const isConfirmed = (i) => (i < 0 || i >= base.confirmed.length ? 1 : base.confirmed[i]);
     const confirmed = base.confirmed && Uint8Array.from(last.subarray(0, count - 1), isConfirmed);
-    return { ...base, ...Object.fromEntries(names.map((name) => [name, filled(base[name])])), sample, before, confirmed, numbers: numbersOf(sample), divided: true };
+    const undetected = base.undetected && Uint8Array.from(last.subarray(0, count - 1), (i, at) => (before[at] < 0 || before[at + 1] < 0 ? 0 : base.undetected[i]));
+    return { ...base, ...Object.fromEntries(names.map((name) => [name, filled(base[name])])), sample, before, confirmed, undetected, numbers: numbersOf(sample), divided: true };
   }
 
   /** Return why a beat cannot be added at a sample of edited beats, "" where it can. */
@@ -151,16 +155,21 @@ const EcgEdits = (() => {
       for (let i = remaining[at]; i < remaining[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
       if (base.before[remaining[at]] < 0 || base.before[remaining[at + 1]] < 0) confirmed[at] = 1;
     }
+    const undetected = base.undetected && new Uint8Array(between);
+    for (let at = 0; undetected && at < between; at += 1) {
+      if (remaining[at + 1] === remaining[at] + 1) undetected[at] = base.undetected[remaining[at]];
+    }
     const decisions = edits.filter((edit) => edit.edit === "interval");
-    if (!decisions.length) return { confirmed, rejected: null };
+    if (!decisions.length) return { confirmed, undetected, rejected: null };
     const rejected = new Uint8Array(between);
     for (const { samples, accepted } of decisions) {
       const at = B.lowerBound(sample, samples[0]);
       if (sample[at] !== samples[0] || sample[at + 1] !== samples[1]) continue;
       rejected[at] = accepted ? 0 : 1;
       if (confirmed && accepted) confirmed[at] = 1;
+      if (undetected && accepted) undetected[at] = 0;
     }
-    return { confirmed, rejected };
+    return { confirmed, undetected, rejected };
   }
 
   /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */

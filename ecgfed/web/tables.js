@@ -26,7 +26,8 @@ const EcgTables = (() => {
 
   function runText(run) {
     const bridged = run.bridged ? `, across ${W.countOf(run.bridged, "beat")} of another class` : "";
-    const text = `${review(run)}${bound(run)}${W.countOf(run.beats, "beat")}${low(run.uncertain)}${bridged}`;
+    const hidden = run.undetected ? ", one of them a wave that may be an undetected beat" : "";
+    const text = `${review(run)}${bound(run)}${W.countOf(run.beats, "beat")}${low(run.uncertain)}${bridged}${hidden}`;
     return [`${text}, ${W.fixed(run.per_min)}/min (${run.name}) at `, W.moment(run.start_s)];
   }
 

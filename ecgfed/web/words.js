@@ -146,7 +146,10 @@ const EcgWords = (() => {
       return [`${share} in ${countOf(rhythm.episodes.length, "episode")}, longest `, ...longestEpisode(rhythm), certainty ? `, certainty ${certainty}: to be reviewed` : ""];
     });
     const episodes = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
-    return episodes === null ? null : joined(episodes, "; flutter with regular intervals is not assessed");
+    if (episodes === null) return null;
+    const paced = counts.rhythms.some((rhythm) => rhythm.rhythm === "paced" && rhythm.source === "signal");
+    const fibrillation = paced ? "; atrial fibrillation is not assessed where the rhythm is paced" : "";
+    return joined(episodes, `${fibrillation}; flutter with regular intervals is not assessed`);
   }
 
   /** Return names and cells of the findings in short. */

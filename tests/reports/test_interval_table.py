@@ -19,7 +19,7 @@ from ecgfed.domain.signal.quality import LeadQuality
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.figures import figures, not_assessed
 from ecgfed.reports.interval_table import ERRORS_MS, TITLES, HourIntervals, NormalIntervals
-from ecgfed.reports.intervals import normal_intervals
+from ecgfed.reports.intervals import intervals_and_st
 from ecgfed.reports.labelled import Labelled
 from ecgfed.reports.recording_report import RecordingReport
 
@@ -157,6 +157,7 @@ def test_beats_of_low_confidence_have_no_intervals(share: float, assessed: bool)
         (Kind.NORMAL,), uncertain=beats % 10 < 10 * share,
     )  # fmt: skip
     quality = {recording.lead: LeadQuality(recording.samples, recording.fs_hz, ())}
-    overall_qt = normal_intervals(reading_of(recording, quality, labelled, EventRules())).overall("qt_ms")
+    intervals, _ = intervals_and_st(reading_of(recording, quality, labelled, EventRules()))
+    overall_qt = intervals.overall("qt_ms")
     assert (overall_qt.value is not None) is assessed
     assert ("low confidence" in overall_qt.not_assessed) is not assessed

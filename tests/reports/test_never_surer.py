@@ -1,4 +1,4 @@
-"""What a report cannot know is no finding: few seconds, few intervals, paced beats, leads that contradict each other."""
+"""What a report cannot know is no finding: few seconds or intervals, paced beats, leads that contradict each other."""
 
 import json
 from dataclasses import replace

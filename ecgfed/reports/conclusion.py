@@ -11,6 +11,7 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import Pauses, Rates, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
+from ecgfed.reports.headline import FEW_INTERVALS, FIBRILLATION_S
 from ecgfed.reports.markup import clock, per_cent
 
 #: What marks a draft, a conclusion that a reader accepted or wrote, and one of these whose draft differs by now.
@@ -24,8 +25,6 @@ _UNDERLYING_PERCENT = 50.0
 #: Unusable shares from this one on are stated: smaller ones would be written 0.0%.
 _UNUSABLE_PERCENT = 0.05
 _FIBRILLATION = ("AF", "AF or flutter", "atrial flutter")
-#: Shorter episodes of atrial fibrillation are not detected.
-_FIBRILLATION_S = 30.0
 #: Whole sentences, which ``web/conclusion.js`` fills in too.
 SENTENCES = {
     "rhythm": "{rhythm} for {percent} of the recording.",
@@ -36,6 +35,7 @@ SENTENCES = {
     "rate_highest_open": "Mean heart rate {mean}/min, lowest {lowest}/min; the highest not confirmed, to be reviewed.",
     "rate_both_open": "Mean heart rate {mean}/min; lowest and highest not confirmed, to be reviewed.",
     "rate_mean": "Mean heart rate {mean}/min; lowest and highest not assessed.",
+    "rate_few": "Heart rate to be reviewed: too few intervals for a mean.",
     "rate_open": "Heart rate not confirmed, to be reviewed.",
     "rate_none": "Heart rate not assessed.",
     "ectopy": "{kind} ectopic beats: {beats} ({percent}).",
@@ -91,7 +91,7 @@ def conclusion_draft(
     third += _pauses(events.pauses, events.rules.pause_s)
     third += [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source == "rates"]
     if not any(rhythm.rhythm in _FIBRILLATION for rhythm in rhythms):
-        third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= _FIBRILLATION_S))
+        third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= FIBRILLATION_S))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
         third.append(SENTENCES["block"])
     if 100 - usable_percent >= _UNUSABLE_PERCENT:
@@ -135,7 +135,7 @@ def _no_fibrillation(rhythms: Sequence[RhythmEpisodes], *, assessed: bool) -> st
         return SENTENCES["no_af_marked"]
     if any(rhythm.rhythm == "paced" for rhythm in rhythms):
         return SENTENCES["af_paced"]
-    return _filled("no_af", seconds=f"{_FIBRILLATION_S:g}") if assessed else SENTENCES["af_open"]
+    return _filled("no_af", seconds=f"{FIBRILLATION_S:g}") if assessed else SENTENCES["af_open"]
 
 
 def _rate(rates: Rates) -> str:
@@ -143,6 +143,8 @@ def _rate(rates: Rates) -> str:
     possible = rates.lowest_possible is not None or rates.highest_possible is not None
     if rates.mean is None:
         return SENTENCES["rate_open" if possible else "rate_none"]
+    if rates.intervals < FEW_INTERVALS:
+        return SENTENCES["rate_open" if possible else "rate_few"]
     values = {"mean": f"{rates.mean:.0f}"}
     if lowest is None or highest is None:
         return _filled("rate_both_open" if possible else "rate_mean", **values)

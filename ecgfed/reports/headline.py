@@ -15,6 +15,10 @@ from ecgfed.reports.markup import ELAPSED, PageTimes, per_cent
 LEFT_OUT_PERCENT = 10.0
 #: Rhythms that are looked for, beside those of the rate.
 AF, STANDSTILL = "atrial fibrillation or flutter", "standstill"
+#: Shorter episodes of atrial fibrillation are not detected.
+FIBRILLATION_S = 30.0
+#: A mean rate of fewer intervals may be that of one misdetected beat.
+FEW_INTERVALS = 3
 
 
 def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED, *, burden: bool = True) -> str | None:
@@ -72,7 +76,7 @@ def rates_text(rates: Rates) -> str | None:
     if rates.mean is None:
         return f"not confirmed: possibly {possible}" if (possible := possible_rates(rates)) else None
     mean = f"{rates.mean:.0f}/min"
-    parts = []
+    parts = [] if rates.intervals >= FEW_INTERVALS else [f"of {count_of(rates.intervals, 'interval')} alone"]
     if rates.lowest is not None and rates.highest is not None:
         parts.append(f"{rates.lowest.value:.0f} to {rates.highest.value:.0f}")
         ends = {"lowest": rates.lowest.confirmed, "highest": rates.highest.confirmed}
@@ -94,7 +98,7 @@ def rhythms_assessed(events: Events, duration_s: float) -> tuple[str, ...]:
     """Return which rhythms were looked for in a recording of this length; none where no beat counts."""
     if not events.counted:
         return ()
-    assessed = [AF]
+    assessed = [AF] if duration_s >= FIBRILLATION_S else []
     if events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
         assessed += [BRADYCARDIA, TACHYCARDIA]
     return (*assessed, STANDSTILL) if duration_s >= 2 * events.rules.pause_s else tuple(assessed)
@@ -115,7 +119,9 @@ def none_detected(events: Events, duration_s: float, usable_percent: float) -> s
     text = f"no {', '.join(first)} or {last} detected" if first else f"no {last} detected"
     if usable_percent < 100 - LEFT_OUT_PERCENT:
         text += f" in the {usable_percent:.0f}% that can be used"
-    return text if BRADYCARDIA in assessed else f"{text}; bradycardia and tachycardia not assessed"
+    open_ = [] if AF in assessed else ["atrial fibrillation"]
+    open_ += [] if BRADYCARDIA in assessed else [BRADYCARDIA, TACHYCARDIA]
+    return f"{text}; {' and '.join(filter(None, (', '.join(open_[:-1]), open_[-1])))} not assessed" if open_ else text
 
 
 def longest_text(pauses: Pauses) -> str:

@@ -29,6 +29,8 @@ from ecgfed.reports.strip_selection import STRIP_S
 _BEFORE_S, _AFTER_S = 0.3, 0.5
 #: Points that are marked on it.
 _MARKED = {"p_onset": "onset of P", "qrs_onset": "onset of QRS", "qrs_end": "end of QRS", "t_end": "end of T"}
+#: Why axes are not assessed where stored limb leads contradict each other.
+APART = "the limb leads do not agree"
 _FORMULAS = {"III": "II - I", "aVR": "-(I + II) / 2", "aVL": "I - II / 2", "aVF": "II - I / 2"}
 
 
@@ -48,7 +50,9 @@ def twelve_lead_sheet(drawing: Drawing, intervals: NormalIntervals) -> tuple[Twe
     start_s = _start_s(reading, average)
     strip, shown = drawing.sheet(start_s), None
     if average is not None:
-        axes, shown = _axes(reading, twelve, average), _average_leads(reading, twelve, average)
+        shown = _average_leads(reading, twelve, average)
+        apart = next(limb_lead_warnings(reading), None) is not None
+        axes = dict.fromkeys(AXES, Measurement(None, None, 0, APART)) if apart else _axes(reading, twelve, average)
     page = TwelveLeadPage(
         twelve.twelve.derived,
         strip["start_s"],

@@ -9,7 +9,6 @@ const EcgConclusion = (() => {
   const UNDERLYING_PERCENT = 50;
   const UNUSABLE_PERCENT = 0.05;
   const FIBRILLATION = ["AF", "AF or flutter", "atrial flutter"];
-  const FIBRILLATION_S = 30;
   const KINDS = [["ventricular", "VT"], ["supraventricular", "SVT"]];
 
   const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
@@ -31,8 +30,9 @@ const EcgConclusion = (() => {
       return filled(C.toReview(rhythm) ? `${name}_review` : name, { rhythm: capital(rhythm.rhythm), percent, longest: W.clock(longest, 0) });
     }
 
-    function rate({ mean, lowest, highest, lowest_possible: lower, highest_possible: higher }) {
+    function rate({ mean, intervals, lowest, highest, lowest_possible: lower, highest_possible: higher }) {
       if (mean === null) return filled(lower || higher ? "rate_open" : "rate_none");
+      if (intervals < W.FEW_INTERVALS) return filled(lower || higher ? "rate_open" : "rate_few");
       const values = { mean: W.fixed(mean) };
       if (!lowest || !highest) return filled(lower || higher ? "rate_both_open" : "rate_mean", values);
       Object.assign(values, { lowest: W.fixed(lowest.value), highest: W.fixed(highest.value) });
@@ -88,8 +88,8 @@ const EcgConclusion = (() => {
     function noFibrillation() {
       if (rhythms.some((rhythm) => rhythm.source === "labels")) return filled("no_af_marked");
       if (rhythms.some((rhythm) => rhythm.rhythm === "paced")) return filled("af_paced");
-      const assessed = counts.counted && page.duration_s >= FIBRILLATION_S;
-      return assessed ? filled("no_af", { seconds: W.general(FIBRILLATION_S) }) : filled("af_open");
+      const assessed = counts.counted && page.duration_s >= W.FIBRILLATION_S;
+      return assessed ? filled("no_af", { seconds: W.general(W.FIBRILLATION_S) }) : filled("af_open");
     }
 
     const underlying = underlyingOf(rhythms);

@@ -8,6 +8,8 @@ const EcgWords = (() => {
   const { startAt, duration: clock, clock: time, countOf } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
   const { byCertainty } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
   const NOT_ASSESSED = "not assessed";
+  const FIBRILLATION_S = 30;
+  const FEW_INTERVALS = 3;
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
   const RHYTHM_HEAD = ["Rhythm", "Episodes", "Time", "Share", "Longest", "Certainty", "Source"];
@@ -60,7 +62,7 @@ const EcgWords = (() => {
   function ratesText(rates) {
     const possible = possibleRates(rates);
     if (rates.mean === null) return possible ? `not confirmed: possibly ${possible}` : null;
-    const parts = [];
+    const parts = rates.intervals < FEW_INTERVALS ? [`of ${countOf(rates.intervals, "interval")} alone`] : [];
     if (rates.lowest && rates.highest) {
       parts.push(`${fixed(rates.lowest.value)} to ${fixed(rates.highest.value)}`);
       const unconfirmed = ["lowest", "highest"].filter((name) => !rates[name].confirmed).join(" and ");
@@ -130,13 +132,18 @@ const EcgWords = (() => {
 
   function noneDetected(counts, page) {
     if (!counts.counted) return null;
-    const assessed = ["atrial fibrillation or flutter"];
+    const fibrillation = page.duration_s >= FIBRILLATION_S;
+    const assessed = fibrillation ? ["atrial fibrillation or flutter"] : [];
     if (counts.rates.lowest && page.duration_s >= page.rules.rate_episode_s) assessed.push("bradycardia", "tachycardia");
     if (page.duration_s >= 2 * page.rules.pause_s) assessed.push("standstill");
+    if (!assessed.length) return null;
+    const open = fibrillation ? [] : ["atrial fibrillation"];
+    if (!assessed.includes("bradycardia")) open.push("bradycardia", "tachycardia");
     const last = assessed.pop();
     let text = assessed.length ? `no ${assessed.join(", ")} or ${last} detected` : `no ${last} detected`;
     if (page.usable_percent < 90) text += ` in the ${fixed(page.usable_percent)}% that can be used`;
-    return assessed.includes("bradycardia") ? text : `${text}; bradycardia and tachycardia not assessed`;
+    const lastOpen = open.pop();
+    return lastOpen ? `${text}; ${[open.join(", "), lastOpen].filter(Boolean).join(" and ")} not assessed` : text;
   }
 
   function rhythmsShort(counts, page) {
@@ -256,6 +263,6 @@ const EcgWords = (() => {
     return sentences;
   }
 
-  return { startAt, time, fixed, general, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
+  return { FIBRILLATION_S, FEW_INTERVALS, startAt, time, fixed, general, comma, clock, perCent, countOf, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, KINDS, NOT_ASSESSED, EVENT_HEAD, RHYTHM_HEAD };
 })();
 if (typeof module !== "undefined") module.exports = EcgWords;

@@ -175,9 +175,7 @@ def second_reader_page(
     return reading
 
 
-def _with_asked(
-    peaks: NDArray[np.int64], labels: FileLabels, first: Path, recording: Recording
-) -> NDArray[np.int64]:
+def _with_asked(peaks: NDArray[np.int64], labels: FileLabels, first: Path, recording: Recording) -> NDArray[np.int64]:
     """Return the R peaks with the labelled beats in place of those within 150 ms; raises RecordError."""
     asked = labels.sample
     at_peak, matched = match_peaks(peaks, asked, round(MATCH_S * recording.fs_hz))

@@ -34,7 +34,7 @@ def answer_page(record: Path, labels: Path) -> None:
 
     Clicking the page itself is ``tests/labels/test_label_in_browser.py``.
     """
-    page = labels.with_name(labels.name.replace("-labels.csv", "-label.html")).read_text()
+    page = labels.with_name(re.sub(r"-labels(.*)\.csv$", r"-label\1.html", labels.name)).read_text()
     (text,) = re.findall(r'<script type="application/json" id="page-data">(.*?)</script>', page)
     data, marks = json.loads(text), wfdb.rdann(str(record), "atr")
     by_size = sorted(data["groups"], key=lambda group: -group["size"])
@@ -52,9 +52,10 @@ def run_all(lines: list[str], folder: Path) -> None:
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     records: dict[str, str] = {}  # folder of a labelling page -> its recording
     for line in lines:
-        if page := re.search(r"^ecgfed label (\S+) --out (\S+)$", line):
+        if page := re.search(r"^ecgfed label (\S+) --out (\S+)", line):
             records[page[2]] = page[1]
-        compared = re.findall(r"(\S+)/(\S+-labels\.csv)", line) if line.startswith("ecgfed agreement") else []
+        reads = line.startswith("ecgfed agreement") or "--second" in line
+        compared = re.findall(r"(\S+)/(\S+-labels\S*\.csv)", line) if reads else []
         for reader, table in compared:
             answer_page(folder / records[reader], folder / reader / table)
         if wanted := re.search(r"^ecgfed personalize (\S+) --labels (\S+-labels\.csv)", line):

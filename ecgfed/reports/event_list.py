@@ -5,17 +5,26 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from ecgfed.base.text import count_of
+from ecgfed.base.language import tr, tr_later, translated, trn
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
-from ecgfed.reports.markup import Cell, joined
+from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S
 
-EVENT_HEAD = ("Event", "From", "Length", "Beats", "Rate", "Confidence", "Strip")
+EVENT_HEAD = (
+    *(tr_later("Event"), tr_later("From"), tr_later("Length"), tr_later("Beats"), tr_later("Rate")),
+    *(tr_later("Confidence"), tr_later("Strip")),
+)
+
+
+_RUNS_OF = {
+    Kind.VENTRICULAR: tr_later("Runs of ventricular beats: {reason}."),
+    Kind.SUPRA: tr_later("Runs of supraventricular beats: {reason}."),
+}
 
 
 def event_list(
@@ -34,9 +43,9 @@ def event_list(
     rows = [row for kind, counts in _assessed(events).items() for row in _runs(beats, kind, counts, gallery)]
     pauses = events.pauses
     for kind, intervals in (
-        ("pause", pauses.intervals),
-        ("interval not confirmed", pauses.not_confirmed),
-        ("no beat at an end", pauses.ends),
+        (tr_later("pause"), pauses.intervals),
+        (tr_later("interval not confirmed"), pauses.not_confirmed),
+        (tr_later("no beat at an end"), pauses.ends),
     ):
         rows += [_interval(kind, interval, gallery) for interval in intervals]
     for rhythm in rhythms:
@@ -49,11 +58,11 @@ def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
     titles = {drawn.number: drawn.title for drawn in parts.gallery}
     return [
         (
-            event.name,
+            translated(event.name),
             parts.times.moment(event.start_s),
-            f"{'at least ' * event.cut}{event.stop_s - event.start_s:.2f} s",
+            _length(event),
             "-" if event.beats is None else event.beats,
-            "-" if event.per_min is None else f"{event.per_min:.0f}/min",
+            "-" if event.per_min is None else tr("{rate:.0f}/min", rate=event.per_min),
             _confidence(event),
             "-"
             if event.strip is None
@@ -66,12 +75,20 @@ def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
 def not_listed(events: Events) -> tuple[str, ...]:
     """Return a sentence for everything that the list of events lacks, and why."""
     sentences = []
-    for kind, word in KIND_WORDS.items():
+    for kind in KIND_WORDS:
         if kind not in _assessed(events):
-            sentences.append(f"Runs of {word} beats: {events.withheld.get(kind, 'not assessed')}.")
+            reason = translated(events.withheld.get(kind, NOT_ASSESSED))
+            sentences.append(tr(_RUNS_OF[kind], reason=reason))
     if count := events.pauses.not_assessed:
-        text = f"{count_of(count, 'interval')} as long as a pause"
-        sentences.append(f"{text} touch an unusable stretch: beats may be missing there, and none is listed.")
+        sentences.append(
+            trn(
+                "{n} interval as long as a pause touch an unusable stretch: beats may be missing there, and none is "
+                "listed.",
+                "{n} intervals as long as a pause touch an unusable stretch: beats may be missing there, and none is "
+                "listed.",
+                count,
+            )
+        )
     return tuple(sentences)
 
 
@@ -137,10 +154,16 @@ def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:
     return next((drawn.number for drawn in shown), None)
 
 
+def _length(event: ListedEvent) -> str:
+    text = tr("{seconds:.2f} s", seconds=event.stop_s - event.start_s)
+    return tr("at least {text}", text=text) if event.cut else text
+
+
 def _confidence(event: ListedEvent) -> str:
-    parts = ["to review"] if event.review else []
+    parts = [tr("to review")] if event.review else []
     if event.confidence is not None:
-        parts.append(f"{'certainty' if event.kind == 'rhythm' else 'mean probability'} {event.confidence:.2f}")
+        certainty, probability = tr_later("certainty {value:.2f}"), tr_later("mean probability {value:.2f}")
+        parts.append(tr(certainty if event.kind == "rhythm" else probability, value=event.confidence))
     if event.uncertain:
-        parts.append(f"{event.uncertain:,} of low confidence")
+        parts.append(tr("{n} of low confidence", n=event.uncertain))
     return ", ".join(parts) or "-"

@@ -5,6 +5,7 @@ Where the LOINC codes were looked up: docs/decisions/0091-report-for-other-progr
 
 from collections.abc import Iterator
 
+from ecgfed.base.language import tr, tr_later, translated
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.figure import Figure
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
@@ -14,8 +15,8 @@ from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.recording_parts import RecordingParts
 
-NO_BEAT, NO_CLASS = "no beat was counted", "the labels know no such class"
-_NO_INTERVAL = "not measured"
+NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
+_NO_INTERVAL = tr_later("not measured")
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
 #: A recording of about a day has rates of 24 hours in LOINC.
 _DAY_S = (23 * 3600.0, 25 * 3600.0)
@@ -36,23 +37,29 @@ OTHER_RHYTHM = "rhythm "
 
 
 def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
-    """Return the findings that a report does not assess, each with the reason."""
+    """Return the findings that a report does not assess, each with the reason, in the current language."""
     events = parts.events
-    ectopic = ((Kind.VENTRICULAR, "Ventricular ectopy"), (Kind.SUPRA, "Supraventricular ectopy"))
+    ectopic = ((Kind.VENTRICULAR, tr("Ventricular ectopy")), (Kind.SUPRA, tr("Supraventricular ectopy")))
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
-    af = (
+    af = tr(
         "episodes shorter than 30 s, in a paced rhythm, and flutter with regular intervals are missed; the two are not "
         "told apart"
     )
     return [
-        *((title, _no_ectopy(parts, kind)) for kind, title in ectopic if events.ectopic[kind] is None),
-        ("Atrial fibrillation and flutter", "only as marked in the labels' file" if marked else af),
-        ("Ventricular flutter and fibrillation", "typical waves raise a warning, others may be counted as beats"),
-        ("AV block", "possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
-        ("ST segment and T wave", "kept by the filter, but not measured"),
-        *((f"{title} interval", why) for title, why in _no_intervals(parts)),
-        ("Pacemaker function", "capture and sensing are not assessed"),
-        ("Symptoms and activity", "not part of the recording"),
+        *((title, translated(_no_ectopy(parts, kind))) for kind, title in ectopic if events.ectopic[kind] is None),
+        (tr("Atrial fibrillation and flutter"), tr("only as marked in the labels' file") if marked else af),
+        (
+            tr("Ventricular flutter and fibrillation"),
+            tr("typical waves raise a warning, others may be counted as beats"),
+        ),
+        (
+            tr("AV block"),
+            tr("possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
+        ),
+        (tr("ST segment and T wave"), tr("kept by the filter, but not measured")),
+        *((tr("{interval} interval", interval=title), translated(why)) for title, why in _no_intervals(parts)),
+        (tr("Pacemaker function"), tr("capture and sensing are not assessed")),
+        (tr("Symptoms and activity"), tr("not part of the recording")),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ecgfed.base.language import message, tr_later
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
@@ -10,8 +11,8 @@ from ecgfed.domain.waves.lead import delineate_lead, readable
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.interval_table import TITLES, HourIntervals, NormalIntervals
 
-PACED, NO_NORMAL_BEAT = "paced rhythm", "no normal beat"
-_LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
+PACED, NO_NORMAL_BEAT = tr_later("paced rhythm"), tr_later("no normal beat")
+_LOW_RATE = message("fewer than {fs:g} samples a second", fs=MIN_FS_HZ)
 #: Rhythms in which QT follows single intervals and no P wave is one.
 _FIBRILLATION = ("AF or flutter", "AF", "atrial flutter")
 _CLASSES = ("normal", "normal in fibrillation", "other")

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ecgfed.base.language import tr, tr_later
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
-from ecgfed.reports.markup import ELAPSED, PageTimes
+from ecgfed.reports.markup import ELAPSED, PageTimes, minute_text
 
-NOT_REVIEWED = "not reviewed"
+NOT_REVIEWED = tr_later("not reviewed")
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,10 @@ class Review:
 
     @property
     def line(self) -> str:
-        """Who reviewed the report and when."""
-        return f"reviewed by {self.reviewed_by} at {self.reviewed_at}" if self.reviewed_by else NOT_REVIEWED
+        """Who reviewed the report and when, in the current language."""
+        if not self.reviewed_by:
+            return tr(NOT_REVIEWED)
+        return tr("reviewed by {name} at {time}", name=self.reviewed_by, time=minute_text(self.reviewed_at))
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary, without the edits themselves."""
@@ -201,6 +204,7 @@ class RecordingParts:
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
+        language: of the page; warnings, notes and names are English texts that the page translates.
     """
 
     record: str
@@ -231,8 +235,9 @@ class RecordingParts:
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
     review: Review | None = None
+    language: str = "en"
 
     @property
     def review_line(self) -> str:
-        """Who reviewed the report and when."""
-        return NOT_REVIEWED if self.review is None else self.review.line
+        """Who reviewed the report and when, in the current language."""
+        return tr(NOT_REVIEWED) if self.review is None else self.review.line

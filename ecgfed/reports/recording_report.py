@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ecgfed.base.language import current_language, tr_later
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.events.ectopy import Ectopy
@@ -27,7 +28,7 @@ from ecgfed.reports.recording_warnings import recording_header, start_s, warning
 from ecgfed.reports.similar_beats import similar_beats
 
 #: The filter of the strips.
-_FILTER = "band-pass 0.5 to 40 Hz"
+_FILTER = tr_later("band-pass 0.5 to 40 Hz")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -138,7 +139,7 @@ def parts_of(
     intended_use: str,
     start: Start = NOT_STATED,
 ) -> RecordingParts:
-    """Return the content of the page.
+    """Return the content of the page, in the current language.
 
     Args:
         reading: the recording, its labelled beats and their counts.
@@ -186,6 +187,7 @@ def parts_of(
         start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
         intervals=intervals.result(),
+        language=current_language(),
     )
 
 

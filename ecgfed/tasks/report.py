@@ -8,6 +8,7 @@ from pathlib import Path
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
 from ecgfed.base.files import check_free
+from ecgfed.base.language import page_language, tr_later
 from ecgfed.base.options import flat_options, merged, names_of
 from ecgfed.domain.beats.path import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
@@ -36,7 +37,7 @@ from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, r
 from ecgfed.tasks.report_model import model_rows
 from ecgfed.tasks.report_patient import shown_of
 
-USE = "Research use only, not for diagnosis; needs physician over-read."
+USE = tr_later("Research use only, not for diagnosis; needs physician over-read.")
 #: Leads whose quality is assessed in parallel, beside the detector.
 _AT_A_TIME = 2
 #: Files beside a page that an earlier report may have left: those that no recording is (a table or DICOM may be one).
@@ -125,10 +126,11 @@ def report(
     if edits is not None:
         edits.check_beats(digest)
     reading = reading_of(recording, quality, labelled, rules, second, edits)
-    model = () if opened is None else model_rows(opened, patient)
     use = USE if opened is None else str(opened.manifest["intended_use"])
     start = shown.page_start(recording.metadata)
-    parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
+    with page_language(stated.language):
+        model = () if opened is None else model_rows(opened, patient)
+        parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
     data = {**parts.data, "editing": editing_data(reading, signal, digest)}
     parts = replace(parts, patient=shown.patient(recording.metadata), data=data)
     exchange = exchange.begun(shown.start_of(recording.metadata))

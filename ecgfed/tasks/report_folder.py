@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, create_folder, write_together
+from ecgfed.base.language import page_language
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, merged, names_of
 from ecgfed.base.text import count_of, listed, safe_text
@@ -56,7 +57,7 @@ class FolderReport:
         """Return the contents of the JSON index."""
         return {
             "recordings": len(self.rows) + len(self.failed),
-            "done": [asdict(row) for row in self.rows],
+            "done": [row.to_dict() for row in self.rows],
             "failed": list(self.failed),
             "files": [file.name for file in self.files],
         }
@@ -137,8 +138,8 @@ def report_folder(
             changed.
         overwrite: replace files of these names, but never a recording.
         progress: receives progress, notes and warnings.
-        options: ``header`` and ``show`` as in ``report``, and fields of ``RecordingOptions``, which take precedence
-            over ``how``.
+        options: ``language``, ``header`` and ``show`` as in ``report``, and fields of ``RecordingOptions``, which take
+            precedence over ``how``.
 
     Raises:
         EcgfedError: an unusable bundle or option; a folder without recordings, existing files, or an unfinished call
@@ -161,6 +162,7 @@ def report_folder(
     call = call_of(
         opened, asked.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
     ) | {"rules": rules.to_dict(), "pdf": pdf, "header": stated.header, "show": list(shown_of(stated).names)}
+    call |= {"language": stated.language}
     requests = _requests(folder, out, asked.annotator)
 
     def report_request(request: _ReportRequest) -> RecordingReport:
@@ -180,6 +182,7 @@ def report_folder(
             progress=RecordingReporter(progress, request.name),
             header=stated.header,
             show=stated.show,
+            language=stated.language,
             edits=request.edits,
         )
 
@@ -195,7 +198,9 @@ def report_folder(
         state.begin()
         rows, failed = _report_all(requests, state, report_request, pdf, progress)
         result = FolderReport(tuple(rows), tuple(failed), tuple(out / name for name in INDEX))
-        texts = (index_page(rows, failed, folder.name or str(folder)), index_table(rows, failed), _json(result))
+        with page_language(stated.language):
+            page_text = index_page(rows, failed, folder.name or str(folder))
+        texts = (page_text, index_table(rows, failed), _json(result))
         write_together({file: text.encode() for file, text in zip(result.files, texts, strict=True)})
         state.end()
     return result

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.base.language import capitalized, joined_message, message
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, ReadingPool, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
@@ -175,7 +176,7 @@ def _with_avr(signals: _Signals) -> _Signals:
 def no_ecg(recording: Recording) -> str:
     """Return a sentence if the lead in use is not an ECG by its name, else ``""``."""
     at = recording.leads.index(recording.lead)
-    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
+    return "" if are_ecg(recording.leads)[at] else message("lead {lead} is no ECG by its name", lead=recording.lead)
 
 
 def missing_lead(recording: Recording, leads: tuple[str, ...]) -> list[Finding]:
@@ -183,7 +184,13 @@ def missing_lead(recording: Recording, leads: tuple[str, ...]) -> list[Finding]:
     if recording.lead in leads or best_match(leads, recording.lead)[1] or any(position_in(name) for name in leads):
         return []
     has = ", ".join(recording.leads)
-    text = f"There is no lead {' or '.join(leads)}; the recording has {has}; {recording.lead} was looked at."
+    wanted = joined_message(leads, message(" or "))
+    text = message(
+        "There is no lead {wanted}; the recording has {present}; {lead} was looked at.",
+        wanted=wanted,
+        present=has,
+        lead=recording.lead,
+    )
     return [Finding("missing-lead", None, text, {"wanted": list(leads), "present": list(recording.leads)})]
 
 
@@ -193,7 +200,7 @@ def _units(recording: Recording, peaks: NDArray[np.int64], bad: Sequence[Spans])
     if not large:
         return []
     text, evidence = size_text(large), {size.lead: round(size.mv, 1) for size in large}
-    return [Finding("units", large[0].lead, f"{text[0].upper()}{text[1:]}", {"mv": evidence})]
+    return [Finding("units", large[0].lead, capitalized(text), {"mv": evidence})]
 
 
 def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
@@ -221,9 +228,13 @@ def _calibration(recording: Recording, peaks: NDArray[np.int64]) -> list[Finding
 
 
 def _no_beats(recording: Recording, beats: int) -> Finding:
-    text = f"Only {beats} beats were found in {recording.lead}: nothing is said of rate and polarity."
+    text = message(
+        "Only {n} beats were found in {lead}: nothing is said of rate and polarity.", n=beats, lead=recording.lead
+    )
     if not beats:
-        text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
+        text = message(
+            "No beats were found in {lead}: is it an ECG, and is the electrode connected?", lead=recording.lead
+        )
     return Finding("no-beats", recording.lead, text, {"beats": beats})
 
 
@@ -231,9 +242,13 @@ def _rate(recording: Recording, peaks: NDArray[np.int64], bad: Spans) -> list[Fi
     rate = heart_rate(peaks, recording.fs_hz, bad)
     if rate is None or RATE_PER_MIN[0] <= rate <= RATE_PER_MIN[1]:
         return []
-    text = (
-        f"The median heart rate is {rate:.0f}/min, outside {RATE_PER_MIN[0]:g} to {RATE_PER_MIN[1]:g}: is the header's "
-        f"sampling frequency, {recording.fs_hz:g} Hz, right?"
+    text = message(
+        "The median heart rate is {rate:.0f}/min, outside {low:g} to {high:g}: is the header's sampling frequency, "
+        "{fs:g} Hz, right?",
+        rate=rate,
+        low=RATE_PER_MIN[0],
+        high=RATE_PER_MIN[1],
+        fs=recording.fs_hz,
     )
     return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
 
@@ -243,9 +258,13 @@ def _sampling(recording: Recording, signal: Stretches, peaks: NDArray[np.int64])
     steep_s = _steep_s(signal, recording.fs_hz, peaks)
     if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
         return []
-    text = (
-        f"The QRS is steep for {1000 * steep_s:.0f} ms, outside {1000 * STEEP_S[0]:.0f} to {1000 * STEEP_S[1]:.0f}: is "
-        f"the header's sampling frequency, {recording.fs_hz:g} Hz, right?"
+    text = message(
+        "The QRS is steep for {ms:.0f} ms, outside {low:.0f} to {high:.0f}: is the header's sampling frequency, {fs:g} "
+        "Hz, right?",
+        ms=1000 * steep_s,
+        low=1000 * STEEP_S[0],
+        high=1000 * STEEP_S[1],
+        fs=recording.fs_hz,
     )
     return [Finding("sampling-frequency", recording.lead, text, {"steep_ms": round(1000 * steep_s, 1)})]
 
@@ -314,15 +333,22 @@ def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
         up, down = float(np.median(qrs.up)), float(np.median(qrs.down))
         evidence = {"up_mv": round(up, 3), "down_mv": round(down, 3), "down_share": round(qrs.down_share, 3)}
         if qrs.down_share >= DOWN_SHARE:
-            text = (
-                f"{lead}: the QRS points down in {qrs.down_share:.0%} of beats (median {down:.2f} mV down, {up:.2f} "
-                "up): electrodes exchanged, or this heart's own axis; the direction of P and T waves tells which."
+            text = message(
+                "{lead}: the QRS points down in {share:.0%} of beats (median {down:.2f} mV down, {up:.2f} up): "
+                "electrodes exchanged, or this heart's own axis; the direction of P and T waves tells which.",
+                lead=lead,
+                share=qrs.down_share,
+                down=down,
+                up=up,
             )
             findings.append(Finding("inverted", lead, text, evidence))
         elif min(up, down) >= BIPHASIC_SHARE * max(up, down):
-            text = (
-                f"{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
-                "the R wave in one beat and the S wave in the next."
+            text = message(
+                "{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
+                "the R wave in one beat and the S wave in the next.",
+                lead=lead,
+                down=down,
+                up=up,
             )
             findings.append(Finding("biphasic", lead, text, evidence))
     return findings
@@ -345,7 +371,9 @@ def _einthoven(signals: _Signals, recording: Recording) -> list[Finding]:
     rest = float(np.sqrt(mean[2]) / scale) if scale > 0 else 0.0
     if rest <= EINTHOVEN_REST:
         return []
-    text = f"I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged."
+    text = message(
+        "I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged.", rest=rest
+    )
     return [Finding("limb-leads", None, text, {"rest": round(rest, 3)})]
 
 
@@ -354,9 +382,11 @@ def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     lead_i, avr = waves.get("I"), waves.get("aVR")
     if lead_i is None or avr is None or lead_i.down_share < DOWN_SHARE or avr.up_share < DOWN_SHARE:
         return []
-    text = (
-        f"Lead I points down in {lead_i.down_share:.0%} of beats and aVR up in {avr.up_share:.0%}: the electrodes of "
-        "the arms are exchanged, or the heart lies on the right."
+    text = message(
+        "Lead I points down in {down:.0%} of beats and aVR up in {up:.0%}: the electrodes of the arms are exchanged, "
+        "or the heart lies on the right.",
+        down=lead_i.down_share,
+        up=avr.up_share,
     )
     evidence = {"I_down_share": round(lead_i.down_share, 3), "aVR_up_share": round(avr.up_share, 3)}
     return [Finding("arm-electrodes", "I", text, evidence)]
@@ -374,14 +404,19 @@ def paced_rhythm(recording: Recording, annotation: Annotation | None, pacing: Pa
         beats = annotation.beats()
         paced = int(np.isin(beats.symbol, ["/", "f"]).sum())
         if paced:
-            text = f"Paced rhythm: {paced:,} of {len(beats.symbol):,} annotated beats are paced or pacing fusions."
+            text = message(
+                "Paced rhythm: {n} of {total} annotated beats are paced or pacing fusions.",
+                n=paced,
+                total=len(beats.symbol),
+            )
             return [Finding("paced", None, text, {"from": "annotation", "beats": paced})]
     for comment in recording.comments:
         if _PACED.search(comment) and not _DENIED.search(comment):
-            text = f"Paced rhythm, as the header says: {comment.strip()!r}."
+            text = message("Paced rhythm, as the header says: {line}.", line=repr(comment.strip()))
             return [Finding("paced", None, text, {"from": "header"})]
     if pacing:
-        what = "Paced rhythm" if pacing.paced else "Pacing in episodes"
-        text = f"{what}, detected in the signal: {pacing.text}."
+        text = message("Pacing in episodes, detected in the signal: {evidence}.", evidence=pacing.text)
+        if pacing.paced:
+            text = message("Paced rhythm, detected in the signal: {evidence}.", evidence=pacing.text)
         return [Finding("paced", None, text, {"from": "signal", **pacing.summary()})]
     return []

@@ -161,4 +161,5 @@ def of_page(counts: dict[str, Any]) -> dict[str, Any]:
     ]
     own = ("first", "last", "source")
     events = [{name: value for name, value in event.items() if name not in own} for event in counts["events"]]
-    return {**counts, "rhythms": rhythms, "events": events}
+    same = {name: value for name, value in counts.items() if name != "withheld_text"}  # of the page alone
+    return {**same, "rhythms": rhythms, "events": events}

@@ -50,7 +50,7 @@ class Conventions:
 CONVENTIONS = {
     "en": Conventions(),
     "de": Conventions(",", ".", 1000, "\N{NO-BREAK SPACE}%", "%d.%m.%Y", lowers=False),
-    "fr": Conventions(",", "\N{NARROW NO-BREAK SPACE}", 1000, "\N{NARROW NO-BREAK SPACE}%", "%d/%m/%Y"),
+    "fr": Conventions(",", "\N{NARROW NO-BREAK SPACE}", 1000, "\N{NO-BREAK SPACE}%", "%d/%m/%Y"),
     "es": Conventions(",", ".", 10000, "\N{NO-BREAK SPACE}%", "%d/%m/%Y"),
 }
 LANGUAGES = tuple(CONVENTIONS)
@@ -268,6 +268,7 @@ def script_data() -> dict[str, Any] | None:
         "group": of.group,
         "grouped_from": of.grouped_from,
         "percent": of.percent,
+        "date": of.date,
         "forms": [catalogue.form(n) for n in range(200)],  # rules of plurals look at n and at n mod 100
         "messages": {text: list(forms) for text, forms in catalogue.messages.items()},
     }

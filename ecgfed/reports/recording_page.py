@@ -90,6 +90,7 @@ def _page(parts: RecordingParts) -> str:
         scripts=SCRIPTS,
         data={
             **parts.data,
+            "record": parts.record,
             "scale": f"{SCALE}, {translated(parts.filter_name)}",
             "footer": {"record": tr("Record {record}", record=parts.record), "use": translated(parts.intended_use)},
         },

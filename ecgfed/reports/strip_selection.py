@@ -7,7 +7,7 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.base.language import number, tr, tr_later, trn, uncapitalized
+from ecgfed.base.language import number, tr, tr_later, translated, trn, uncapitalized
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
@@ -155,7 +155,7 @@ def _series(beats: Beats, title: str, series: Series, *, cyclic: bool) -> Select
             rate=series.per_min,
             seconds=series.stop_s - series.start_s,
         )
-        caption = f"{series.name}: {caption}" if series.name else caption
+        caption = f"{translated(series.name)}: {caption}" if series.name else caption
         if series.bridged:
             caption += trn(", across {n} beat of another class", ", across {n} beats of another class", series.bridged)
     if series.review:

@@ -131,7 +131,7 @@ def report(
     with page_language(stated.language):
         model = () if opened is None else model_rows(opened, patient)
         parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
-    data = {**parts.data, "editing": editing_data(reading, signal, digest)}
+        data = {**parts.data, "editing": editing_data(reading, signal, digest)}
     parts = replace(parts, patient=shown.patient(recording.metadata), data=data)
     exchange = exchange.begun(shown.start_of(recording.metadata))
     if stated.header:

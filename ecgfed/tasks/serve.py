@@ -22,7 +22,7 @@ from ecgfed.tasks.serve_tasks import JOBS, PERSONAL_REPORT, REPORT, RecordingTas
 from ecgfed.web.page import asset, escaped, inline_page
 
 _STYLES = ("paper.css", "report.css", "serve.css")
-_SCRIPTS = ("paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
+_SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
 #: Parameters as the page calls them.
 _NAMES = {"fs_hz": "the sampling rate", "units": "the units", "columns": "the columns", "leads": "the lead"}
 _NAMES |= {"repair": "'read what is there'", "repair=True": "'read what is there'"}

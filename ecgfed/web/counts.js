@@ -6,6 +6,7 @@
  */
 const EcgCounts = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
+  const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const CORE = 3;
   const MAY_HIDE = 1.25;
   const OWN_RHYTHM = 2;
@@ -200,18 +201,19 @@ const EcgCounts = (() => {
   }
 
   const withholds = (rules, low, total) => low >= rules.withheld_beats && 100 * low > rules.withheld_percent * total;
-  const comma = (number) => number.toLocaleString("en-US");
 
-  /** Return why a count is withheld for low confidence, "" where it is not. */
+  /** Return why a count is withheld for low confidence, as a sentence and its values; null where it is not. */
   function lowConfidence(counts, lowOfAll, rules) {
     const low = counts.uncertain || 0;
-    const share = `more than ${Number(rules.withheld_percent.toPrecision(6))}%`;
+    const percent = rules.withheld_percent;
     if (withholds(rules, low, counts.total)) {
-      return `About ${comma(counts.total)}, ${comma(low)} of them of low confidence (${share}): to be reviewed, no finding.`;
+      const about = L.trLater("About {total}, {low} of them of low confidence (more than {percent:g}%): to be reviewed, no finding.");
+      return [about, { total: counts.total, low, percent }];
     }
-    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return "";
-    const number = counts.total ? `${comma(counts.total)} detected` : "None detected";
-    return `${number}, but ${comma(lowOfAll)} of all ${comma(counts.counted)} beats are of low confidence (${share}): not assessed.`;
+    if (counts.total - low >= rules.withheld_beats || !withholds(rules, lowOfAll, counts.counted)) return null;
+    const none = L.trLater("None detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
+    const some = L.trLater("{n} detected, but {low} of all {counted} beats are of low confidence (more than {percent:g}%): not assessed.");
+    return [counts.total ? some : none, { n: counts.total, low: lowOfAll, counted: counts.counted, percent }];
   }
 
   function allToReview(counts) {
@@ -284,14 +286,14 @@ const EcgCounts = (() => {
     const byClass = Object.fromEntries(beats.classes.map((name, i) => [name, ofClass[i]]));
     const uncertainByClass = Object.fromEntries(beats.classes.map((name, i) => [name, uncertain ? lowOfClass[i] : null]));
     const paced = beats.kind.includes(B.KINDS.PACED);
-    const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld } };
+    const counts = { beats: beats.count, by_class: byClass, uncertain_by_class: uncertainByClass, to_review: {}, withheld: { ...withheld }, withheld_text: Object.fromEntries(Object.entries(withheld).map(([word, text]) => [word, L.tr(text)])) };
     counts.counted = beats.counted;
     for (const [kind, word] of Object.entries(WORDS)) {
       const ofKind = ectopy(beats, Number(kind), rules);
       counts[word] = ofKind;
       if (!ofKind) continue;
-      const reason = word in counts.withheld ? "" : lowConfidence(ofKind, low, rules);
-      if (reason) counts.withheld[word] = reason;
+      const reason = word in counts.withheld ? null : lowConfidence(ofKind, low, rules);
+      if (reason) [counts.withheld[word], counts.withheld_text[word]] = [L.english(...reason), L.tr(...reason)];
       if (!(word in counts.withheld)) continue;
       if (ofKind.total && !(paced && word in withheld)) counts.to_review[word] = allToReview(ofKind);
       counts[word] = null;

@@ -5,6 +5,7 @@
  */
 (() => {
   const { make } = EcgEditedPage;
+  const { tr, trn, trLater } = EcgLanguage;
   const { data } = EcgReport;
   const base = EcgEdits.open(data.editing);
   EcgWords.startAt(data.clock_s === undefined ? null : data.clock_s);
@@ -47,7 +48,7 @@
     try {
       window.localStorage.setItem(storageKey, JSON.stringify(book.document()));
     } catch {
-      say("This browser does not store the edits: save them before you close the page.");
+      say(tr("This browser does not store the edits: save them before you close the page."));
     }
   }
 
@@ -65,14 +66,17 @@
   });
 
   function writeTexts(state) {
-    const by = state.reviewed ? `Reviewed by ${state.reviewed.by} at ${state.reviewed.at.slice(0, 16).replace("T", " ")}${state.reviewed.at.slice(19)}` : "Not reviewed";
-    const edited = book.canUndo() ? ` Edited by ${book.author() || "an unnamed person"}.` : "";
-    byId("review-line").textContent = `${by}.${edited}`;
-    writeFooter(`${data.footer.record}, ${by[0].toLowerCase()}${by.slice(1)}. ${data.footer.use}`);
+    const by = state.reviewed ? tr("reviewed by {name} at {time}", { name: state.reviewed.by, time: minuteOf(state.reviewed.at) }) : tr("not reviewed");
+    const edited = book.canUndo() ? ` ${book.author() ? tr("Edited by {author}.", { author: book.author() }) : tr("Edited by an unnamed person.")}` : "";
+    byId("review-line").textContent = `${by[0].toUpperCase()}${by.slice(1)}.${edited}`;
+    writeFooter(`${data.footer.record}, ${by}. ${data.footer.use}`);
     for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
     const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
     for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
   }
+
+  /** Return a moment in ISO format to the minute, as the page's language writes it. */
+  const minuteOf = (at) => `${EcgLanguage.date(at.slice(0, 10))} ${at.slice(11, 16)}${at.slice(19)}`;
 
   /** Write the footer of every printed sheet, in place of the one that the page was made with. */
   function writeFooter(text) {
@@ -92,12 +96,13 @@
     if (!row) return;
     event = number;
     const span = [row.start_s, row.stop_s].map((time) => Math.round(time * base.fs));
-    const title = `${row.name} at ${EcgWords.time(row.start_s)}${row.review ? ", to review" : ""}`;
+    const place = { event: tr(row.name), time: EcgWords.time(row.start_s) };
+    const title = row.review ? tr("{event} at {time}, to review", place) : tr("{event} at {time}", place);
     chosen = { title, time: row.start_s, span };
     if (row.kind.endsWith(" run")) chosen.samples = Array.from(labelled.sample.subarray(row.first, row.last + 1));
     else if (row.kind === "pause" || row.kind === "interval not confirmed") chosen.interval = span;
     else if (row.kind === "rhythm" && row.source !== "rates") chosen.rhythm = episodeOf(row);
-    else chosen.fixed = row.kind === "rhythm" ? "It follows from the heart rate: edit its beats." : "There is no beat to edit.";
+    else chosen.fixed = row.kind === "rhythm" ? tr("It follows from the heart rate: edit its beats.") : tr("There is no beat to edit.");
     drawChosen();
     if (focus) byId("edit-box").focus();
   }
@@ -114,7 +119,7 @@
   function chooseBeat(number) {
     if (number < 0 || number >= labelled.sample.length) return;
     const time = labelled.sample[number] / base.fs;
-    chosen = { title: `Beat ${labelled.codes[labelled.label[number]]} at ${EcgWords.time(time)}`, time, samples: [labelled.sample[number]], beat: true };
+    chosen = { title: tr("Beat {code} at {time}", { code: labelled.codes[labelled.label[number]], time: EcgWords.time(time) }), time, samples: [labelled.sample[number]], beat: true };
     drawChosen();
   }
 
@@ -132,22 +137,22 @@
     if (!host.children.length) {
       for (const [group, lead] of data.groups.averages.entries()) {
         const card = make("figure", { class: "edit-group" }, host);
-        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: `Average beat of group ${group + 1}` });
+        EcgPaper.draw(make("div", { class: "group-picture" }, card), { fs: data.groups.fs, start_s: 0, leads: [{ name: "", unit: "mV", ...lead }] }, { ...data.groups.options, name: tr("Average beat of group {n}", { n: group + 1 }) });
         make("figcaption", {}, card);
-        make("button", { type: "button" }, card, `Edit group ${group + 1}`).addEventListener("click", () => chooseGroup(group));
+        make("button", { type: "button" }, card, tr("Edit group {n}", { n: group + 1 })).addEventListener("click", () => chooseGroup(group));
       }
     }
     Array.from(host.children).forEach((card, group) => {
       const counted = labelled.codes.map((code, i) => [code, of[number * group + i]]).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
-      card.querySelector("figcaption").textContent = counted.map(([code, count]) => `${EcgWords.comma(count)} ${code}`).join(", ") || "no beats";
+      card.querySelector("figcaption").textContent = counted.map(([code, count]) => `${EcgWords.comma(count)} ${code}`).join(", ") || tr("no beats");
     });
   }
 
   function chooseGroup(number) {
     const samples = membersOf(number);
-    if (!samples.length) return say("No beat of this group is left.");
+    if (!samples.length) return say(tr("No beat of this group is left."));
     const shown = samples.find((sample) => EcgEditedPage.stripsAt(data, sample / base.fs).length) || samples[0];
-    chosen = { title: `Group ${number + 1}: ${EcgWords.countOf(samples.length, "similar beat")}`, time: shown / base.fs, samples, example: shown };
+    chosen = { title: trn("Group {group}: {n} similar beat", "Group {group}: {n} similar beats", samples.length, { group: number + 1 }), time: shown / base.fs, samples, example: shown };
     drawChosen();
     return byId("edit-box").focus();
   }
@@ -163,35 +168,35 @@
     for (let i = at + direction; i >= 0 && i < events.length; i += direction) {
       if (!toReview || events[i].review) return chooseEvent(i);
     }
-    return say(toReview ? "No later event is to be reviewed." : "There is no further event.");
+    return say(toReview ? tr("No later event is to be reviewed.") : tr("There is no further event."));
   }
 
   function drawChosen() {
     const actions = byId("edit-actions");
     const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
-    byId("edit-target").textContent = chosen ? chosen.title : "Nothing is chosen";
+    byId("edit-target").textContent = chosen ? chosen.title : tr("Nothing is chosen");
     byId("edit-strip").replaceChildren();
     byId("edit-caption").textContent = "";
     byId("edit-comment").disabled = !strip;
     byId("edit-comment").value = strip ? book.state().strips.get(Math.round(strip.start_s * base.fs)) || "" : "";
     if (strip) {
-      EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: "Chosen" });
+      EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: tr("Chosen") });
       byId("edit-strip").dataset.start = strip.start_s;
-      byId("edit-caption").textContent = `from ${EcgWords.time(strip.start_s)}, ${data.scale}`;
-    } else if (chosen) byId("edit-caption").textContent = "No strip of this place is on the page.";
+      byId("edit-caption").textContent = tr("from {time}, {caption}", { time: EcgWords.time(strip.start_s), caption: data.scale });
+    } else if (chosen) byId("edit-caption").textContent = tr("No strip of this place is on the page.");
     actions.replaceChildren();
     if (!chosen) return;
     if (chosen.fixed) return make("span", {}, actions, chosen.fixed);
     const button = (text, key, act) => make("button", { type: "button", "data-key": key }, actions, `${text} [${key}]`).addEventListener("click", act);
-    button("Accept", "Enter", accept);
-    button("Reject", "-", reject);
+    button(tr("Accept"), tr("Enter"), accept);
+    button(tr("Reject"), "-", reject);
     if (chosen.samples) {
-      button("Remove", "X", () => relabel(EcgEdits.NO_BEAT));
+      button(tr("Remove"), "X", () => relabel(EcgEdits.NO_BEAT));
       for (const code of labels) button(code, code, () => relabel(code));
     }
     if (chosen.rhythm) {
-      const select = make("select", { "aria-label": "Rhythm" }, actions);
-      for (const name of [chosen.rhythm.shown, ...base.rhythm_names]) make("option", {}, select, name);
+      const select = make("select", { "aria-label": tr("Rhythm") }, actions);
+      for (const name of [chosen.rhythm.shown, ...base.rhythm_names]) make("option", { value: name }, select, tr(name));
       select.addEventListener("change", () => rhythm(select.value));
     }
   }
@@ -217,52 +222,54 @@
   const inside = ([start, stop]) => Array.from(labelled.sample).filter((sample) => sample > start && sample < stop);
 
   function accept() {
-    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
-    if (chosen.samples) return add([{ edit: "accept", samples: left() }], `Accepted: ${chosen.title}.`);
+    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : tr("Choose something first."));
+    if (chosen.samples) return add([{ edit: "accept", samples: left() }], tr("Accepted: {what}.", { what: chosen.title }));
     if (chosen.rhythm) return rhythm(chosen.rhythm.shown);
     const between = inside(chosen.interval);
     const removal = between.length ? [{ edit: "label", samples: between, label: EcgEdits.NO_BEAT }] : [];
-    return add([...removal, { edit: "interval", samples: chosen.interval, accepted: true }], `Accepted: ${chosen.title}.`);
+    return add([...removal, { edit: "interval", samples: chosen.interval, accepted: true }], tr("Accepted: {what}.", { what: chosen.title }));
   }
 
   /** Return the chosen beats that were not removed. */
   const left = () => chosen.samples.filter((sample) => remaining([sample]).length);
 
   function reject() {
-    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : "Choose something first.");
+    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : tr("Choose something first."));
     if (chosen.rhythm) return rhythm("");
     if (chosen.interval) {
       const between = inside(chosen.interval);
       const edit = between.length ? { edit: "accept", samples: between } : { edit: "interval", samples: chosen.interval, accepted: false };
-      return add([edit], `Rejected: ${chosen.title}.`);
+      return add([edit], tr("Rejected: {what}.", { what: chosen.title }));
     }
     const ectopic = chosen.samples.filter((sample) => remaining([sample]).some((i) => [1, 2].includes(labelled.kinds[labelled.label[i]])));
-    if (!ectopic.length) return say("Only ectopic beats can be rejected; X removes a false detection.");
-    return add([{ edit: "label", samples: ectopic, label: usual }], `Rejected, now ${usual}: ${chosen.title}.`);
+    if (!ectopic.length) return say(tr("Only ectopic beats can be rejected; X removes a false detection."));
+    return add([{ edit: "label", samples: ectopic, label: usual }], tr("Rejected, now {code}: {what}.", { code: usual, what: chosen.title }));
   }
 
   function relabel(label) {
     if (!chosen || !chosen.samples) return;
     const samples = left();
-    if (!samples.length) return say("These beats were removed.");
-    const what = label === EcgEdits.NO_BEAT ? "Removed" : `Now ${label}`;
-    add([{ edit: "label", samples, label }], `${what}: ${EcgWords.countOf(samples.length, "beat")}.`);
+    if (!samples.length) return say(tr("These beats were removed."));
+    const removed = label === EcgEdits.NO_BEAT;
+    const n = samples.length;
+    const message = removed ? trn("Removed: {n} beat.", "Removed: {n} beats.", n) : trn("Now {label}: {n} beat.", "Now {label}: {n} beats.", n, { label });
+    add([{ edit: "label", samples, label }], message);
   }
 
   function rhythm(label) {
     const { name, samples } = chosen.rhythm;
     chosen.rhythm.shown = label || chosen.rhythm.shown;
-    add([{ edit: "rhythm", rhythm: name, samples, label }], `${label ? `Accepted as ${label}` : "Rejected"}: ${chosen.title}.`);
+    add([{ edit: "rhythm", rhythm: name, samples, label }], label ? tr("Accepted as {rhythm}: {what}.", { rhythm: tr(label), what: chosen.title }) : tr("Rejected: {what}.", { what: chosen.title }));
   }
 
   function undo() {
     book.undo();
-    say("Undone.");
+    say(tr("Undone."));
   }
 
   function redo() {
     book.redo();
-    say("Redone.");
+    say(tr("Redone."));
   }
 
   function nextBeat(direction) {
@@ -320,7 +327,7 @@
   /** Return whether there is a name; asks for it. */
   function named() {
     if (book.author()) return true;
-    say("Enter your name first.");
+    say(tr("Enter your name first."));
     byId("edit-author").focus();
     return false;
   }
@@ -328,24 +335,25 @@
   byId("edit-sign").addEventListener("click", () => {
     if (!named()) return;
     book.add({ reviewed: { by: book.author(), at: now() } });
-    say("Marked as reviewed. Any later edit ends this.");
+    say(tr("Marked as reviewed. Any later edit ends this."));
   });
   byId("edit-save").addEventListener("click", () => {
     if (!named()) return;
     const text = `${JSON.stringify(book.document(), null, 1)}\n`;
-    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${document.title.replace(/^ECG report: /, "").replace(/[^\w.-]/g, "_")}-edits.json` });
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${data.record.replace(/[^\w.-]/g, "_")}-edits.json` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    say("Saved to the downloads folder.");
+    say(tr("Saved to the downloads folder."));
   });
   byId("edit-open").addEventListener("change", async ({ target }) => {
-    let problem = "it is not JSON";
+    let problem = trLater("it is not JSON");
     try {
       problem = take(JSON.parse(await target.files[0].text()));
     } catch {
       // reported below
     }
-    say(problem ? `${target.files[0].name} cannot be used: ${problem}.` : `Opened ${target.files[0].name}.`);
+    const file = target.files[0].name;
+    say(problem ? tr("{file} cannot be used: {problem}.", { file, problem: tr(problem) }) : tr("Opened {file}.", { file }));
     target.value = "";
   });
 
@@ -359,7 +367,7 @@
   const draft = stored();
   const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
   const problem = newer ? take(draft) : "none";
-  if (!problem && draft.edits.length) say("The edits of this report that are stored in this browser are shown.");
+  if (!problem && draft.edits.length) say(tr("The edits of this report that are stored in this browser are shown."));
   if (problem && base.document) take(base.document);
   else if (problem) take({ ...book.document(), author: "" });
   opened = true;

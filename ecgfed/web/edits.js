@@ -5,6 +5,7 @@
  */
 const EcgEdits = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
+  const { trLater } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const FORMAT = "ecgfed-edits";
   const VERSION = 1;
   const NO_BEAT = "|";
@@ -154,27 +155,27 @@ const EcgEdits = (() => {
   /** Return why an edit of a document does not fit these beats, "" where it does. */
   function problemOf(base, edit) {
     const isObject = edit && typeof edit === "object" && Array.isArray(edit.samples) && edit.samples.length > 0;
-    if (!isObject || !isText(edit.at, 40)) return "an edit is not complete";
+    if (!isObject || !isText(edit.at, 40)) return trLater("an edit is not complete");
     if (edit.edit === "rhythm") {
       const known = base.rhythms.some((rhythm) => rhythm.samples.some((samples) => keyOf(rhythm.rhythm, samples) === keyOf(edit.rhythm, edit.samples)));
-      return known && isText(edit.label, 200) ? "" : "an episode that it edits is not in this report";
+      return known && isText(edit.label, 200) ? "" : trLater("an episode that it edits is not in this report");
     }
-    if (!["label", "accept", "interval"].includes(edit.edit)) return "it has an unknown edit";
-    if (!edit.samples.every((sample) => base.numbers.has(sample))) return "a beat that it edits is not in this report";
-    if (edit.edit === "label" && edit.label !== NO_BEAT && !(isText(edit.label, 1) && Object.hasOwn(base.symbols, edit.label))) return "it has an unknown label";
-    if (edit.edit === "interval" && (edit.samples.length !== 2 || typeof edit.accepted !== "boolean")) return "an interval is not complete";
+    if (!["label", "accept", "interval"].includes(edit.edit)) return trLater("it has an unknown edit");
+    if (!edit.samples.every((sample) => base.numbers.has(sample))) return trLater("a beat that it edits is not in this report");
+    if (edit.edit === "label" && edit.label !== NO_BEAT && !(isText(edit.label, 1) && Object.hasOwn(base.symbols, edit.label))) return trLater("it has an unknown label");
+    if (edit.edit === "interval" && (edit.samples.length !== 2 || typeof edit.accepted !== "boolean")) return trLater("an interval is not complete");
     return "";
   }
 
   /** Return why a document cannot be used with these beats, "" where it can. */
   function problemWith(base, document) {
-    if (!document || document.format !== FORMAT || document.version !== VERSION) return "it is not a file of edits of this version";
-    if (document.recording !== base.recording) return "it belongs to another recording";
-    if (document.beats !== base.beats) return "it belongs to other labels of this recording";
+    if (!document || document.format !== FORMAT || document.version !== VERSION) return trLater("it is not a file of edits of this version");
+    if (document.recording !== base.recording) return trLater("it belongs to another recording");
+    if (document.beats !== base.beats) return trLater("it belongs to other labels of this recording");
     const whole = isText(document.author, 200) && TEXTS.every((name) => isText(document[name])) && Array.isArray(document.strips) && Array.isArray(document.edits);
     const strips = whole && document.strips.every((strip) => strip && Number.isInteger(strip.sample) && isText(strip.comment));
     const review = document.reviewed === null || (document.reviewed && isText(document.reviewed.by, 200) && isText(document.reviewed.at, 40));
-    if (!strips || !review) return "it is not complete";
+    if (!strips || !review) return trLater("it is not complete");
     return document.edits.map((edit) => problemOf(base, edit)).find(Boolean) || "";
   }
 

@@ -4,7 +4,7 @@
  * which reads the same catalogue). Placeholders are Python's: {n}, {rate:.0f}, {share:.0%}, {count:,}, {limit:g}.
  */
 const EcgLanguage = (() => {
-  const ENGLISH = { language: "en", decimal: ".", group: ",", grouped_from: 1000, percent: "%", forms: null, messages: {} };
+  const ENGLISH = { language: "en", decimal: ".", group: ",", grouped_from: 1000, percent: "%", date: "%Y-%m-%d", forms: null, messages: {} };
   let current = ENGLISH;
 
   /** Use the data of another language (script_data in base/language.py); English without any. */
@@ -59,6 +59,15 @@ const EcgLanguage = (() => {
     });
   }
 
+  /** Return a sentence in English with its placeholders filled, as other programs get it. */
+  function english(text, values) {
+    const page = current;
+    current = ENGLISH;
+    const filled = pieces(text, values).join("");
+    current = page;
+    return filled;
+  }
+
   const tr = (text, values = {}) => pieces(lookedUp(text), values).join("");
   const trn = (singular, plural, n, values = {}) => pieces(lookedUp(singular, plural, n), { n, ...values }).join("");
   /** The same as a list of pieces, of which some may be places in the recording. */
@@ -68,10 +77,12 @@ const EcgLanguage = (() => {
   const trLater = (text) => text;
   const percent = (text) => `${text}${current.percent}`;
   const decimal = () => current.decimal;
+  /** Return a date in ISO format as the language writes it. */
+  const date = (day) => current.date.replace("%Y", day.slice(0, 4)).replace("%m", day.slice(5, 7)).replace("%d", day.slice(8, 10));
   const language = () => current.language;
 
   const element = typeof document === "undefined" ? null : document.getElementById("page-language");
   if (element) use(JSON.parse(element.textContent));
-  return { use, tr, trn, trParts, trnParts, trLater, fixed, comma, general: (value) => number(value, "g"), percent, decimal, language };
+  return { use, english, tr, trn, trParts, trnParts, trLater, fixed, comma, general: (value) => number(value, "g"), percent, decimal, date, language };
 })();
 if (typeof module !== "undefined") module.exports = EcgLanguage;

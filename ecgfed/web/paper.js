@@ -63,6 +63,9 @@ const EcgPaper = (() => {
     return values;
   }
 
+  const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
+  const { tr, trn } = L;
+
   /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
   let midnight = null;
 
@@ -77,16 +80,17 @@ const EcgPaper = (() => {
     if (midnight !== null) {
       const [day, rest] = [Math.floor(all / 86400), Math.round((all % 86400) * unit) / unit];
       const two = (number) => String(number).padStart(2, "0");
-      const last = (rest % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
-      return `${day ? `day ${day + 1} ` : ""}${two(Math.floor(rest / 3600))}:${two(Math.floor(rest / 60) % 60)}:${last}`;
+      const last = (rest % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0").replace(".", L.decimal());
+      const time = `${two(Math.floor(rest / 3600))}:${two(Math.floor(rest / 60) % 60)}:${last}`;
+      return day ? tr("day {day} {time}", { day: day + 1, time }) : time;
     }
     const hours = Math.floor(all / 3600);
     const minutes = Math.floor(all / 60) % 60;
-    const rest = (all - 3600 * hours - 60 * minutes).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+    const rest = (all - 3600 * hours - 60 * minutes).toFixed(digits).padStart(digits ? digits + 3 : 2, "0").replace(".", L.decimal());
     return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
   }
 
-  /** Format a count with its noun: 1 beat, 1,234 beats. */
+  /** Format a count with its noun, in English: 1 beat, 1,234 beats. */
   const countOf = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 
   function extremes(values) {
@@ -164,7 +168,7 @@ const EcgPaper = (() => {
       const d = `M${(left - pulse - rest).toFixed(2)} ${from.toFixed(2)}h${rest * 0.6}v${-unit}h${pulse}v${unit}h${rest * 0.6}`;
       make("path", { d, class: "paper-trace" }, svg);
     }
-    const caption = lead.cut ? `${lead.name} (cut at the paper's edge)` : lead.name;
+    const caption = lead.cut ? tr("{lead} (cut at the paper's edge)", { lead: lead.name }) : lead.name;
     make("text", { x: left + 1, y: top + 3.6, class: "paper-lead" }, svg, caption);
   }
 
@@ -272,13 +276,15 @@ const EcgPaper = (() => {
   /** Describe a strip in words. */
   function described(strip, leads) {
     const marked = (strip.beats || []).find((beat) => beat.marked);
-    const beats = (strip.beats || []).map((beat) => (beat.uncertain ? `${beat.label} uncertain` : beat.label));
+    const beats = (strip.beats || []).map((beat) => (beat.uncertain ? tr("{label} uncertain", { label: beat.label }) : beat.label));
     const spans = (strip.spans || []).map((span) => span.text);
     const seconds = leads.length ? leads[0].samples.length / strip.fs : 0;
-    const parts = [`${Math.round(10 * seconds) / 10} s from ${clock(strip.start_s)}`, leads.map((lead) => lead.name).join(" and ")];
+    const length = tr("{seconds} s from {time}", { seconds: Math.round(10 * seconds) / 10, time: clock(strip.start_s) });
+    const parts = [length, leads.map((lead) => lead.name).join(tr(" and "))];
     if (spans.length) parts.push(spans.join(", "));
-    if (marked) parts.push(`${countOf(beats.length, "beat")}, the one asked about at ${clock(strip.start_s + marked.sample / strip.fs)}`);
-    else parts.push(beats.length ? `${countOf(beats.length, "beat")}: ${beats.join(" ")}` : "no beats");
+    const count = trn("{n} beat", "{n} beats", beats.length);
+    if (marked) parts.push(tr("{beats}, the one asked about at {time}", { beats: count, time: clock(strip.start_s + marked.sample / strip.fs) }));
+    else parts.push(beats.length ? `${count}: ${beats.join(" ")}` : tr("no beats"));
     return parts.join("; ");
   }
 

@@ -1,6 +1,7 @@
 "use strict";
 /* A recording's report: its strips and its clickable timeline. Needs paper.js. */
 const EcgReport = (() => {
+  const { tr, comma } = EcgLanguage;
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
   if (ofDay) EcgPaper.startAt(data.clock_s);
@@ -46,7 +47,8 @@ const EcgReport = (() => {
     const { strip, options } = data.strips[Number(figure.dataset.strip)];
     const [drawn, scale] = printing ? printedForm(stripOf(strip), options) : [stripOf(strip), options];
     EcgPaper.draw(figure, drawn, scale);
-    const leads = drawn.leads.length < strip.leads.length ? `, ${drawn.leads.map((lead) => lead.name).join(", ")} alone` : "";
+    const alone = () => tr(", {leads} alone", { leads: drawn.leads.map((lead) => lead.name).join(", ") });
+    const leads = drawn.leads.length < strip.leads.length ? alone() : "";
     const stated = figure.parentElement.querySelector(".printed");
     if (stated) stated.textContent = `; ${scale.mm_per_s || 25} mm/s, ${scale.mm_per_unit || 10} mm/mV${leads}`;
     // on a narrow screen the strip overflows: scroll to its event
@@ -104,8 +106,8 @@ const EcgReport = (() => {
     const low = Math.max(0, Math.floor((Math.min(50, ...(known < 0 ? [] : [share(line.low, 0.02)])) - 5) / 10) * 10);
     const high = Math.min(300, Math.ceil((Math.max(100, ...(known < 0 ? [] : [share(line.high, 0.98)])) + 5) / 10) * 10);
     const toY = (rate) => top + RATE - ((Math.min(Math.max(rate, low), high) - low) / (high - low)) * RATE;
-    make("text", { x: 0, y: top + 14, class: "line-name" }, svg, "Heart rate");
-    make("text", { x: 0, y: top + 29, class: "line-small" }, svg, "per minute");
+    make("text", { x: 0, y: top + 14, class: "line-name" }, svg, tr("Heart rate"));
+    make("text", { x: 0, y: top + 29, class: "line-small" }, svg, tr("per minute"));
     const step = high - low > 120 ? 50 : high - low > 60 ? 20 : 10;
     for (let rate = Math.ceil(low / step) * step; rate <= high; rate += step) {
       make("path", { d: `M${MARGIN} ${toY(rate)}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
@@ -134,7 +136,7 @@ const EcgReport = (() => {
     const counts = counted(number);
     const highest = Math.max(...counts);
     make("text", { x: 0, y: top + 13, class: "line-name" }, svg, data.codes[number]);
-    make("text", { x: 20, y: top + 13, class: "line-small" }, svg, `up to ${highest}`);
+    make("text", { x: 20, y: top + 13, class: "line-small" }, svg, tr("up to {n}", { n: highest }));
     make("path", { d: `M${MARGIN} ${top + ROW - 6}H${toX(line.duration_s)}`, class: "line-grid" }, svg);
     let path = "";
     counts.forEach((count, i) => {
@@ -150,7 +152,7 @@ const EcgReport = (() => {
   function drawQuality(svg, top) {
     const pattern = make("pattern", { id: "line-hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse" }, make("defs", {}, svg));
     make("path", { d: "M0 5L5 0", class: "line-hatch" }, pattern);
-    make("text", { x: 0, y: top + 13, class: "line-name" }, svg, "Unusable");
+    make("text", { x: 0, y: top + 13, class: "line-name" }, svg, tr("Unusable"));
     const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 16 };
     make("rect", { ...frame, class: "line-frame" }, svg);
     line.unusable.forEach((share, i) => {
@@ -165,7 +167,8 @@ const EcgReport = (() => {
 
   /** Draw a bar for each episode of a rhythm. */
   function drawRhythm(svg, top, rhythm) {
-    const name = rhythm.name.length > 19 ? `${rhythm.name.slice(0, 17)}…` : rhythm.name;
+    const text = tr(rhythm.name);
+    const name = text.length > 19 ? `${text.slice(0, 17)}…` : text;
     make("text", { x: 0, y: top + 11, class: "line-small" }, svg, name);
     const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 14 };
     make("rect", { ...frame, class: "line-frame" }, svg);
@@ -204,13 +207,13 @@ const EcgReport = (() => {
 
   /** Describe an interval of the timeline in words. */
   function descriptionOf(i) {
-    const rate = line.rate[i] === null ? "no rate" : `${Math.round(line.rate[i])} a minute`;
-    const beats = line.counts[i].map((count, number) => (count ? `${count} ${data.codes[number]}` : "")).filter(Boolean);
-    const bad = line.unusable[i] ? `, ${Math.max(1, Math.round(100 * line.unusable[i]))}% unusable` : "";
-    const times = `${EcgPaper.clock(line.start_s[i], 0)} to ${EcgPaper.clock(line.stop_s[i], 0)}`;
+    const rate = line.rate[i] === null ? tr("no rate") : tr("{n} a minute", { n: Math.round(line.rate[i]) });
+    const beats = line.counts[i].map((count, number) => (count ? `${comma(count)} ${data.codes[number]}` : "")).filter(Boolean);
+    const bad = line.unusable[i] ? tr(", {n}% unusable", { n: Math.max(1, Math.round(100 * line.unusable[i])) }) : "";
+    const times = tr("{start} to {stop}", { start: EcgPaper.clock(line.start_s[i], 0), stop: EcgPaper.clock(line.stop_s[i], 0) });
     const inside = ([start, stop]) => start < line.stop_s[i] && stop > line.start_s[i];
-    const rhythms = data.rhythms.filter((rhythm) => rhythm.episodes.some(inside)).map((rhythm) => `, ${rhythm.name}`);
-    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : "no beats"}${bad}${rhythms.join("")}`;
+    const rhythms = data.rhythms.filter((rhythm) => rhythm.episodes.some(inside)).map((rhythm) => `, ${tr(rhythm.name)}`);
+    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : tr("no beats")}${bad}${rhythms.join("")}`;
   }
 
   function select(i, moved = true) {
@@ -220,7 +223,7 @@ const EcgReport = (() => {
     document.getElementById("timeline-said").textContent = descriptionOf(at);
     const strip = line.strips[at];
     const host = document.getElementById("timeline-strip");
-    if (strip) EcgPaper.draw(host, stripOf(strip), { name: "Chosen strip" });
+    if (strip) EcgPaper.draw(host, stripOf(strip), { name: tr("Chosen strip") });
     else host.replaceChildren();
     const from = strip ? EcgPaper.clock(strip.start_s) : "";
     document.getElementById("timeline-caption").textContent = strip ? `${from}, ${data.scale}` : "";

@@ -109,10 +109,16 @@ def tr_html(text: str, /, **values: object) -> Markup:
 
 def minute_text(moment: str) -> str:
     """Return a moment in ISO format with the offset from UTC, to the minute, as the current language writes it."""
-    if not moment or conventions().date == "%Y-%m-%d":
-        return moment
-    day, time = moment.split(" ", 1)
-    return f"{date_text(date.fromisoformat(day))} {time}"
+    day, _, time = moment.partition(" ")
+    return f"{day_text(day)} {time}" if time else moment
+
+
+def day_text(day: str) -> str:
+    """Return a date in ISO format as the current language writes it; any other text unchanged."""
+    try:
+        return date_text(date.fromisoformat(day))
+    except ValueError:
+        return translated(day)
 
 
 def per_cent(value: float | None) -> str | None:

@@ -7,7 +7,7 @@ from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
 from ecgfed.reports.interval_table import TITLES, error_text, interval_rows
-from ecgfed.reports.markup import Cell, clock, joined, minute_text, per_cent, tr_markup
+from ecgfed.reports.markup import Cell, clock, day_text, joined, minute_text, per_cent, tr_markup
 from ecgfed.reports.recording_parts import LeadRow, RecordingParts
 from ecgfed.reports.recording_tables import (
     LISTED,
@@ -57,7 +57,7 @@ def _page(parts: RecordingParts) -> str:
         header=parts.header,
         saved_at=None if parts.review is None else minute_text(parts.review.saved_at),
         reviewed_at=None if parts.review is None else minute_text(parts.review.reviewed_at),
-        patient=[(translated(name), translated(value)) for name, value in parts.patient],
+        patient=[(translated(name), _patient_value(name, value)) for name, value in parts.patient],
         filter_name=translated(parts.filter_name),
         events=parts.events,
         rules=parts.events.rules,
@@ -101,6 +101,11 @@ def _page(parts: RecordingParts) -> str:
             use=translated(parts.intended_use),
         ),
     )
+
+
+def _patient_value(name: str, value: str) -> str:
+    """Return what the page states of the patient: a date as its language writes it."""
+    return day_text(value) if name == "Date" else translated(value)
 
 
 def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:

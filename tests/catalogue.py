@@ -32,7 +32,7 @@ def extracted() -> Catalog:
     for path in sorted((ROOT / "ecgfed").rglob("*")):
         if path.suffix not in METHODS or path.relative_to(ROOT / "ecgfed").parts[0] in WITHOUT_PAGES:
             continue
-        options = {"encoding": "utf-8", "silent": "false"}
+        options = {"encoding": "utf-8", "silent": "false", "parse_template_string": "true"}
         for _, text, _, _ in extract_from_file(METHODS[path.suffix], path, KEYWORDS, options=options):
             singular = text if isinstance(text, str) else text[0]
             if singular not in ("", "{separator}"):

@@ -16,7 +16,7 @@ OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication")
 class PageOptions(Options):
     """How a page for people is written."""
 
-    language: str = option("en", "Language of the page.", LANGUAGES)
+    language: str = option("en", "Language of the page: en, de, fr or es.", LANGUAGES, metavar="LANGUAGE")
 
 
 @dataclass(frozen=True)

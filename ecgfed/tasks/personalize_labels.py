@@ -40,10 +40,11 @@ from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_personalization import LabelPersonalization, cross_validation_dict
 from ecgfed.tasks.matched_labels import MatchedLabels, match_labels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.prediction_warnings import refuse_synthetic, took_part
+from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
 from ecgfed.tasks.propagated_labels import PropagatedLabels, propagated_label_files
 from ecgfed.tasks.records import open_for_model, recording_digests
+from ecgfed.tasks.training_warnings import took_part
 
 #: Default personalization method.
 DEFAULT_PERSONAL = "partway"

@@ -4,8 +4,8 @@ A warning is not an error. Some depend on a bundle's training metadata (``traine
 bundle lacks it, that is a warning too.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +28,15 @@ from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
 from ecgfed.exports.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.tasks.progress import ProgressReporter
-from ecgfed.tasks.records import recording_digests
+from ecgfed.tasks.training_warnings import (
+    ModelWarning,
+    class_warnings,
+    metadata_warnings,
+    patient_warnings,
+    synthetic_warnings,
+    took_part,
+    trained_on_paced,
+)
 
 #: All codes and their meanings; they are stable.
 CODES: dict[str, str] = {
@@ -57,31 +65,10 @@ CODES: dict[str, str] = {
 RARE = 0.05
 #: How much of a recording's middle a second look is taken at, in seconds.
 _LOOKED_AT_S = 300.0
-#: Largest number of classes named in a sentence.
-_MAX_NAMED = 6
 #: Shorter times are below what is displayed, in seconds.
 _SHOWN_S = 0.05
 #: Warnings of recordings for which the accuracy of high-confidence beats is unknown.
 _UNFAMILIAR = {"no-ecg", "other-lead", "lead-by-place", "lead-not-scored", "units", "paced", "no-signal"}
-
-
-@dataclass(frozen=True)
-class ModelWarning:
-    """A warning about predictions.
-
-    Attributes:
-        code: one of ``CODES``.
-        text: one sentence.
-        severe: reported at once; other warnings are stored with the result only.
-    """
-
-    code: str
-    text: str
-    severe: bool = False
-
-    def as_json(self) -> dict[str, str]:
-        """Return ``code`` and ``text``."""
-        return {"code": self.code, "text": self.text}
 
 
 def refuse_synthetic(bundle: Bundle, recording: Recording, *, force: bool) -> None:
@@ -110,13 +97,13 @@ def model_warnings(
     # a few beats without signal do not make a recording unfamiliar
     codes = {warning.code for warning in recording_warnings if warning.code != "no-signal" or warning.severe}
     return (
-        *_synthetic_warnings(bundle),
+        *synthetic_warnings(bundle),
         *_file_warnings(beats),
         *recording_warnings,
         *_reliability_warnings(bundle, predictions, patient, familiar=_UNFAMILIAR.isdisjoint(codes)),
-        *_patient_warnings(bundle, beats.recording, patient),
-        *_class_warnings(bundle, predictions, patient),
-        *_metadata_warnings(bundle),
+        *patient_warnings(bundle, beats.recording, patient),
+        *class_warnings(bundle, predictions, patient),
+        *metadata_warnings(bundle),
     )
 
 
@@ -131,17 +118,6 @@ def same_lead(recording: Recording, bundle: Bundle) -> str:
     """Return a note if the lead is the model's under another name (no warning), else ``""``."""
     name, how = best_match(bundle.leads, recording.lead)
     return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
-
-
-def _synthetic_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
-    if bundle.trained_on.synthetic:
-        yield ModelWarning(
-            "synthetic-model",
-            message(
-                "The model was trained on synthetic patients alone: it shows that the software runs, and says nothing "
-                "of a person's heart."
-            ),
-        )
 
 
 def _file_warnings(beats: RecordingBeats) -> Iterator[ModelWarning]:
@@ -263,7 +239,7 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     """
     recording, annotation, pacing = beats.recording, beats.annotation, beats.pacing
     if pacing:
-        values = {"evidence": pacing.text, "training": _trained_on_paced(bundle)}
+        values = {"evidence": pacing.text, "training": trained_on_paced(bundle)}
         if pacing.paced:
             return message("The rhythm is paced: {evidence}. Paced beats have the symbol /. {training}", **values)
         return message("Some episodes are paced: {evidence}. Paced beats have the symbol /. {training}", **values)
@@ -278,32 +254,6 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     if findings[0].evidence["from"] == "header":
         return message("The header says that the rhythm is paced: paced beats may be assigned to another class.")
     return message("The annotation says that the rhythm is paced: paced beats may be assigned to another class.")
-
-
-def _trained_on_paced(bundle: Bundle) -> Message:
-    """Describe the model's training on paced beats."""
-    name, counts = bundle.labels.symbols.get("/"), bundle.trained_on.class_counts
-    if name is None or (counts is not None and not counts.get(name)):
-        return message(
-            "The model was trained on no paced beat: the classes of the other beats are not to be relied on."
-        )
-    if any(symbol not in "/f" for symbol, of_class in bundle.labels.symbols.items() if of_class == name):
-        return message(
-            "The model was not trained on paced beats as such, its class {name} includes other beats: the classes of "
-            "the other beats are not to be relied on.",
-            name=name,
-        )
-    return message(
-        "Few patients' paced beats were in the model's training: the classes of the other beats are not to be relied "
-        "on."
-    )
-
-
-def took_part(bundle: Bundle, recording: Recording, patient: str | None = None) -> bool:
-    """Whether the model, or the patient's personal model, was trained on one of these files, whatever their names."""
-    metadata = bundle.trained_on
-    known = (metadata.recordings or frozenset()) | metadata.patient_recordings.get(patient or "", frozenset())
-    return bool(known) and not known.isdisjoint(recording_digests(recording))
 
 
 def _reliability_warnings(
@@ -368,82 +318,6 @@ def certain_share(bundle: Bundle, patient: str | None) -> str:
     return message(
         "; on patients that it learned from, {percent:g}% of beats as sure as the rest were right", percent=percent
     )
-
-
-def _patient_warnings(bundle: Bundle, recording: Recording, patient: str | None) -> Iterator[ModelWarning]:
-    if took_part(bundle, recording, patient):
-        text = message(
-            "The model was trained on beats of this very recording: performance on a new patient would be lower."
-        )
-    elif patient is not None:
-        text = message(
-            "Patient {patient} took part in training: performance on a new patient would be lower.", patient=patient
-        )
-    elif recording.name in bundle.patients:
-        text = message(
-            "A patient named {patient} took part in training: performance on a new patient would be lower.",
-            patient=recording.name,
-        )
-    else:
-        return
-    yield ModelWarning("took-part", text)
-
-
-def _class_warnings(bundle: Bundle, predictions: Predictions, patient: str | None) -> Iterator[ModelWarning]:
-    """Warn of classes without training beats, and of predicted classes that this patient never had."""
-    if unseen := bundle.trained_on.unseen_classes:
-        yield ModelWarning(
-            "never-seen-classes",
-            message("The model was trained on no beat of {classes}: it cannot know them.", classes=_listed(unseen)),
-        )
-    patient_classes = None if patient is None else bundle.trained_on.patient_classes.get(patient)
-    if patient_classes is None:
-        return
-    if bundle.manifest["patients"][str(patient)].get("labels"):  # trained on these labels alone
-        lacking = [name for name in bundle.classes if name not in patient_classes and name not in unseen]
-        if lacking:
-            text = message(
-                "The model of {patient} learned from labels of {classes} alone: it may miss every beat of {missing}; a "
-                "count of 0 does not rule them out.",
-                patient=patient,
-                classes=_listed(patient_classes),
-                missing=_listed(lacking),
-            )
-            yield ModelWarning("never-seen-classes", text, severe=True)
-    unexpected = {
-        name: count
-        for name, count in predictions.counts.items()
-        if count and name not in patient_classes and name not in unseen
-    }
-    if unexpected:
-        text = message(
-            "Predicted, although {patient} had no such beats in training: {counts}.",
-            patient=patient,
-            counts=_listed([message("{n} {name}", n=count, name=name) for name, count in unexpected.items()]),
-        )
-        yield ModelWarning("never-seen-classes", text)
-
-
-def _metadata_warnings(bundle: Bundle) -> Iterator[ModelWarning]:
-    """Warn that the bundle lacks training metadata, so some checks were skipped."""
-    metadata = bundle.trained_on
-    if metadata.class_counts is None:
-        text = message(
-            "This bundle was made by an older ecgfed and lacks training metadata: there are no warnings about patients "
-            "and classes."
-        )
-        yield ModelWarning("unknown-training", text)
-    elif metadata.recordings is None and not metadata.synthetic:
-        text = message(
-            "It is unknown whether this recording took part in training: the bundle holds no digests of recordings."
-        )
-        yield ModelWarning("unknown-training", text)
-
-
-def _listed(names: Sequence[str]) -> Message:
-    """Return a list of names, at most ``_MAX_NAMED`` of them."""
-    first = joined_message(names[:_MAX_NAMED], ", ")
-    return message("{listed} and {n} more", listed=first, n=len(names) - _MAX_NAMED) if names[_MAX_NAMED:] else first
 
 
 def _seconds(seconds: float) -> Message:

@@ -79,7 +79,8 @@ const EcgReport = (() => {
   window.addEventListener("beforeprint", () => drawFigures(true));
   window.addEventListener("afterprint", () => drawFigures(false));
   if (!line || !slider) return report;
-  const MARGIN = 118;
+  /** Room for the names at the left; the longest that is always there is that of the rate. */
+  const MARGIN = Math.max(118, 34 + 8.4 * tr("Heart rate").length);
   const RIGHT = ofDay ? 52 : 26;
   const RATE = 96;
   const ROW = 26;

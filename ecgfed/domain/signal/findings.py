@@ -4,7 +4,7 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ecgfed.base.language import capitalized, joined_message, message
 from ecgfed.domain.record.leads import are_ecg, best_match, position_in, usual_name
 from ecgfed.domain.record.recording import Annotation, ReadingPool, Recording, spans
+from ecgfed.domain.signal.beat_slopes import CHUNK_S, MIN_BEATS, around, steep_time_s
 from ecgfed.domain.signal.chunked_quality import gaps_of
 from ecgfed.domain.signal.filters import BandPassed, Bridged, Stretches
 from ecgfed.domain.signal.pacing import Pacing, calibration_pulses, calibration_text, detect_pacing
@@ -32,15 +33,12 @@ DOWN_TIMES, DOWN_SHARE = 1.5, 0.7
 BIPHASIC_SHARE = 0.7
 #: Heart rates a person can have, beats a minute.
 RATE_PER_MIN = (20.0, 300.0)
-#: Median time in which a QRS is steep (see ``_steep_s``): 28 to 83 ms in the records of MIT-BIH. What a wrong header
+#: Median time in which a QRS is steep (``steep_time_s``): 28 to 83 ms in the records of MIT-BIH. What a wrong header
 #: does to it is told from that only when it is wrong by a factor of two and more; docs/quality.md has the figures.
 STEEP_S = (0.025, 0.120)
-STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
 #: Limb leads obey Einthoven's law, I + III = II, but for rounding and gains; the rest against I and II, root mean
 #: square. Two of them exchanged in a heart of I 0.7, II 1.0, III 0.3 leave 0.49.
 EINTHOVEN_REST = 0.2
-#: Fewer beats say nothing of a whole record.
-MIN_BEATS = 5
 _PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
 #: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
 _DENIED = re.compile(
@@ -48,9 +46,6 @@ _DENIED = re.compile(
     r"|\b(?:wandering|migrating|shifting|ectopic|atrial|junctional|nodal|sinus)(?: \w+)? pacemaker\b",
     re.IGNORECASE,
 )
-
-#: How much of a long recording is looked at at once.
-_CHUNK_S = 1200.0
 #: Leads that are measured at once: each holds a chunk.
 _AT_A_TIME = 2
 #: Lead -> its band-passed signal in mV and where it is bad.
@@ -255,7 +250,7 @@ def _rate(recording: Recording, peaks: NDArray[np.int64], bad: Spans) -> list[Fi
 
 def _sampling(recording: Recording, signal: Stretches, peaks: NDArray[np.int64]) -> list[Finding]:
     # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
-    steep_s = _steep_s(signal, recording.fs_hz, peaks)
+    steep_s = steep_time_s(signal, recording.fs_hz, peaks)
     if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
         return []
     text = message(
@@ -269,56 +264,11 @@ def _sampling(recording: Recording, signal: Stretches, peaks: NDArray[np.int64])
     return [Finding("sampling-frequency", recording.lead, text, {"steep_ms": round(1000 * steep_s, 1)})]
 
 
-def _around(
-    signal: Stretches, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
-) -> Iterator[NDArray[np.float64]]:
-    """Yield (beats, before + after + 1) samples around the peaks that are not too near an end, some beats at a time.
-
-    Nothing is yielded where there are too few of them.
-    """
-    inside = peaks[(peaks >= before) & (peaks + after < len(signal))]
-    if len(inside) < MIN_BEATS:
-        return
-    chunk = inside // max(1, round(_CHUNK_S * fs_hz))
-    for some in np.split(inside, np.flatnonzero(np.diff(chunk)) + 1):
-        first = int(some[0]) - before
-        stretch = signal[first : int(some[-1]) + after + 1]
-        yield stretch[(some - first)[:, None] + np.arange(-before, after + 1)]
-
-
-@dataclass(frozen=True)
-class _Slope:
-    """How fast a lead changes, mV a sample."""
-
-    signal: Stretches
-
-    def __len__(self) -> int:
-        return len(self.signal)
-
-    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
-        start, stop, _ = stretch.indices(len(self))
-        first = max(start - 1, 0)
-        slope: NDArray[np.float64] = np.abs(np.gradient(self.signal[first : stop + 1]))
-        return slope[start - first : stop - first]
-
-
-def _steep_s(signal: Stretches, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
-    """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
-    half = round(STEEP_AROUND_S * fs_hz)
-    width = max(1, round(STEEP_MEAN_S * fs_hz))
-    steep = []
-    for slope in _around(_Slope(signal), fs_hz, peaks, half, half):
-        summed = np.cumsum(np.pad(slope, ((0, 0), (1, 0))), axis=1)
-        smooth = summed[:, width:] - summed[:, :-width]
-        steep.append((smooth > STEEP_SHARE * smooth.max(axis=1, keepdims=True)).sum(axis=1))
-    return float(np.median(np.concatenate(steep)) / fs_hz) if steep else None
-
-
 def _qrs(signal: Stretches, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
     """Measure the waves of the beats that stand on good samples; None where there are too few."""
     half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
     up, down = [], []
-    for beats in _around(signal, fs_hz, peaks[~bad.inside(peaks)], half + level, half):
+    for beats in around(signal, fs_hz, peaks[~bad.inside(peaks)], half + level, half):
         waves = beats[:, level:] - np.median(beats[:, :level], axis=1, keepdims=True)
         up.append(waves.max(axis=1))
         down.append(-waves.min(axis=1))
@@ -361,7 +311,7 @@ def _einthoven(signals: _Signals, recording: Recording) -> list[Finding]:
     three = [signals[lead][0] for lead in ("I", "II", "III")]
     bad = Spans.merged(edges for lead in ("I", "II", "III") for edges in signals[lead][1])
     squares, count = np.zeros(3), 0
-    for start, stop in spans(recording.samples, round(_CHUNK_S * recording.fs_hz)):
+    for start, stop in spans(recording.samples, round(CHUNK_S * recording.fs_hz)):
         good = ~bad.mask(start, stop)
         lead_i, lead_ii, third = (signal[start:stop][good] for signal in three)
         squares += np.array([np.sum(lead_i**2), np.sum(lead_ii**2), np.sum((lead_i + third - lead_ii) ** 2)])

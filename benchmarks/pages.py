@@ -41,6 +41,10 @@ PARTS = (
         "benchmarks/device/README.md", "benchmarks/device/parity.py",
         "device/parity.py", "table_of", "device/parity.json", None,
     ),
+    (
+        "docs/labels.md", "benchmarks/clinical/packaged.py",
+        "clinical/packaged.py", "table_of", "clinical/packaged.json", None,
+    ),
     ("benchmarks/width/README.md", "benchmarks/width/run.py", "width/run.py", "rows_of", "width/results.json", "rows"),
     *(
         (page, "benchmarks/drift/run.py", "drift/run.py", "table", "drift/results.json", "rows")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ecgfed.tasks.agreement import LabelAgreement
 
 NOT_DEFINED = "not defined"
+#: Disagreements that are listed.
+_LISTED = 50
 
 
 def agreement_command(
@@ -32,6 +34,9 @@ def agreement_command(
 
 
 def _print(compared: "LabelAgreement") -> None:
+    from ecgfed.reports.markup import clock
+    from ecgfed.tasks.agreement import SAMPLING
+
     both = compared.by_class.beats
     note(f"{count_of(both, 'beat')} labelled by both.")
     rows = [(name, *_scores(agreement)) for name, agreement in _levels(compared)]
@@ -45,10 +50,20 @@ def _print(compared: "LabelAgreement") -> None:
         ]
         console.print(table((f"{name}: first \\ second", *agreement.classes, "agreement"), counts))
     note("Agreement of a class: of its labels by either reader, the share that the other reader gave too.")
+    if compared.disagreements:
+        note("")
+        differing = [
+            ("-" if time_s is None else clock(time_s), str(sample), first, second)
+            for sample, time_s, first, second in compared.disagreements
+        ]
+        console.print(table(("to resolve", "sample", "first", "second"), differing[:_LISTED]))
+        if len(differing) > _LISTED:
+            note(f"{len(differing) - _LISTED:,} more in --json.")
     note(
         f"Not compared: {compared.only_first} labelled by the first alone, {compared.only_second} by the second alone, "
         f"{compared.cannot_tell} that one of them cannot tell."
     )
+    note(SAMPLING)
 
 
 def _levels(compared: "LabelAgreement") -> tuple[tuple[str, "Agreement"], ...]:

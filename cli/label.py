@@ -3,11 +3,13 @@
 import shlex
 import time
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.base.errors import OptionError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.record.read_options import ReadOptions
 
@@ -33,6 +35,11 @@ from .stop import interrupted_once
 
 if TYPE_CHECKING:
     from ecgfed.tasks.label import Labelling, Served
+    from ecgfed.tasks.second_reader import SecondReading
+
+
+#: Labels to ask for.
+_COUNT = 20
 
 
 @takes_reading
@@ -40,10 +47,21 @@ def label_command(
     *,
     record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the page and the labels.")],
-    count: Annotated[int, typer.Option(help="Labels to ask for.")] = 20,
+    count: Annotated[int, typer.Option(help="Labels to ask for.")] = _COUNT,
     minutes: Annotated[float | None, typer.Option(help="Choose among the beats of the first minutes alone.")] = None,
     bundle: Annotated[
         Path | None, typer.Option("--bundle", help="Whose model helps to choose; default the model in the package.")
+    ] = None,
+    second: Annotated[
+        Path | None,
+        typer.Option(
+            "--second",
+            metavar="FIRST",
+            help="Ask a second reader the beats of a first reader's labels, in random order and blinded.",
+        ),
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="With --second: the second reader's initials, for the names of the files.")
     ] = None,
     served: Annotated[
         bool,
@@ -59,7 +77,9 @@ def label_command(
     mains: MainsOption = None,
     annotator: MarksOption = "atr",
     how: ReadOptions,
-    seed: Annotated[int, typer.Option(min=0, help="For the choice among the beats of a long recording.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="For the choice among the beats of a long recording, and --second's order.")
+    ] = 0,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     overwrite: OverwriteOption = False,
@@ -68,15 +88,18 @@ def label_command(
 ) -> None:
     """Choose the beats worth a label, and make a page to label them on. Research use only, not for diagnosis."""
     from ecgfed.tasks.label import label
+    from ecgfed.tasks.second_reader import READER, SecondReading, second_reader_page
 
     started = time.perf_counter()
+    _check_second(second, reader, count, minutes)
     with Output(json_output=json_output, quiet=quiet).reporter() as progress:
-        labelling = label(
-            record,
-            out,
+        make = (
+            partial(label, record, out, count=count, minutes=minutes, force=force)
+            if second is None
+            else partial(second_reader_page, record, second, out, reader=reader or READER)
+        )
+        labelling = make(
             bundle=bundle,
-            count=count,
-            minutes=minutes,
             leads=requested_leads(lead, leads),
             peaks=peaks,
             detector=named_detector(detector),
@@ -84,7 +107,6 @@ def label_command(
             annotator=annotator,
             how=how,
             trusted=trusted or None,
-            force=force,
             seed=seed,
             page_file=not served,
             overwrite=overwrite,
@@ -95,6 +117,9 @@ def label_command(
     if json_output:
         outcome = {} if ended is None else {"labels": ended.labels, "ended": ended.ended}
         print_json({**labelling.to_dict(), **outcome, "seconds": round(elapsed, 2)})
+    elif isinstance(labelling, SecondReading):
+        if not quiet:
+            _print_second(labelling, ended, elapsed)
     elif not quiet:
         usual = {"peaks": (peaks, "detected"), "detector": (detector, "ecgfed"), "annotator": (annotator, "atr")}
         changed = {name: value for name, (value, default) in usual.items() if value != default}
@@ -103,7 +128,19 @@ def label_command(
         _print(labelling, ended, elapsed, record, typed + " --force" * force)
 
 
-def _serve(labelling: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
+def _check_second(second: Path | None, reader: str | None, count: int, minutes: float | None) -> None:
+    """Refuse options that choose beats where a first reader's labels name them; raises OptionError."""
+    if second is None and reader is not None:
+        raise OptionError("reader", "is given without a first reader", param("second"), code="conflict")
+    for name, given in (("count", count != _COUNT), ("minutes", minutes is not None)):
+        if second is not None and given:
+            action = "leave it out"
+            raise OptionError(
+                name, f"is given with {param('second')}", "the beats of its file", action, code="conflict"
+            )
+
+
+def _serve(labelling: "Labelling | SecondReading", *, overwrite: bool, browser: bool) -> "Served":
     """Serve the page until it is done; its address goes where errors go, so that --json stays a script's."""
 
     def opened(address: str) -> None:
@@ -136,5 +173,22 @@ def _print(labelling: "Labelling", ended: "Served | None", elapsed: float, recor
     elif ended.labels:
         lie = count_of(ended.labels, "label is", "labels are")
         note(f"{lie} in {ended.file}. Next: {then}")
+    else:
+        note("Nothing was answered, and nothing written.")
+
+
+def _print_second(reading: "SecondReading", ended: "Served | None", elapsed: float) -> None:
+    """Print what was made for a second reader, and how to compare both."""
+    summary = reading.to_dict()
+    asked = count_of(summary["count"], "beat")
+    note(
+        f"{summary['record']}: {asked} of {reading.first} for {reading.reader}, in random order and without its labels."
+    )
+    then = f"ecgfed agreement {shlex.quote(str(reading.first))} {shlex.quote(str(reading.labels_file))}"
+    if ended is None:
+        note(f"Wrote {reading.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.")
+        note(f"The browser saves them among its downloads: move them to {reading.labels_file}. Next: {then}")
+    elif ended.labels:
+        note(f"{count_of(ended.labels, 'label is', 'labels are')} in {ended.file}. Next: {then}")
     else:
         note("Nothing was answered, and nothing written.")

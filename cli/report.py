@@ -63,7 +63,7 @@ def _refuse_options_of_other(*, context: typer.Context, source: Path, **_values:
         refuse_options_of(context, source, every - {*_OF_BOTH, *_OF_A_RUN}, "recordings", "a run")
 
 
-@takes_options("stated", ReportOptions, parse={"formats": str, "start": str, "edits": str, "show": str})
+@takes_options("stated", ReportOptions, parse={"formats": str, "start": str, "edits": str, "diary": str, "show": str})
 @takes_options("how", ReadOptions, before=_refuse_options_of_other, check=check_reading)
 def report_command(
     *,
@@ -210,7 +210,7 @@ def _print(recording_report: "RecordingReport", elapsed: str) -> None:
             + "".join(f"; {interval.value:.2f} s not confirmed" for interval in events.pauses.not_confirmed)
             + "".join(f"; no beat for {interval.value:.1f} s at an end" for interval in events.pauses.ends),
         ),
-        *[("rhythm", f"{one.rhythm} {per_cent(100 * one.seconds / parts.duration_s)}") for one in parts.rhythms],
+        *[("rhythm", f"{one.rhythm} {per_cent(100 * one.seconds / parts.duration_s)}") for one in parts.named_rhythms],
         ("ventricular", ectopy_headline(events, Kind.VENTRICULAR) or NOT_ASSESSED),
         ("supraventricular", ectopy_headline(events, Kind.SUPRA) or NOT_ASSESSED),
     ]

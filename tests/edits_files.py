@@ -50,3 +50,7 @@ def interval(start: int, stop: int, *, accepted: bool) -> dict[str, Any]:
 
 def rhythm(name: str, start: int, stop: int, to: str) -> dict[str, Any]:
     return {"edit": "rhythm", "rhythm": name, "samples": [start, stop], "label": to}
+
+
+def add(symbol: str, *samples: int) -> dict[str, Any]:
+    return {"edit": "add", "samples": list(samples), "label": symbol}

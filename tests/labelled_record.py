@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import wfdb
+from numpy.typing import NDArray
 
 from ecgfed.domain.beats.path import BeatOptions
 from ecgfed.domain.labels.choose import next_group
@@ -15,11 +16,13 @@ from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 SYMBOLS = "N" * 40 + "NNVNNNANNV" * 10 + "N" * 40
 
 
-def grouped_of(record: Path, bundle: Path | None = None, minutes: float | None = None) -> GroupedBeats:
+def grouped_of(
+    record: Path, bundle: Path | None = None, minutes: float | None = None, added: NDArray[np.int64] | None = None
+) -> GroupedBeats:
     """Group the beats of a record as the verbs do."""
     options = BeatOptions(())
     recording = open_recording(record, ("MLII",), every_lead=True)
-    return grouped_beats(recording, options, None if bundle is None else str(bundle), minutes=minutes)
+    return grouped_beats(recording, options, None if bundle is None else str(bundle), minutes=minutes, added=added)
 
 
 def truth_of(record: Path, grouped: GroupedBeats) -> list[str]:

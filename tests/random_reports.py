@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind, kind_of, meaning_of
+from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.labels.edits import REFRACTORY_S
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
-from ecgfed.reports.drawing import Reading, class_rows
+from ecgfed.reports.conclusion import conclusion_draft
+from ecgfed.reports.drawing import Reading, class_rows, lead_rows
 from ecgfed.reports.event_list import event_list
 from ecgfed.reports.labelled import Labelled
 
@@ -59,7 +62,7 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
             str(rng.choice(["AF or flutter", "sinus bradycardia"])),
             tuple(map(tuple, edges[:2].tolist())),
             "signal",
-            (0.62, 0.875),
+            (0.42, 0.875),
         ),
         RhythmEpisodes("possible flutter", tuple(map(tuple, edges[2:].tolist()))),
     )
@@ -80,8 +83,17 @@ def random_labelled(rng: np.random.Generator, beats: int) -> tuple[Labelled, Lea
         doubted=some(beats, 0.05, 0.3),
         probability=probability,
         out_of_distribution=some(beats, 0.3, 0.5) if by_model else None,
+        undetected=None if rng.random() < 0.3 else rng.integers(0, 4, max(beats - 1, 0)).astype(np.uint8),
     )
     return labelled, LeadQuality(samples, FS_HZ, tuple(stretches))
+
+
+def random_events(rng: np.random.Generator, duration_s: float) -> tuple[PatientEvent, ...]:
+    """Events that a patient marked, some of them close to an end of the recording."""
+    times = sorted(rng.uniform(0, duration_s, rng.integers(0, 4)).tolist())
+    return tuple(
+        PatientEvent(time_s, str(rng.choice(["", "dizzy"])), str(rng.choice([RECORDER, DIARY]))) for time_s in times
+    )
 
 
 def recording_of(quality: LeadQuality) -> Recording:
@@ -111,6 +123,14 @@ def random_edits(rng: np.random.Generator, labelled: Labelled) -> list[dict[str,
             edits.append(
                 {"edit": "interval", "samples": beats[start : start + 2], "accepted": bool(rng.random() < 0.5)}
             )
+    for at in rng.integers(0, beats[-1] + 200, rng.integers(0, 6)).tolist():
+        if np.abs(labelled.sample - at).min() < REFRACTORY_S * FS_HZ:
+            continue
+        if any(edit["edit"] == "add" and abs(edit["samples"][0] - at) < REFRACTORY_S * FS_HZ for edit in edits):
+            continue
+        edits.append({"edit": "add", "samples": [at], "label": str(rng.choice(list("NVSAEFL")))})
+        if rng.random() < 0.4:
+            edits.append({"edit": "label", "samples": [at], "label": str(rng.choice(list("V||N")))})
     for rhythm in labelled.rhythms or ():
         for start_s, stop_s in rhythm.episodes:
             if rng.random() < 0.5:
@@ -127,7 +147,7 @@ def counts_of(reading: Reading) -> dict[str, Any]:
     pauses = asdict(events.pauses)
     pauses["found"] = [{**interval, "review": False} for interval in pauses.pop("intervals")]
     pauses["not_confirmed"] = [{**interval, "review": True} for interval in pauses["not_confirmed"]]
-    listed = [asdict(event) for event in event_list(beats, events, rhythms, ())]
+    listed = [asdict(event) for event in event_list(beats, events, rhythms, (), reading.patient_events)]
     return {
         "beats": events.total,
         "counted": events.counted,
@@ -144,6 +164,13 @@ def counts_of(reading: Reading) -> dict[str, Any]:
         "events": [{name: value for name, value in event.items() if name != "strip"} for event in listed],
         "hours": [asdict(hour) for hour in events.hours],
     }
+
+
+def draft_of(reading: Reading) -> list[str]:
+    """The draft of a reading's conclusion."""
+    beats, events, lead = reading.beats, reading.events, lead_rows(reading)[0]
+    rhythms = (*(reading.labelled.rhythms or ()), *rate_episodes(beats, events.rules))
+    return list(conclusion_draft(events, rhythms, reading.recording.duration_s, lead.name, lead.percent))
 
 
 def _ectopy(counts: Ectopy | None) -> dict[str, Any] | None:

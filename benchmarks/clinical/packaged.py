@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, DS2, benchmark, compared, option, print_table, save
+from common import DS1, DS2, benchmark, compared, option, print_table, save, table
 from person import labelled, truth
 from scoring import scored
 
@@ -44,6 +44,7 @@ from ecgfed.tasks.records import open_for_model
 
 SETS = {"ds1": DS1, "ds2": DS2}
 METHODS = ("partway", "distilled")
+KINDS = ("veb", "sveb")
 COUNT, MINUTES = 20, 5.0
 #: labels -> the options of ``personalize``, and where scoring begins, seconds.
 PROTOCOLS: dict[str, tuple[dict[str, Any], float]] = {
@@ -155,6 +156,35 @@ def scores(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
         exported = {record: one[method]["exported"] for record, one in parts.items()}
         result[f"{method}, after"] |= {"exported": exported, "exported_counts": dict(Counter(exported.values()))}
     return result
+
+
+def table_of(results: dict[str, Any]) -> list[str]:
+    """Return the lines of the table in docs/labels.md."""
+    rows = []
+    for name, protocols in results["sets"].items():
+        for protocol, models in protocols.items():
+            for model, row in models.items():
+                veb, sveb = (
+                    f"{row[kind]['f1']:.1f} ({{:.1f}} to {{:.1f}})".format(*row[kind]["interval"]) for kind in KINDS
+                )
+                worse = ", ".join(f"{record} by {lost}" for record, lost in row["worse"].items()) or "none"
+                counts = ", ".join(
+                    f"{which} {count}" for which, count in sorted(row.get("exported_counts", {}).items())
+                )
+                right = f"{row['right']:.2f}%"
+                rows.append(
+                    (f"{name.upper()}, {protocol}", model, veb, sveb, right, worse if model != "before" else "", counts)
+                )
+    head = (
+        "labels",
+        "model",
+        "VEB F1",
+        "SVEB F1",
+        "beats with the right class",
+        "records that lost right beats",
+        "exported",
+    )
+    return table(head, rows)
 
 
 def main(given: argparse.Namespace) -> None:

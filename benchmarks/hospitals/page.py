@@ -29,9 +29,9 @@ training by patient; what it holds is not trained again.
 - **Patients.** {patients}. Of MIT-BIH DS1 alone: DS2 and paced records take part in
   nothing, not even in scoring. A site's patients are divided into {folds} folds, those with many S or V beats evenly,
   and each patient is new in one fold: no model that reads it has seen it. QTDB is read by the models of all folds.
-- **Training.** First leads, annotated R peaks, AAMI classes, RR features of version 3 and net `context`, both as they
-  were before [decision 0089](../../docs/decisions/0089-the-strip-around-the-beat.md), `window_share` 0.3, 20 rounds of
-  50 steps of 64 beats at each site; *pooled*: 100 steps of the beats of both. Of a
+- **Training.** First leads, annotated R peaks, AAMI classes, RR features of version 3 and net `context`
+  ([decision 0089](../../docs/decisions/0089-the-strip-around-the-beat.md)), `window_share` 0.3, 20 rounds of 50 steps
+  of 64 beats at each site; *pooled*: 100 steps of the beats of both. Of a
   patient all beats but N, and {normal_beats} N beats at most. Each fold is trained {times}, each training with a seed
   of its own, which draws the N beats too.
 - **Settings** of each row were chosen from three, by the mean F1 of V and S on validation patients of the first

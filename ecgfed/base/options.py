@@ -217,6 +217,11 @@ def names_of(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
+def taken(arguments: dict[str, Any], kind: type) -> dict[str, Any]:
+    """Remove the fields of a dataclass from keyword arguments, and return them."""
+    return {name: arguments.pop(name) for name in names_of(kind) if name in arguments}
+
+
 def options_of(kind: type, owner: str = "") -> tuple[Option, ...]:
     """Return a description of each option of a dataclass, in the order of its fields.
 

@@ -12,16 +12,17 @@ from ecgfed.domain.events.beats import Beats, merged
 from ecgfed.domain.events.find import Events, find_events
 from ecgfed.domain.events.hours import time_bins
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import Edits
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch, runs
+from ecgfed.reports.added_beats import NOT_READ
 from ecgfed.reports.edited import EditedBeats, apply_edits
 from ecgfed.reports.labelled import Labelled, Second
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassSummary, Drawn, LeadRow, ListedEvent, ReaderComparison
-from ecgfed.reports.signals import DrawnLeads, average_beats, bin_width, moving_leads, strip_bytes
+from ecgfed.reports.signals import DrawnLeads, DrawnTwelve, average_beats, bin_width, moving_leads, strip_bytes
 from ecgfed.reports.strip_selection import (
     STRIP_S,
     SelectedStrip,
@@ -56,6 +57,7 @@ class Reading:
         events: the counts.
         second: another reader of the same beats, or None.
         edited: the labels before and after the edits of a physician; None without edits.
+        patient_events: what the patient marked on the recorder or wrote in a diary.
     """
 
     recording: Recording
@@ -65,6 +67,7 @@ class Reading:
     events: Events
     second: Second | None = None
     edited: EditedBeats | None = None
+    patient_events: tuple[PatientEvent, ...] = ()
 
 
 def reading_of(
@@ -107,6 +110,7 @@ def reading_of(
         labelled.out_of_distribution,
         labelled.provisional,
         labelled.rejected,
+        labelled.undetected,
     )
     events = find_events(beats, rules, withheld=labelled.withheld, rhythms=labelled.rhythms or ())
     return Reading(recording, quality, labelled, beats, events, second, edited)
@@ -169,14 +173,15 @@ class Drawing:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.leads = DrawnLeads.of(reading.recording, reading.quality)
+        self.twelve = DrawnTwelve.of(reading.recording, reading.quality, self.leads.step)
         self.strips: list[dict[str, Any]] = []
-        second = set[str]() if reading.second is None else set(reading.second.names.tolist())
+        second = set[str]() if reading.second is None else set(reading.second.names.tolist()) - {NOT_READ}
         self._codes = [*reading.labelled.codes, *sorted(second - set(reading.labelled.codes))]
 
     def gallery(self) -> tuple[Drawn, ...]:
         """Draw the strips of the gallery."""
         reading = self.reading
-        chosen = select_strips(reading.beats, reading.events, reading.labelled.confidence)
+        chosen = select_strips(reading.beats, reading.events, reading.labelled.confidence, reading.patient_events)
         longest = reading.events.pauses.longest
         moving = [] if longest is None else moving_leads(self.leads, reading.beats.sample, longest)
         if moving:
@@ -215,8 +220,8 @@ class Drawing:
         reading, second = self.reading, self.reading.second
         if second is None:
             return None
-        names = reading.labelled.names
-        differ = np.flatnonzero((names != second.names) & reading.beats.assessed)
+        names, both = reading.labelled.names, reading.beats.assessed & (second.names != NOT_READ)
+        differ = np.flatnonzero((names != second.names) & both)
         pairs = Counter(zip(names[differ].tolist(), second.names[differ].tolist(), strict=True))
         rows = tuple((*pair, count) for pair, count in pairs.most_common())
         strips = []
@@ -235,7 +240,12 @@ class Drawing:
             span = Span(middle - 0.25, middle + 0.25, "event", either)
             strip = SelectedStrip(title, caption, around(middle, reading.beats.duration_s), (span,))
             strips.append(self._drawn(strip, both=True))
-        return ReaderComparison(reading.labelled.by, second.by, int(reading.beats.assessed.sum()), rows, tuple(strips))
+        return ReaderComparison(reading.labelled.by, second.by, int(both.sum()), rows, tuple(strips))
+
+    def sheet(self, start_s: float) -> dict[str, Any]:
+        """Return 10 s of the twelve leads; requires ``twelve``."""
+        assert self.twelve is not None
+        return {**self._strip(start_s, ()), "spans": [], "leads": self.twelve.strip(start_s)}
 
     def of_events(self, events: Sequence[ListedEvent]) -> list[dict[str, Any]]:
         """Return strips of the events that no strip of the gallery shows, those to review first, within a size."""
@@ -264,8 +274,8 @@ class Drawing:
             "strips": strips,
         }, width
 
-    def data(self, timeline: dict[str, Any], rhythms: Sequence[RhythmEpisodes]) -> dict[str, Any]:
-        """Return the data of the page's scripts, with each rhythm's episodes for the timeline."""
+    def data(self, timeline: dict[str, Any] | None, events: Sequence[ListedEvent]) -> dict[str, Any]:
+        """Return the data of the page's scripts, with every event for the timeline: kind, name, start, stop, review."""
         labelled, counts = self.reading.labelled, list(self.reading.events.by_class.values())
         ectopic = [kind in (Kind.SUPRA, Kind.VENTRICULAR) for kind in labelled.kinds]
         calm = [0 if is_ectopic else count for count, is_ectopic in zip(counts, ectopic, strict=True)]
@@ -277,7 +287,10 @@ class Drawing:
             "usual": int(np.argmax(calm)) if any(calm) else -1,  # the most frequent class not ectopic, drawn lightly
             "strips": self.strips,
             "timeline": timeline,
-            "rhythms": [{"name": rhythm.rhythm, "episodes": rhythm.to_dict()["episodes"]} for rhythm in rhythms],
+            "events": [
+                [event.kind, event.name, round(event.start_s, 3), round(event.stop_s, 3), int(event.review)]
+                for event in events
+            ],
         }
 
     def _drawn(self, strip_choice: SelectedStrip, *, both: bool = False) -> Drawn:
@@ -293,6 +306,8 @@ class Drawing:
             tr("lead {leads}", leads=names[0]) if len(names) == 1 else tr("leads {leads}", leads=", ".join(names))
         )
         strip = self._strip(strip_choice.start_s, strip_choice.spans, both=both)
+        if self.twelve is not None:
+            strip["twelve"] = self.twelve.strip(strip_choice.start_s)
         options: dict[str, Any] = {"name": strip_choice.title}
         if both and self.reading.second is not None:
             options["readers"] = [tr(self.reading.labelled.short), tr(self.reading.second.short)]
@@ -327,8 +342,8 @@ class Drawing:
             uncertain = labelled.uncertain is not None and bool(labelled.uncertain[at])
             flags = int(uncertain) | 2 * (not self.reading.beats.assessed[at])
             beat = [_short((int(labelled.sample[at]) - first) / step), int(labelled.label[at]), flags]
-            second_class = [] if not both or second is None else [self._codes.index(str(second.names[at]))]
-            rows.append([*beat, *second_class])
+            name = NOT_READ if not both or second is None else str(second.names[at])
+            rows.append([*beat, *([] if name == NOT_READ else [self._codes.index(name)])])
         return rows
 
     def _unusable(self, first: int) -> list[dict[str, Any]]:

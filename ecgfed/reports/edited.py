@@ -12,8 +12,9 @@ from ecgfed.base.errors import RecordError
 from ecgfed.base.language import message
 from ecgfed.domain.events.kinds import kind_of, meaning_of
 from ecgfed.domain.events.rhythm import REVIEWER, RhythmEpisodes
-from ecgfed.domain.labels.edits import Edits, RhythmEdit
+from ecgfed.domain.labels.edits import REFRACTORY_S, Edits, RhythmEdit
 from ecgfed.domain.labels.user_labels import NO_BEAT
+from ecgfed.reports.added_beats import with_added
 from ecgfed.reports.labelled import Labelled, Second
 
 Ints = NDArray[np.int64]
@@ -32,6 +33,7 @@ class EditedBeats:
         second: another reader of the remaining beats, or None.
         by_person: (remaining beats,) bool, beats that a person labelled or whose label a person accepted.
         removed: samples of the removed beats.
+        added: (remaining beats,) bool, beats that a person added.
         edits: the edits.
     """
 
@@ -40,6 +42,7 @@ class EditedBeats:
     second: Second | None
     by_person: Mask
     removed: Ints
+    added: Mask
     edits: Edits
 
 
@@ -56,7 +59,8 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     """Return the labels after editing.
 
     A beat that a person labelled or accepted is not of low confidence, not doubted and not unlike those of training.
-    The interval across a removed beat is confirmed if both intervals beside it were.
+    The interval across a removed beat is confirmed if both intervals beside it were, those beside an added beat are. No
+    beat is undetected in such intervals, nor in one that a person accepted.
 
     Args:
         labelled: the labels before.
@@ -65,12 +69,14 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
         fs_hz: sampling frequency of the recording.
 
     Raises:
-        RecordError: an edit of a beat or an episode that the report does not have.
+        RecordError: an edit of a beat or an episode that the report does not have, or a beat that cannot be added.
     """
+    base, (labelled, second, added) = labelled, with_added(labelled, second, edits)
     codes, label, by_person = _labels(labelled, edits)
     keep = np.flatnonzero(label >= 0)
-    added = codes[len(labelled.codes) :]
-    kinds = (*labelled.kinds, *(kind_of([code]) for code in added))
+    _check_apart(labelled.sample[keep], added[keep], edits, fs_hz)
+    new = codes[len(labelled.codes) :]
+    kinds = (*labelled.kinds, *(kind_of([code]) for code in new))
     of_person = by_person[keep]
     probability = None
     if labelled.probability is not None:
@@ -81,15 +87,15 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
     def cleared(values: Mask | None) -> Mask | None:
         return None if values is None else values[keep] & ~of_person
 
-    confirmed, rejected = _intervals(labelled, keep, edits)
+    confirmed, rejected = _intervals(labelled, keep, added[keep], edits)
     changed = replace(
         labelled,
         by=message("{reader}, edited by {author}", reader=labelled.by, author=edits.author),
         sample=labelled.sample[keep],
         label=label[keep],
-        classes=(*labelled.classes, *added),
+        classes=(*labelled.classes, *new),
         codes=codes,
-        meanings=(*labelled.meanings, *map(meaning_of, added)),
+        meanings=(*labelled.meanings, *map(meaning_of, new)),
         kinds=kinds,
         confidence=None if labelled.confidence is None else np.where(of_person, 1.0, labelled.confidence[keep]),
         uncertain=cleared(labelled.uncertain),
@@ -97,15 +103,18 @@ def apply_edits(labelled: Labelled, second: Second | None, edits: Edits, fs_hz: 
         provisional=labelled.provisional and edits.reviewed is None,
         confirmed=confirmed,
         rejected=rejected,
+        undetected=_undetected(labelled, keep, edits),
         doubted=cleared(labelled.doubted),
         probability=probability,
         out_of_distribution=cleared(labelled.out_of_distribution),
         pulses=None if labelled.pulses is None else labelled.pulses[keep],
         no_signal=cleared(labelled.no_signal),
+        pacing=labelled.pacing if len(keep) == len(labelled.sample) else None,
     )
     if second is not None:
         second = replace(second, names=second.names[keep], confidence=second.confidence[keep])
-    return EditedBeats(labelled, changed, second, of_person, labelled.sample[label < 0], edits)
+    removed = labelled.sample[(label < 0) & ~added]
+    return EditedBeats(base, changed, second, of_person, removed, added[keep], edits)
 
 
 def _labels(labelled: Labelled, edits: Edits) -> tuple[tuple[str, ...], Ints, Mask]:
@@ -137,7 +146,30 @@ def _numbers(sample: Ints, samples: Sequence[int], edits: Edits) -> Ints:
     return np.asarray(at, np.int64)
 
 
-def _intervals(labelled: Labelled, keep: Ints, edits: Edits) -> tuple[Mask | None, Mask | None]:
+def _check_apart(sample: Ints, added: Mask, edits: Edits, fs_hz: float) -> None:
+    """Refuse an added beat nearer to another remaining beat than the refractory period; raises RecordError."""
+    near = np.flatnonzero((np.diff(sample) < REFRACTORY_S * fs_hz) & (added[1:] | added[:-1]))
+    if len(near):
+        first, second = sample[near[0] : near[0] + 2].tolist()
+        apart_ms = 1000 * (second - first) / fs_hz
+        problem = f"has an added beat {apart_ms:.0f} ms from another, at samples {first} and {second}"
+        raise RecordError(edits.path, problem, f"{1000 * REFRACTORY_S:.0f} ms between an added beat and any other")
+
+
+def _undetected(labelled: Labelled, keep: Ints, edits: Edits) -> NDArray[np.uint8] | None:
+    """Return where a wave may be an undetected beat, of the intervals between remaining beats."""
+    if labelled.undetected is None:
+        return None
+    undetected = np.where(np.diff(keep) == 1, np.append(labelled.undetected, 0)[keep[:-1]], 0).astype(np.uint8)
+    sample = labelled.sample[keep]
+    for edit in edits.of_intervals:
+        at = int(np.searchsorted(sample, edit.start))
+        if edit.accepted and sample[at : at + 2].tolist() == [edit.start, edit.stop]:
+            undetected[at] = 0
+    return undetected
+
+
+def _intervals(labelled: Labelled, keep: Ints, added: Mask, edits: Edits) -> tuple[Mask | None, Mask | None]:
     """Return which intervals between remaining beats are confirmed, and which of them a person rejected.
 
     An edit of an interval that is no longer between two consecutive beats has no effect.
@@ -145,7 +177,7 @@ def _intervals(labelled: Labelled, keep: Ints, edits: Edits) -> tuple[Mask | Non
     confirmed, sample = labelled.confirmed, labelled.sample[keep]
     if confirmed is not None:
         before = np.concatenate([[0], np.cumsum(~confirmed)])
-        confirmed = before[keep[1:]] == before[keep[:-1]]
+        confirmed = (before[keep[1:]] == before[keep[:-1]]) | added[1:] | added[:-1]
     if not edits.of_intervals:
         return confirmed, None
     rejected = np.zeros(max(len(sample) - 1, 0), np.bool_)

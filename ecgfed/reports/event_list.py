@@ -1,4 +1,4 @@
-"""Every run, pause and rhythm episode of a report, in order of time."""
+"""Every run, pause, rhythm episode and patient event of a report, in order of time."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,18 @@ from markupsafe import Markup
 
 from ecgfed.base.language import tr, tr_later, translated, trn
 from ecgfed.domain.events.beats import Beats
+from ecgfed.domain.events.certainty import episode_name
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
-from ecgfed.domain.events.rhythm import REVIEWER, At, RhythmEpisodes
+from ecgfed.domain.events.patient_event import RECORDER, PatientEvent
+from ecgfed.domain.events.rhythm import At, RhythmEpisodes, to_review
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, joined
 from ecgfed.reports.recording_parts import Drawn, ListedEvent, RecordingParts
 from ecgfed.reports.strip_selection import STRIP_S
 
+#: So many seconds before and after a patient event its rate and its context are of.
+AROUND_S = 30.0
 EVENT_HEAD = (
     *(tr_later("Event"), tr_later("From"), tr_later("Length"), tr_later("Beats"), tr_later("Rate")),
     *(tr_later("Confidence"), tr_later("Strip")),
@@ -28,9 +32,13 @@ _RUNS_OF = {
 
 
 def event_list(
-    beats: Beats, events: Events, rhythms: Sequence[RhythmEpisodes], gallery: Sequence[Drawn]
+    beats: Beats,
+    events: Events,
+    rhythms: Sequence[RhythmEpisodes],
+    gallery: Sequence[Drawn],
+    patient_events: Sequence[PatientEvent] = (),
 ) -> tuple[ListedEvent, ...]:
-    """Return every run, pause and rhythm episode, in order of time.
+    """Return every run, pause, rhythm episode and patient event, in order of time.
 
     Runs of a kind whose counts are withheld are among them, all to be reviewed.
 
@@ -39,6 +47,7 @@ def event_list(
         events: their counts.
         rhythms: the rhythms and their episodes.
         gallery: the strips of the page, to which events lead.
+        patient_events: what the patient marked on the recorder or wrote in a diary.
     """
     rows = [row for kind, counts in _assessed(events).items() for row in _runs(beats, kind, counts, gallery)]
     pauses = events.pauses
@@ -50,6 +59,7 @@ def event_list(
         rows += [_interval(kind, interval, gallery) for interval in intervals]
     for rhythm in rhythms:
         rows += _episodes(beats, rhythm, gallery)
+    rows += [_patient_event(beats, events, rhythms, event, gallery) for event in patient_events]
     return tuple(sorted(rows, key=lambda row: (row.start_s, row.stop_s, row.kind)))
 
 
@@ -58,9 +68,9 @@ def event_rows(parts: RecordingParts) -> list[Sequence[Cell]]:
     titles = {drawn.number: drawn.title for drawn in parts.gallery}
     return [
         (
-            translated(event.name),
+            _name(event),
             parts.times.moment(event.start_s),
-            _length(event),
+            "-" if event.kind == RECORDER else _length(event),
             "-" if event.beats is None else event.beats,
             "-" if event.per_min is None else tr("{rate:.0f}/min", rate=event.per_min),
             _confidence(event),
@@ -135,17 +145,59 @@ def _episodes(beats: Beats, rhythm: RhythmEpisodes, gallery: Sequence[Drawn]) ->
         rows.append(
             ListedEvent(
                 "rhythm",
-                rhythm.rhythm,
+                episode_name(rhythm, number),
                 start,
                 stop,
                 int(beats.assessed[first:last].sum()) or None,
                 60 * len(rr) / float(rr.sum()) if len(rr) else None,
                 certainty,
-                certainty is not None or (rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER),
+                to_review(rhythm),
                 strip=_strip_at(start, gallery),
             )
         )
     return rows
+
+
+def _patient_event(
+    beats: Beats, events: Events, rhythms: Sequence[RhythmEpisodes], event: PatientEvent, gallery: Sequence[Drawn]
+) -> ListedEvent:
+    """Return a patient event with the rate of the measured intervals around it, and what is there."""
+    start, stop = event.time_s - AROUND_S, event.time_s + AROUND_S
+    first, last = (int(at) for at in np.searchsorted(beats.time_s, [start, stop]))
+    inside, intervals = slice(first, last), slice(first, max(first, last - 1))
+    rr = beats.rr_s[intervals][beats.measured[intervals]]
+    context = []
+    for kind, word in KIND_WORDS.items():
+        of_kind = beats.assessed[inside] & (beats.kind[inside] == kind)
+        low = 0 if beats.uncertain is None else int((of_kind & beats.uncertain[inside]).sum())
+        if events.ectopic[kind] is None:
+            context.append(f"{word} {'withheld' if kind in events.withheld else 'not assessed'}")
+        elif of_kind.any():
+            context.append(f"{int(of_kind.sum())} {word}{f' ({low} of low confidence)' if low else ''}")
+    if not beats.assessed[inside].any():
+        context = ["no beat counted"]
+    elif not context:
+        context = ["no ectopic beat"]
+    for rhythm in rhythms:
+        if any(begin < stop and end > start for begin, end in rhythm.episodes):
+            context.append(f"{rhythm.rhythm}{' (to review)' * to_review(rhythm)}")
+    return ListedEvent(
+        RECORDER,
+        event.source,
+        event.time_s,
+        event.time_s,
+        per_min=60 * len(rr) / float(rr.sum()) if len(rr) else None,
+        strip=_strip_at(event.time_s, gallery),
+        text=event.text,
+        context=", ".join(context),
+    )
+
+
+def _name(event: ListedEvent) -> str:
+    """Return the name of an event; of a patient event with its text and what is around it."""
+    if event.kind != RECORDER:
+        return event.name
+    return f"{event.name}{f': {event.text}' if event.text else ''}; within {AROUND_S:g} s: {event.context}"
 
 
 def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:

@@ -5,6 +5,7 @@ https://hl7.org/fhir/R4/diagnosticreport.html and observation.html. What was not
 """
 
 from datetime import time
+from html import escape
 
 from ecgfed.domain.events.figure import LOINC, OWN_SYSTEM, Figure
 from ecgfed.domain.record.exchange import Document
@@ -43,8 +44,10 @@ def fhir_bundle(document: Document, duration_s: float) -> Json:
         "category": [_concept((f"{_TERMINOLOGY}/v2-0074", "EC", "Electrocardiac (e.g., EKG,  EEC, Holter)"))],
         "code": _concept((_SYSTEMS[LOINC], "11524-6", "EKG study")),
         "result": [{"reference": _urn(document, name)} for name in names],
-        "conclusion": _conclusion(document),
+        "text": _narrative(document),
     }
+    if document.conclusion:  # a draft is nobody's conclusion
+        report["conclusion"] = document.conclusion
     resources = [("report", report), ("device", device), *zip(names, observations, strict=True)]
     return {
         "resourceType": "Bundle",
@@ -110,10 +113,12 @@ def _time_of_day(document: Document, duration_s: float, at: time) -> Json:
     }
 
 
-def _conclusion(document: Document) -> str:
-    """Return what the figures are for, whether a person reviewed the labels, and the warnings' codes."""
+def _narrative(document: Document) -> Json:
+    """Return what the figures are for, whether a person reviewed the labels, and the warnings' codes, as XHTML."""
     of_file = "The labels are a file's; whether a person reviewed them is not known."
     labels = "The labels have not been reviewed by a person." if document.provisional else of_file
     labels = "A person reviewed the report." if document.reviewed else labels
     warnings = f" Warnings: {', '.join(document.warnings)}." if document.warnings else ""
-    return f"{document.intended_use} {labels}{warnings}"
+    older = " The figures have changed since the conclusion was accepted or written." if document.older else ""
+    text = escape(f"{document.intended_use} {labels}{warnings}{older}")
+    return {"status": "generated", "div": f'<div xmlns="http://www.w3.org/1999/xhtml"><p>{text}</p></div>'}

@@ -13,11 +13,16 @@ from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
 from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
+from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.reports.st_trend import st_figures
 
 NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
 _NO_INTERVAL = tr_later("not measured")
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
+_SYMPTOMS = "the patient's events are listed; what the patient felt is not assessed"
+#: Times of patient events beside their count at most.
+_TIMES = 20
 #: A recording of about a day has rates of 24 hours in LOINC.
 _DAY_S = (23 * 3600.0, 25 * 3600.0)
 _MEAN, _MEAN_24H = ("103205-1", "Mean heart rate"), ("41924-2", "Heart rate 24 hour mean")
@@ -56,10 +61,15 @@ def not_assessed(parts: RecordingParts) -> list[tuple[str, str]]:
             tr("AV block"),
             tr("possible second-degree block is named where blocked P waves lie half-way; no other AV block is"),
         ),
-        (tr("ST segment and T wave"), tr("kept by the filter, but not measured")),
+        (tr("ST changes and the T wave"), tr("the ST level is an experimental trend that nothing is concluded from")),
         *((tr("{interval} interval", interval=title), translated(why)) for title, why in _no_intervals(parts)),
         (tr("Pacemaker function"), tr("capture and sensing are not assessed")),
-        (tr("Symptoms and activity"), tr("not part of the recording")),
+        (
+            tr("Symptoms and activity"),
+            tr("the patient's events are listed; what the patient felt is not assessed")
+            if parts.patient_events
+            else tr("not part of the recording"),
+        ),
     ]
 
 
@@ -79,6 +89,7 @@ def figures(parts: RecordingParts) -> tuple[Figure, ...]:
         *_ectopy(parts, Kind.VENTRICULAR),
         *_ectopy(parts, Kind.SUPRA),
         *_intervals(parts),
+        *st_figures(parts.st),
         *_rhythms(parts),
     )
 
@@ -90,6 +101,12 @@ def _recording(parts: RecordingParts) -> Iterator[Figure]:
     yield Figure("usable_percent", "Usable share of the lead that was read", "%", lead.percent)
     yield Figure("beats", "Beats", "1", parts.events.total)
     yield Figure("beats_counted", "Beats counted", "1", parts.events.counted)
+    events = parts.patient_events
+    times = ", ".join(clock(event.time_s) for event in events[:_TIMES])
+    more = f" and {len(events) - _TIMES:,} more" if len(events) > _TIMES else ""
+    remark = f"at {times}{more} from the start of the recording" if events else ""
+    missing = "" if events else "no event marker in the recording's files, and no diary"
+    yield Figure("patient_events", "Patient events", "1", len(events) or None, missing, remark=remark)
 
 
 def _rates(parts: RecordingParts) -> Iterator[Figure]:

@@ -83,7 +83,7 @@ class RecordingRow:
             round(lead.usable_s, 3),
             events.counted,
             None if mean is None else round(mean, 1),
-            {rhythm.rhythm: round(rhythm.seconds, 1) for rhythm in parts.rhythms},
+            {rhythm.rhythm: round(rhythm.seconds, 1) for rhythm in parts.named_rhythms},
             *ventricular,
             *supra,
             [KIND_WORDS[kind] for kind in events.withheld],

@@ -38,11 +38,11 @@ _SERIES: Mapping[str, tuple[str, str, tuple[str, str]]] = {
 }
 
 
-def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED) -> str | None:
-    """Return the counts of one kind of ectopic beats in a line; None where they were not assessed."""
+def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED, *, burden: bool = True) -> str | None:
+    """Return the counts of one kind of ectopic beats in a line, with their share; None where they were not assessed."""
     ectopy = events.ectopic[kind]
     if ectopy is not None:
-        return _counts(ectopy)
+        return _counts(ectopy, burden=burden)
     if kind not in events.withheld:
         return None
     withheld = tr("Withheld. {reason}", reason=translated(events.withheld[kind]))
@@ -50,11 +50,12 @@ def ectopy_headline(events: Events, kind: Kind, times: PageTimes = ELAPSED) -> s
     return withheld if review is None else f"{withheld}{_candidates(review, times)}"
 
 
-def _counts(ectopy: Ectopy) -> str:
+def _counts(ectopy: Ectopy, *, burden: bool) -> str:
     if not ectopy.total:
         return tr("none detected")
     low = tr(", {n} of low confidence", n=ectopy.uncertain) if ectopy.uncertain else ""
-    parts = [f"{number(ectopy.total)} ({per_cent(ectopy.percent)}){low}"]
+    share = f" ({per_cent(ectopy.percent)})" if burden else ""
+    parts = [f"{number(ectopy.total)}{share}{low}"]
     if ectopy.runs:
         fast = ectopy.tachycardias
         tachycardias = certain_first(fast, "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT")

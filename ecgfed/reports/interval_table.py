@@ -1,9 +1,10 @@
 """Intervals of the average normal beat in a report: overall, by hour, and as rows of a table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.base.language import number, tr, translated
 from ecgfed.domain.events.figure import Measurement
@@ -27,12 +28,16 @@ class HourIntervals:
         stop_s: its end.
         averaged: beats that the average is made of.
         measured: name among ``TITLES`` -> the interval, or why it was not assessed.
+        numbers: (averaged,) int64, which of all beats the average is made of.
+        points: (7,) float64, its points in samples from the R peak; NaN where not located.
     """
 
     start_s: float
     stop_s: float
     averaged: int
     measured: dict[str, Measurement]
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False, compare=False)
+    points: NDArray[np.float64] = field(default_factory=lambda: np.full(7, np.nan), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -101,13 +106,14 @@ def interval_rows(intervals: NormalIntervals, times: PageTimes) -> Iterator[Sequ
     """Yield the rows of the page's table: the whole recording, then each hour of several."""
     overall = [intervals.overall(name) for name in TITLES]
     averaged = sum(hour.averaged for hour in intervals.hours)
-    yield (tr("Overall"), averaged, *(_overall_text(interval) for interval in overall))
+    yield (tr("Overall"), averaged, *(overall_text(interval) for interval in overall))
     for hour in intervals.hours if len(intervals.hours) > 1 else ():
         edges = tr("{start} to {stop}", start=times.text(hour.start_s, 0), stop=times.text(hour.stop_s, 0))
         yield (edges, hour.averaged, *(_text(hour.measured[name]) for name in TITLES))
 
 
-def _overall_text(overall: Overall) -> str:
+def overall_text(overall: Overall) -> str:
+    """Return an interval of the whole recording in ms, or why it was not assessed."""
     if overall.value is None:
         return _reason(overall.not_assessed)
     if overall.hours == 1 or overall.lowest is None or overall.highest is None:

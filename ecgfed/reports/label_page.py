@@ -15,7 +15,7 @@ def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, noti
 
     Args:
         data: what its scripts read (``domain/labels/page.py``); with ``served`` the page has a button that ends the
-            server, and may connect to it.
+            server, or the page alone where ``ends`` is false, and may connect to it.
         summary: a line about the recording.
         intended_use: in one sentence.
         notices: warnings to be read first.
@@ -23,11 +23,13 @@ def label_page(data: Mapping[str, Any], *, summary: str, intended_use: str, noti
     body = render(
         "label.html.j2",
         record=data["record"],
+        reader=data.get("reader", ""),
         keys=[label["key"] or label["symbol"] for label in data["labels"]],
         served=data["served"],
+        ends=data.get("ends", True),
         summary=summary,
         intended_use=intended_use,
         notices=notices,
     )
-    title = f"Label beats: {data['record']}"
+    title = f"Label beats: {data['record']}" + (f", {data['reader']}" if "reader" in data else "")
     return inline_page(title, body, styles=STYLES, scripts=SCRIPTS, data=data, sheet=title, served=data["served"])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
+from ecgfed.domain.signal.pacing import Pacing
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,7 @@ class Labelled:
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
         doubted: (beats,) bool, beats that it rejects; None likewise.
+        undetected: (beats - 1,) uint8, where a wave may be an undetected beat, as ``Beats`` has it; None likewise.
         lead_segments: which leads the beat detection used; empty where not assessed.
         probability: (beats, classes) a model's; None for a file's labels.
         out_of_distribution: (beats,) bool, unlike the beats of training; None where not assessed.
@@ -41,6 +43,7 @@ class Labelled:
         no_signal: (beats,) bool, beats without a class because their lead has no signal; None for a file's labels.
         end_noise: number of detected peaks excluded as noise at an end of the recording.
         rejected: (beats - 1,) bool, intervals that a person rejected; None where none was.
+        pacing: detected at exactly these beats; None where it was not looked for.
     """
 
     by: str
@@ -68,6 +71,8 @@ class Labelled:
     pulses: NDArray[np.bool_] | None = None
     end_noise: int = 0
     rejected: NDArray[np.bool_] | None = None
+    pacing: Pacing | None = None
+    undetected: NDArray[np.uint8] | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:

@@ -51,9 +51,11 @@ class PageTimes:
 
     Attributes:
         start_s: the recording's start in seconds from midnight; None where it is not known.
+        linked: whether the page has a timeline, to which times lead.
     """
 
     start_s: float | None = None
+    linked: bool = True
 
     def text(self, seconds: float, digits: int = 1) -> str:
         """Write a time in a recording: ``09:20:07.3``, after the first midnight ``day 2 00:20:07.3``; or ``5:07.3``."""
@@ -67,7 +69,9 @@ class PageTimes:
         return tr("day {day} {time}", day=day + 1, time=time) if day else time
 
     def moment(self, seconds: float, *, digits: int = 1) -> Markup:
-        """Return a time as a link that shows it on the timeline."""
+        """Return a time as a link that shows it on the timeline, where there is one."""
+        if not self.linked:
+            return escape(self.text(seconds, digits))
         return Markup('<a href="#timeline" data-at="{:.3f}">{}</a>').format(seconds, self.text(seconds, digits))
 
 

@@ -9,7 +9,7 @@ from ecgfed.base.language import LANGUAGES
 from ecgfed.base.options import Options, option
 
 #: Options that only the report of a single recording has.
-OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication")
+OF_A_RECORDING = ("formats", "subject", "start", "edits", "indication", "diary", "full_disclosure")
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,22 @@ class ReportOptions(PageOptions):
     show: str | Sequence[str] = option(
         (),
         "What the page and the files beside it state of what the recording's file does: ``date``, ``age``, ``sex``, "
-        "``recorder``; by default the time of day alone.",
+        "``recorder``, ``notes`` (the texts of patient events and of a diary); by default the time of day alone.",
         metavar="LIST",
     )
     indication: str = option("", "Why the recording was made, on the page.", metavar="TEXT")
+    diary: Path | str | None = option(  # noqa: RUF009
+        None,
+        "The patient's diary, a table with the columns ``time_s`` (seconds from the start) or ``time`` (of day), and "
+        "``text`` (docs/report.md).",
+    )
     header: bool = option(
         False,
         "Show what the recording's header states of patient and recording, on the page and in ``to_dict``; it may name "
         "the patient.",
+    )
+    full_disclosure: bool = option(
+        False,
+        "Also draw every minute of the lead in use, an hour a printed sheet; adds up to 6 MB to the page (a day: "
+        "4.6 MB).",
     )

@@ -3,6 +3,7 @@
 from ecgfed.base.language import number, page_language, tr, translated, trn
 from ecgfed.domain.events.hours import busiest
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.reports.conclusion import CONCLUSION_NOTES
 from ecgfed.reports.event_list import EVENT_HEAD, event_rows, not_listed
 from ecgfed.reports.figures import not_assessed
 from ecgfed.reports.headline import ectopy_headline, longest_text, none_detected, pauses_text, rates_text
@@ -20,17 +21,23 @@ from ecgfed.reports.recording_tables import (
     variability_table,
 )
 from ecgfed.reports.rendering import render
+from ecgfed.reports.resting import axis_rows, resting_rows
+from ecgfed.reports.st_trend import BEHIND_J_MS, LEVEL_MS, MOST_ERROR_MV, SEGMENT_S, st_chart, st_rows
 from ecgfed.web.page import inline_page
 
 STYLES = ("paper.css", "report.css", "editing.css")
 SCRIPTS = (
     "language.js",
     "paper.js",
+    "twelve.js",
     "beats.js",
     "counts.js",
     "words.js",
     "tables.js",
+    "edits_file.js",
+    "conclusion.js",
     "edits.js",
+    "adding.js",
     "report.js",
     "edited_page.js",
     "editing.js",
@@ -49,8 +56,9 @@ def recording_page(parts: RecordingParts) -> str:
 def _page(parts: RecordingParts) -> str:
     (lead,) = (row for row in parts.leads if row.name == parts.lead)
     hours_head, hours = hours_table(parts)
+    short_form = parts.short_form
     body = render(
-        "recording.html.j2",
+        "resting.html.j2" if short_form else "recording.html.j2",
         parts=parts,
         moment=parts.times.moment,
         time=parts.times.text,
@@ -62,7 +70,8 @@ def _page(parts: RecordingParts) -> str:
         events=parts.events,
         rules=parts.events.rules,
         lead=lead,
-        short=_short(parts, lead),
+        short=resting_rows(parts, lead, _rhythms(parts, lead)) if short_form else _short(parts, lead),
+        axes=None if parts.twelve is None else axis_rows(parts.twelve),
         stretches=sorted(sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]),
         rates=rate_table(parts),
         variability=variability_table(parts),
@@ -76,18 +85,25 @@ def _page(parts: RecordingParts) -> str:
         interval_head=(tr("Hours"), tr("Beats averaged"), *(f"{title}, ms" for title in TITLES.values())),
         interval_rows=[] if parts.intervals is None else list(interval_rows(parts.intervals, parts.times)),
         error=error_text,
+        st_chart=None if parts.st is None else st_chart(parts.st, parts.times),
+        st_rows=[] if parts.st is None else list(st_rows(parts.st, parts.times)),
+        level_ms=LEVEL_MS,
+        behind_j_ms=BEHIND_J_MS,
+        segment_s=SEGMENT_S,
+        most_error_mv=MOST_ERROR_MV,
         max_rows=LISTED,
         scale=SCALE,
         large=LARGE,
         Kind=Kind,
         busiest=busiest,
         limits=not_assessed(parts),
+        conclusion_notes=CONCLUSION_NOTES,
     )
     return inline_page(
         tr("ECG report: {record}", record=parts.record),
         body,
-        styles=STYLES,
-        scripts=SCRIPTS,
+        styles=STYLES if parts.disclosure is None else (*STYLES, "disclosure.css"),
+        scripts=SCRIPTS if parts.disclosure is None else (*SCRIPTS[:-1], "disclosure.js", SCRIPTS[-1]),
         data={
             **parts.data,
             "record": parts.record,
@@ -147,7 +163,7 @@ def _short(parts: RecordingParts, lead: LeadRow) -> list[tuple[str, Cell]]:
 def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
     """Return the share of each rhythm but sinus rhythm, its longest episode and its certainty."""
     rhythms: Cell = None
-    for rhythm in parts.rhythms:
+    for rhythm in parts.named_rhythms:
         text = tr_markup(
             "{rhythm} {share} in {episodes}, longest {longest}",
             rhythm=translated(rhythm.rhythm),
@@ -162,4 +178,6 @@ def _rhythms(parts: RecordingParts, lead: LeadRow) -> Cell:
         rhythms = none_detected(parts.events, parts.duration_s, lead.percent)
     if rhythms is None:
         return None
+    if any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms):
+        rhythms = tr_markup("{rhythms}; atrial fibrillation is not assessed where the rhythm is paced", rhythms=rhythms)
     return tr_markup("{rhythms}; flutter with regular intervals is not assessed", rhythms=rhythms)

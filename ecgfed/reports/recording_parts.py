@@ -5,13 +5,19 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ecgfed.base.language import tr, tr_later
+from ecgfed.domain.events.certainty import by_certainty
+from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.reports.interval_table import NormalIntervals
 from ecgfed.reports.markup import ELAPSED, PageTimes, minute_text
+from ecgfed.reports.st_trend import StTrend
 
 NOT_REVIEWED = tr_later("not reviewed")
+#: A recording of at most so many seconds has the short form of a resting ECG, without the tables of a Holter report.
+SHORT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ListedEvent:
-    """A run, a pause or an episode of a rhythm in the list of events.
+    """A run, a pause, an episode of a rhythm or a patient event in the list of events.
 
     Attributes:
         kind: ``ventricular run``, ``supraventricular run``, ``pause``, ``interval not confirmed``, ``no beat at an
-            end`` or ``rhythm``.
-        name: its name: ``VT``, ``AF``.
+            end``, ``rhythm`` or ``patient event``.
+        name: its name: ``VT``, ``AF``, ``diary entry``.
         start_s: where it begins, in seconds; of a run its first beat.
         stop_s: where it ends; of a run its last beat.
         beats: number of its counted beats; None for intervals, and where no beat is counted.
@@ -85,6 +91,8 @@ class ListedEvent:
         uncertain: number of its beats of low confidence; None where not assessed.
         cut: it begins or ends at an unusable stretch, so that it may be longer.
         strip: the number of the first strip that shows where it begins; None where none does.
+        text: of a patient event what the patient or the recorder states, where it may be shown.
+        context: of a patient event the ectopic beats and rhythms around it.
     """
 
     kind: str
@@ -98,6 +106,8 @@ class ListedEvent:
     uncertain: int | None = None
     cut: bool = False
     strip: int | None = None
+    text: str = ""
+    context: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""
@@ -143,8 +153,10 @@ class Review:
         indication: text.
         comments: text.
         conclusion: text.
+        conclusion_draft: the draft of the conclusion when it was accepted or last changed; ``""`` where not known.
         beats: number of remaining beats that a person labelled, or whose label a person accepted.
         removed: number of removed beats.
+        added: number of added beats that remain, also in ``beats``.
         document: the edits as they are saved.
     """
 
@@ -155,8 +167,10 @@ class Review:
     indication: str
     comments: str
     conclusion: str
+    conclusion_draft: str
     beats: int
     removed: int
+    added: int
     document: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -169,6 +183,51 @@ class Review:
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary, without the edits themselves."""
         return {of.name: getattr(self, of.name) for of in fields(self) if of.name != "document"}
+
+
+@dataclass(frozen=True)
+class TwelveLeadPage:
+    """The twelve leads of a recording on one sheet.
+
+    Attributes:
+        derived: leads that were computed from I and II.
+        start_s: where the sheet begins, in seconds.
+        seconds: how much of the recording it shows.
+        axes: name among ``AXES`` -> the axis in degrees, or why it was not assessed.
+        averaged: beats in the average beat of each lead; 0 without one.
+        measured_in: the lead in which the onsets and ends drawn there were located.
+    """
+
+    derived: tuple[str, ...]
+    start_s: float
+    seconds: float
+    axes: dict[str, Measurement]
+    averaged: int
+    measured_in: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Return a JSON-ready dictionary."""
+        axes = {name: axis.to_dict() for name, axis in self.axes.items()}
+        return {"derived": self.derived, "start_s": round(self.start_s, 3), "averaged": self.averaged, **axes}
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What full disclosure adds to a page.
+
+    Attributes:
+        lead: the lead that is drawn.
+        hours: number of sheets, the last one maybe not full.
+        column_s: seconds whose lowest and highest value a column holds.
+        size_mb: what it adds to the page, in megabytes.
+        data: for the page's script.
+    """
+
+    lead: str
+    hours: int
+    column_s: float
+    size_mb: float
+    data: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -204,6 +263,13 @@ class RecordingParts:
         start: the start as far as it may be shown, ISO 8601; "" where it is not known.
         patient: names and values of patient and recording that were requested.
         intervals: of the average normal beat; None where they were not measured.
+        draft: the lines of the conclusion, drafted from the figures, in English.
+        draft_on_page: the same in the language of the page.
+        patient_events: what the patient marked on the recorder or wrote in a diary.
+        twelve: the twelve leads; None where the recording does not have them.
+        rr_range_s: shortest and longest interval between two normal beats, in seconds; None with few of them.
+        st: its ST level as a trend, experimental; None where it was not measured.
+        disclosure: every minute of the recording; None where it was not requested.
         language: of the page; warnings, notes and names are English texts that the page translates.
     """
 
@@ -235,7 +301,35 @@ class RecordingParts:
     patient: tuple[tuple[str, str], ...] = ()
     intervals: NormalIntervals | None = None
     review: Review | None = None
+    draft: tuple[str, ...] = ()
+    draft_on_page: tuple[str, ...] = ()
+    patient_events: tuple[PatientEvent, ...] = ()
+    twelve: TwelveLeadPage | None = None
+    rr_range_s: tuple[float, float] | None = None
+    st: StTrend | None = None
+    disclosure: Disclosure | None = None
     language: str = "en"
+
+    @property
+    def conclusion(self) -> str:
+        """The conclusion that a reader accepted or wrote; ``""`` for none."""
+        return "" if self.review is None else self.review.conclusion
+
+    @property
+    def conclusion_is_older(self) -> bool:
+        """Whether the figures have changed since the conclusion was accepted or written, as far as that is known."""
+        drafted = "" if self.review is None else self.review.conclusion_draft
+        return bool(self.conclusion and drafted) and drafted != "\n".join(self.draft)
+
+    @property
+    def named_rhythms(self) -> tuple[RhythmEpisodes, ...]:
+        """The rhythms as the page names them: episodes with a certainty below 50% apart, as possible ones."""
+        return tuple(part for rhythm in self.rhythms for part in by_certainty(rhythm))
+
+    @property
+    def short_form(self) -> bool:
+        """Whether the report is that of a resting ECG."""
+        return self.duration_s <= SHORT_S
 
     @property
     def review_line(self) -> str:

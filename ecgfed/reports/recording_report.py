@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ecgfed.base.language import current_language, tr_later
+from ecgfed.base.language import current_language, page_language, tr_later
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.events.ectopy import Ectopy
@@ -17,15 +17,18 @@ from ecgfed.domain.events.rate_episodes import rate_episodes
 from ecgfed.domain.events.rhythm import At, Pauses
 from ecgfed.domain.record.metadata import NOT_STATED, Start
 from ecgfed.domain.record.recording import Annotation, Recording
+from ecgfed.reports.conclusion import conclusion_draft
 from ecgfed.reports.drawing import Drawing, Reading, class_rows, lead_rows
 from ecgfed.reports.edited import EditedBeats
 from ecgfed.reports.event_list import event_list
-from ecgfed.reports.intervals import normal_intervals
+from ecgfed.reports.intervals import intervals_and_st
 from ecgfed.reports.markup import PageTimes
 from ecgfed.reports.recording_page import recording_page
-from ecgfed.reports.recording_parts import RecordingParts, Review
+from ecgfed.reports.recording_parts import SHORT_S, RecordingParts, Review
 from ecgfed.reports.recording_warnings import recording_header, start_s, warnings_and_notes
+from ecgfed.reports.resting import rr_range_s
 from ecgfed.reports.similar_beats import similar_beats
+from ecgfed.reports.twelve_leads import twelve_lead_sheet
 
 #: The filter of the strips.
 _FILTER = tr_later("band-pass 0.5 to 40 Hz")
@@ -75,6 +78,15 @@ class RecordingReport:
             "provisional": parts.provisional,
             "review": None if parts.review is None else parts.review.to_dict(),
             "usable_s": {row.name: round(row.usable_s, 3) for row in parts.leads},
+            "conclusion": {
+                "draft": parts.draft,
+                "text": parts.conclusion or None,
+                "older_than_figures": parts.conclusion_is_older,
+            },
+            "patient_events": [
+                {"time_s": round(event.time_s, 3), "source": event.source, "text": event.text}
+                for event in parts.patient_events
+            ],
             "intended_use": parts.intended_use,
             "warnings": [{"code": code, "text": text} for code, text in parts.warnings],
             "notes": [{"code": code, "text": text} for code, text in parts.notes],
@@ -87,6 +99,8 @@ class RecordingReport:
             "pauses": _pauses_dict(events.pauses),
             "variability": asdict(events.variability),
             "intervals": None if parts.intervals is None else parts.intervals.to_dict(),
+            "twelve_leads": None if parts.twelve is None else parts.twelve.to_dict(),
+            "st": None if parts.st is None else parts.st.to_dict(),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
             "to_review": {KIND_WORDS[kind]: _ectopy_dict(ectopy) for kind, ectopy in events.to_review.items()},
@@ -148,28 +162,36 @@ def parts_of(
         intended_use: in one sentence.
         start: when the recording begins, as far as it may be shown.
     """
-    times = PageTimes(start_s(start))
     recording, labelled = reading.recording, reading.labelled
+    short_form = recording.duration_s <= SHORT_S
+    times = PageTimes(start_s(start), linked=not short_form)
     rhythms = (*(labelled.rhythms or ()), *rate_episodes(reading.beats, reading.events.rules))
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
         warnings = pool.submit(warnings_and_notes, reading, marks, times)
-        intervals = pool.submit(normal_intervals, reading)
+        measured = pool.submit(intervals_and_st, reading)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
-        timeline, width = drawing.timeline()
-        listed = event_list(reading.beats, reading.events, rhythms, gallery)
+        timeline, width = (None, 0.0) if short_form else drawing.timeline()
+        listed = event_list(reading.beats, reading.events, rhythms, gallery, reading.patient_events)
         base = labelled if reading.edited is None else reading.edited.base
         more = {"event_strips": drawing.of_events(listed), "groups": similar_beats(drawing.leads, base)}
-        data = {**drawing.data(timeline, rhythms), **more}
+        data = {**drawing.data(timeline, listed), **more, "short_form": short_form}
+        intervals, st = measured.result()
+        sheet, data["twelve"] = (None, None) if drawing.twelve is None else twelve_lead_sheet(drawing, intervals)
+    leads = lead_rows(reading)
+    (lead,) = (row for row in leads if row.name == recording.lead)
+    drafted = reading.events, rhythms, recording.duration_s, lead.name, lead.percent
+    with page_language("en"):
+        english_draft = conclusion_draft(*drafted)
     return RecordingParts(
         recording.name,
-        recording_header(reading, drawing.leads.names, start),
+        recording_header(reading, drawing.leads.names if sheet is None else recording.leads, start),
         intended_use,
         labelled.by,
         labelled.provisional,
         *warnings.result(),
         recording.lead,
-        lead_rows(reading),
+        leads,
         recording.duration_s,
         reading.events,
         class_rows(reading),
@@ -186,7 +208,13 @@ def parts_of(
         times=times,
         start=start.isoformat(),
         review=None if reading.edited is None else _review(reading.edited),
-        intervals=intervals.result(),
+        draft=english_draft,
+        draft_on_page=conclusion_draft(*drafted),
+        patient_events=reading.patient_events,
+        twelve=sheet,
+        rr_range_s=rr_range_s(reading.beats),
+        intervals=intervals,
+        st=st,
         language=current_language(),
     )
 
@@ -194,8 +222,8 @@ def parts_of(
 def _review(edited: EditedBeats) -> Review:
     edits = edited.edits
     by, at = ("", "") if edits.reviewed is None else (edits.reviewed[0], _minute(edits.reviewed[1]))
-    texts = edits.indication, edits.comments, edits.conclusion
-    counts = int(edited.by_person.sum()), len(edited.removed)
+    texts = edits.indication, edits.comments, edits.conclusion, edits.conclusion_draft
+    counts = int(edited.by_person.sum()), len(edited.removed), int(edited.added.sum())
     return Review(edits.author, _minute(edits.saved_at), by, at, *texts, *counts, edits.document)
 
 

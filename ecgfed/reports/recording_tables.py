@@ -160,7 +160,7 @@ def rhythm_table(parts: RecordingParts) -> list[Sequence[Cell]]:
             certainty_text(rhythm) or "-",
             translated(_SOURCES.get(rhythm.source, rhythm.source)),
         )
-        for rhythm in parts.rhythms
+        for rhythm in parts.named_rhythms
     ]
 
 

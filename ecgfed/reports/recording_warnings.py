@@ -28,6 +28,7 @@ from ecgfed.domain.signal.confirm import not_confirmed_text
 from ecgfed.domain.signal.findings import Finding, missing_lead, no_ecg, record_findings
 from ecgfed.reports.drawing import Reading
 from ecgfed.reports.markup import PageTime, PageTimes, clock
+from ecgfed.reports.twelve_leads import limb_lead_warnings
 
 #: The row of the header that names the channels that were not read.
 LEFT_OUT = tr_later("Left out")
@@ -122,7 +123,7 @@ def warnings_and_notes(
     if unconfirmed > _MOST * known:
         text = message("{sentence} Rates are of the rest.", sentence=not_confirmed_text(unconfirmed, known))
         warnings = [(_UNCONFIRMED, text), *(warning for warning in warnings if warning[0] != _UNCONFIRMED)]
-    warnings += _unusable_share(reading, times)
+    warnings += [*_unusable_share(reading, times), *limb_lead_warnings(reading)]
     if (problem := no_ecg(recording)) and "no-ecg" not in dict(warnings):
         warnings.append(("no-ecg", message("{sentence}.", sentence=capitalized(problem))))
     if "file" not in dict(warnings):
@@ -130,7 +131,7 @@ def warnings_and_notes(
     bad = [reading.quality[name].spans() for name in recording.leads]
     findings: list[Finding] = [
         *missing_lead(recording, (recording.requested_as or recording.lead,)),
-        *record_findings(recording, reading.labelled.sample, bad, marks),
+        *record_findings(recording, reading.labelled.sample, bad, marks, reading.labelled.pacing),
     ]
     codes = {code for code, _ in warnings}
     if codes & _OF_THE_LEAD:

@@ -1,7 +1,7 @@
 """The signals of a report: band-passed parts of the leads in compact form, and average beats."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.rhythm import At
 from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.record.twelve_leads import STANDARD_LEADS, TwelveLeads, twelve_leads
 from ecgfed.domain.signal.filters import Bridged, band_pass_taps
-from ecgfed.domain.signal.quality import LeadQuality, Reason
+from ecgfed.domain.signal.quality import LeadQuality, Reason, Stretch
+from ecgfed.reports.strip_selection import STRIP_S
 from ecgfed.web.samples import packed
 
 #: Leads on a strip at most.
@@ -84,6 +86,51 @@ class DrawnLeads:
         return [{"samples": packed(self.read(name, first, stop)[:: self.step])} for name in self.names]
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnTwelve:
+    """The twelve standard leads of a recording, as strips show them.
+
+    Attributes:
+        twelve: the leads.
+        leads: the same, to be drawn.
+    """
+
+    twelve: TwelveLeads
+    leads: DrawnLeads
+
+    @classmethod
+    def of(cls, recording: Recording, quality: Mapping[str, LeadQuality], step: int) -> "DrawnTwelve | None":
+        """Return the twelve leads of a recording, or None; ``step`` is the decimation of the page's strips."""
+        twelve = twelve_leads(recording)
+        if twelve is None:
+            return None
+        each = {name: _joined(quality, twelve.sources(name)) for name in STANDARD_LEADS}
+        return cls(twelve, DrawnLeads(twelve.recording, STANDARD_LEADS, each, step))
+
+    def strip(self, start_s: float) -> list[dict[str, Any]]:
+        """Return 10 s of the twelve leads in the format of ``paper.js``, each with its unusable stretches."""
+        fs_hz, strip = self.twelve.recording.fs_hz, self.leads.strip(start_s, STRIP_S)
+        first, last = round(start_s * fs_hz), round((start_s + STRIP_S) * fs_hz)
+        return [
+            {"name": name, **lead, "unusable": self._unusable(name, first, last)}
+            for name, lead in zip(STANDARD_LEADS, strip, strict=True)
+        ]
+
+    def _unusable(self, name: str, first: int, last: int) -> list[dict[str, Any]]:
+        step = self.leads.step
+        return [
+            {"start": (part.start - first) / step, "stop": (part.stop - first) / step, "text": str(part.reason)}
+            for part in self.leads.quality[name].stretches
+            if part.start < last and part.stop > first
+        ]
+
+
+def _joined(quality: Mapping[str, LeadQuality], names: Sequence[str]) -> LeadQuality:
+    """Return the quality of a lead that is made of others."""
+    parts = sorted({(part.start, part.stop, part.reason) for name in names for part in quality[name].stretches})
+    return replace(quality[names[0]], stretches=tuple(Stretch(*part) for part in parts))
+
+
 def average_beats(leads: DrawnLeads, beats: Beats) -> dict[int, tuple[list[dict[str, Any]], int]]:
     """Return for each class with beats the leads of its average beat, and the number of averaged beats.
 
@@ -100,11 +147,11 @@ def average_beats(leads: DrawnLeads, beats: Beats) -> dict[int, tuple[list[dict[
             continue
         spread = of_class[np.unique(np.linspace(0, len(of_class) - 1, min(len(of_class), AVERAGED)).astype(np.int64))]
         samples = beats.sample[spread]
-        averages[number] = [_averaged(leads, name, samples, before, after) for name in leads.names], len(spread)
+        averages[number] = [mean_beat(leads, name, samples, before, after) for name in leads.names], len(spread)
     return averages
 
 
-def _averaged(leads: DrawnLeads, name: str, samples: NDArray[np.int64], before: int, after: int) -> dict[str, Any]:
+def mean_beat(leads: DrawnLeads, name: str, samples: NDArray[np.int64], before: int, after: int) -> dict[str, Any]:
     """Return the mean of a lead around some samples, and with enough of them the band of the middle 80%."""
     pieces = np.stack([leads.read(name, at - before, at + after + 1)[:: leads.step] for at in samples.tolist()])
     pieces = pieces[np.isfinite(pieces).all(axis=1)]

@@ -11,6 +11,7 @@ from ecgfed.base.language import number, tr, tr_later, translated, trn, uncapita
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.patient_event import PatientEvent
 from ecgfed.domain.events.rhythm import At
 from ecgfed.domain.events.series import Series
 
@@ -67,6 +68,8 @@ _LONGEST = {
 _SAME_S = 2.0
 #: Strips that are printed at most: two sheets of three.
 MAX_PRINTED = 6
+#: Strips of patient events at most, and how many of them are printed beside the others.
+MAX_PATIENT_EVENTS, PRINTED_PATIENT_EVENTS = 12, 3
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,16 @@ def around(middle_s: float, duration_s: float) -> float:
     return float(np.clip(middle_s - STRIP_S / 2, 0.0, max(0.0, duration_s - STRIP_S)))
 
 
-def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating] | None) -> tuple[SelectedStrip, ...]:
+def select_strips(
+    beats: Beats, events: Events, confidence: NDArray[np.floating] | None, patient_events: Sequence[PatientEvent] = ()
+) -> tuple[SelectedStrip, ...]:
     """Return the strips of the gallery, in page order.
 
     Args:
         beats: all beats.
         events: their counts.
         confidence: (beats,) the probability of each beat's class; None without one.
+        patient_events: in order of time; the first ``MAX_PATIENT_EVENTS`` have strips.
     """
     findings: list[list[SelectedStrip]] = []
     ectopic = {kind: counts or events.to_review.get(kind) for kind, counts in events.ectopic.items()}
@@ -137,6 +143,11 @@ def select_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
     in_turn = [strip for group in (findings, examples) for rank in zip_longest(*group) for strip in rank if strip]
     printed = set(in_turn[:MAX_PRINTED])
     strips = [replace(strip, printed=strip in printed) for group in (*findings, *examples) for strip in group]
+    for number, event in enumerate(patient_events[:MAX_PATIENT_EVENTS]):
+        span = Span(event.time_s - 0.1, event.time_s + 0.1, "event", event.source)
+        title = f"{event.source[0].upper()}{event.source[1:]} {number + 1}"
+        start = around(event.time_s, beats.duration_s)
+        strips.append(SelectedStrip(title, event.text, start, (span,), number < PRINTED_PATIENT_EVENTS))
     if not strips and len(beats):
         strips.append(SelectedStrip(tr("The first beats"), "", max(0.0, float(beats.time_s[0]) - 1.0)))
     return _joined(strips)
@@ -158,6 +169,8 @@ def _series(beats: Beats, title: str, series: Series, *, cyclic: bool) -> Select
         caption = f"{translated(series.name)}: {caption}" if series.name else caption
         if series.bridged:
             caption += trn(", across {n} beat of another class", ", across {n} beats of another class", series.bridged)
+        if series.undetected:
+            caption += tr(", one of them a wave that may be an undetected beat")
     if series.review:
         text, caption = tr("{text} (review)", text=text), tr("to be reviewed; {text}", text=caption)
     long = series.stop_s - series.start_s > STRIP_S - 2

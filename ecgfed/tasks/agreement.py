@@ -13,6 +13,11 @@ from ecgfed.domain.labels.choose import KIND_OF
 from ecgfed.domain.labels.likeness import KINDS
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, UserLabel, read_user_labels
 
+#: What the choice of beats means for kappa.
+SAMPLING = (
+    "'ecgfed label' chooses beats that are harder to classify than most: kappa of beats that it chose is not kappa of "
+    "the whole recording."
+)
 #: Name of the class of beats that a reader calls no beat.
 NO_BEAT_CLASS = "no beat"
 
@@ -29,7 +34,8 @@ class LabelAgreement:
         only_first: number of beats that only the first labelled.
         only_second: number of beats that only the second labelled.
         cannot_tell: number of beats that both labelled, and at least one of them as ``?``; they are in no other count.
-        disagreements: (sample, first's label, second's label) of the beats with different labels, in order of time.
+        disagreements: (sample, time in s, first's label, second's label) of the beats with different labels, in order
+            of time; the time is None where neither table has it.
     """
 
     first: Path
@@ -39,7 +45,7 @@ class LabelAgreement:
     only_first: int
     only_second: int
     cannot_tell: int
-    disagreements: tuple[tuple[int, str, str], ...]
+    disagreements: tuple[tuple[int, float | None, str, str], ...]
 
     def __repr__(self) -> str:
         kappa = self.by_class.kappa
@@ -48,7 +54,7 @@ class LabelAgreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""
-        names = ("sample", "first", "second")
+        names = ("sample", "time_s", "first", "second")
         return {
             "first": str(self.first),
             "second": str(self.second),
@@ -57,6 +63,7 @@ class LabelAgreement:
             "only_first": self.only_first,
             "only_second": self.only_second,
             "cannot_tell": self.cannot_tell,
+            "sampling": SAMPLING,
             "disagreements": [dict(zip(names, row, strict=True)) for row in self.disagreements],
         }
 
@@ -78,6 +85,7 @@ def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
     labels, others = read_user_labels(first), read_user_labels(second)
     _check_same_recording(first, labels, second, others)
     of_first, of_second = ({label.sample: label.label for label in table} for table in (labels, others))
+    times = {label.sample: label.time_s for label in (*others, *labels) if label.time_s is not None}
     common = sorted(of_first.keys() & of_second.keys())
     pairs = [(sample, of_first[sample], of_second[sample]) for sample in common]
     compared = [pair for pair in pairs if CANNOT_TELL not in pair[1:]]
@@ -95,7 +103,7 @@ def label_agreement(first: Path | str, second: Path | str) -> LabelAgreement:
         len(of_first) - len(common),
         len(of_second) - len(common),
         len(pairs) - len(compared),
-        tuple(pair for pair in compared if pair[1] != pair[2]),
+        tuple((sample, times.get(sample), one, other) for sample, one, other in compared if one != other),
     )
 
 

@@ -16,6 +16,7 @@ from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.exclusions import Exclusions
+from ecgfed.domain.beats.extract import MATCH_S, match_peaks
 from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.domain.beats.rr import RR_NAMES
 from ecgfed.domain.events.kinds import Kind, kind_of
@@ -104,6 +105,7 @@ def grouped_beats(
     *,
     minutes: float | None = None,
     leaves: int = LEAVES,
+    added: NDArray[np.int64] | None = None,
     seed: int = 0,
     progress: ProgressReporter = SILENT,
 ) -> GroupedBeats:
@@ -115,6 +117,7 @@ def grouped_beats(
         bundle: the bundle whose global model is used; default the model in the package.
         minutes: group the beats of the first minutes only.
         leaves: maximum number of the smallest groups.
+        added: (beats,) int64 R peaks that a person added; those within 150 ms of a detected one are that beat.
         seed: seed for choosing among the beats of a long recording.
         progress: receives progress, notes and warnings.
 
@@ -124,6 +127,9 @@ def grouped_beats(
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
     beats = cut_beats(recording, options, on_samples=minutes_reporter(progress, "minutes read", recording))
+    if added is not None and len(added):
+        detected = match_peaks(beats.r_samples, added, round(MATCH_S * recording.fs_hz))[1]
+        beats = replace(beats, r_samples=np.union1d(beats.r_samples, np.delete(added, detected)))
     require_marks(beats, options)
     _first(beats, minutes)
     all_beats, all_predictions = beats, opened.classifier(None).classify_recording(beats.blocks())

@@ -11,10 +11,9 @@ import numpy as np
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError
 from ecgfed.base.files import check_free, write_together
-from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options
 from ecgfed.base.text import count_of, shortened
-from ecgfed.domain.beats.path import RecordingOptions
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.labels.choose import next_group
 from ecgfed.domain.labels.page import LabelPage, labels_name, page_data
 from ecgfed.domain.labels.spread import spread
@@ -25,7 +24,8 @@ from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page, label_page_of
-from ecgfed.tasks.label_server import Served, serve
+from ecgfed.tasks.label_server import Served, serve_labels
+from ecgfed.tasks.local_server import IDLE_S
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter, report_exclusions
@@ -127,16 +127,9 @@ class Labelling:
             OptionError: existing labels belong to another page.
             StorageError: they cannot be read, or another server is writing them.
         """
-        try:
-            self.labels_file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            problem = f"{self.labels_file.parent} cannot be a folder ({error.strerror})"
-            raise OptionError("out", problem, "a folder for the labels") from error
-        html = label_page(self.page, file=str(self.labels_file))
-        limit = {} if idle_s is None else {"idle_s": idle_s}
-        # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
-        with locked(self.labels_file.with_name(f"{self.labels_file.name}.served")):
-            return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
+        html, limit = label_page(self.page, file=str(self.labels_file)), IDLE_S if idle_s is None else idle_s
+        data = page_data(self.page)
+        return serve_labels(html, data, self.labels_file, opened=opened, idle_s=limit, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready summary."""
@@ -206,9 +199,9 @@ def label(
     if isinstance(count, bool) or not 1 <= count <= MAX_LABELS:
         raise OptionError("count", f"{count}", f"1 to {MAX_LABELS} labels")
     opened = opened_bundle(bundle, trusted)
-    asked = RecordingOptions.merged(how, options, "label")
-    beat_options = asked.beat_options(opened.leads)
-    recording = open_for_model(recording, opened.leads, asked.leads, how=beat_options.how)
+    resolved = RecordingOptions.merged(how, options, "label")
+    beat_options = resolved.beat_options(opened.leads)
+    recording = open_for_model(recording, opened.leads, resolved.leads, how=beat_options.how)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"

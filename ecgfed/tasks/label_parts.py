@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ecgfed.base.text import count_of
+from ecgfed.domain.beats.path import RecordingBeats
 from ecgfed.domain.labels.choose import Rule, shipped_rule
 from ecgfed.domain.labels.page import LabelPage, page_data
 from ecgfed.domain.labels.pictures import group_pictures
@@ -36,9 +37,7 @@ def label_page_of(
         notices: warnings shown at the top of the page.
     """
     beats, first = grouped.beats, grouped.grouped
-    recording, names = beats.recording, tuple(displayed_leads(beats.recording))
-    quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
-    displayed_signals = replace(DrawnLeads.of(recording, quality), names=names)
+    recording, displayed = beats.recording, drawn_leads(beats)
     interval = beats.intervals_s[:first]
     return LabelPage(
         record=recording.name,
@@ -47,12 +46,12 @@ def label_page_of(
         fs_hz=recording.fs_hz,
         duration_s=recording.duration_s,
         count=count,
-        leads=names,
+        leads=displayed.names,
         groups=grouped.groups,
         sample=beats.r_samples[:first],
         rule=rule or shipped_rule(),
-        strips=label_strips(displayed_signals, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
-        pictures=group_pictures(grouped.groups, [windows_on(beats, name, first) for name in names], interval),
+        strips=label_strips(displayed, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
+        pictures=group_pictures(grouped.groups, [windows_on(beats, name, first) for name in displayed.names], interval),
         interval_s=interval,
         minutes=minutes,
         notices=notices,
@@ -60,13 +59,21 @@ def label_page_of(
     )
 
 
-def label_page(page: LabelPage, *, file: str = "") -> str:
+def drawn_leads(beats: RecordingBeats) -> DrawnLeads:
+    """Return the leads that the page shows, with their quality, the lead in use first."""
+    recording, names = beats.recording, tuple(displayed_leads(beats.recording))
+    quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
+    return replace(DrawnLeads.of(recording, quality), names=names)
+
+
+def label_page(page: LabelPage, *, file: str = "", ends: bool = True) -> str:
     """Return a labelling page as HTML.
 
     Args:
         page: what it shows.
         file: where a server writes the labels (``label_server.py``), as the page names it; none for a page that is
             opened as a file and offers its labels as a download.
+        ends: the server ends with the page.
     """
     minutes, seconds = divmod(round(page.duration_s), 60)
     first = "" if page.minutes is None else f"the first {page.minutes:g} of "
@@ -74,5 +81,5 @@ def label_page(page: LabelPage, *, file: str = "") -> str:
         f"{count_of(len(page.groups.leaf), 'beat')} in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
         f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
     )
-    data = page_data(page) | {"served": bool(file), "file": file}
+    data = page_data(page) | {"served": bool(file), "file": file, **({} if ends else {"ends": False})}
     return html.label_page(data, summary=summary, intended_use=page.intended_use, notices=page.notices)

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from ecgfed.base.errors import EcgfedError, OptionError, RecordError, StorageError, param
 from ecgfed.base.files import read_json, write_together
+from ecgfed.base.locks import locked
 from ecgfed.base.safe_io import check_links
 from ecgfed.domain.labels.user_labels import SOURCES, UserLabel, label_table, read_user_labels
 from ecgfed.tasks.local_server import IDLE_S, LocalServer, RefusedError, Request, Route
@@ -197,3 +198,28 @@ def serve(
     with store.lock:  # wait for a write in progress
         exists = labels_file.exists()  # the file of an earlier session may have been moved
         return Served(labels_file, store.labels if exists else 0, why)
+
+
+def serve_labels(
+    page_html: str,
+    data: Mapping[str, Any],
+    labels_file: Path,
+    *,
+    opened: Callable[[str], None],
+    idle_s: float = IDLE_S,
+    overwrite: bool = False,
+) -> Served:
+    """Serve a page as ``serve``, make its folder, and refuse a second server of the same labels.
+
+    Raises:
+        OptionError: as ``serve``, or the folder cannot be made.
+        StorageError: as ``serve``, or another server is writing the labels.
+    """
+    try:
+        labels_file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"{labels_file.parent} cannot be a folder ({error.strerror})"
+        raise OptionError("out", problem, "a folder for the labels") from error
+    # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
+    with locked(labels_file.with_name(f"{labels_file.name}.served")):
+        return serve(page_html, data, labels_file, opened=opened, idle_s=idle_s, overwrite=overwrite)

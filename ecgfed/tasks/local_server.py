@@ -13,6 +13,7 @@ import secrets
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,6 +49,10 @@ class RefusedError(Exception):
     def __init__(self, status: HTTPStatus, message: str, **more: Any) -> None:
         super().__init__(message)
         self.status, self.response = status, {"said": message, **more}
+
+
+class CutShortError(RefusedError):
+    """A request whose peer closed the connection before its body was complete."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,7 @@ class Request(BaseHTTPRequestHandler):
             if route is None:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
-            self._send(HTTPStatus.OK, route.respond(self))
+            self._send(HTTPStatus.OK, self._body(route))
             if route.ends:  # the response has been sent
                 self.server.end("done")
         except RefusedError as refused:
@@ -199,6 +204,17 @@ class Request(BaseHTTPRequestHandler):
                     self.connection.shutdown(socket.SHUT_WR)
                     while self.rfile.read(_PIECE):
                         pass
+
+    def _body(self, route: Route) -> Body:
+        """Return the response; an error in ecgfed has its traceback in the terminal, and is a refusal in one line."""
+        try:
+            return route.respond(self)
+        except (RefusedError, ConnectionError, TimeoutError):  # the peer is gone, or too slow
+            raise
+        except Exception as problem:
+            traceback.print_exc()
+            what = f"an internal error of ecgfed ({type(problem).__name__}: {problem!s:.200}); the terminal shows more"
+            raise RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, " ".join(what.split())) from problem
 
     def _checked_resource(self, *, post: bool) -> str:
         """Return what is asked for, below the token; raises RefusedError."""
@@ -225,9 +241,10 @@ class Request(BaseHTTPRequestHandler):
             raise RefusedError(HTTPStatus.BAD_REQUEST, "no JSON") from problem
 
     def parts(self, size: int) -> Iterator[bytes]:
-        """Yield the body of the request part by part; raises RefusedError unless it has ``size`` bytes.
+        """Yield the body of the request part by part; raises RefusedError unless ``size`` bytes are announced.
 
         Raises:
+            CutShortError: the connection was closed before all of them had arrived.
             TimeoutError: a part did not arrive within ``REQUEST_S``.
         """
         if self._length(size) != size:
@@ -236,7 +253,7 @@ class Request(BaseHTTPRequestHandler):
             self._request.extend(REQUEST_S)
             part = self.rfile.read(min(size, _PIECE))
             if not part:
-                raise RefusedError(HTTPStatus.BAD_REQUEST, "the body ended early")
+                raise CutShortError(HTTPStatus.BAD_REQUEST, "the body ended early")
             size -= len(part)
             self.server.last = time.monotonic()
             yield part

@@ -11,6 +11,7 @@ from ecgfed.base.deprecation import renamed_fields
 from ecgfed.base.errors import RecordError, param
 from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.extract import MATCH_S, match_peaks
+from ecgfed.domain.labels.edits import ADDED
 from ecgfed.domain.labels.user_labels import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_user_labels
 from ecgfed.domain.record.annotations import SYMBOL_COLUMNS
 from ecgfed.domain.record.reader import FORMATS
@@ -34,11 +35,13 @@ class FileLabels:
         sample: (labels,) int64 increasing.
         symbol: (labels,) symbols of ``ecgfed.domain.labels.user_labels.SYMBOLS``.
         confirmed: samples of the labels that the person confirmed.
+        added: (beats,) int64 increasing, samples of beats that the person added while editing a report.
     """
 
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
     confirmed: frozenset[int] = frozenset()
+    added: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @renamed_fields("0.3", "0.5", apart="unmatched", later="past_minutes")
@@ -100,7 +103,9 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
         raise RecordError(path, f"holds {kind}", "labels given by a person")
     keep = np.isin(annotation.symbol, sorted(SYMBOLS))
     sample, first = np.unique(annotation.sample[keep], return_index=True)
-    return FileLabels(sample, annotation.symbol[keep][first])
+    is_added = np.array([note == ADDED for note in annotation.note] or [False] * len(keep), np.bool_)
+    added = annotation.sample[keep & is_added & (annotation.symbol != NO_BEAT)]
+    return FileLabels(sample, annotation.symbol[keep][first], added=np.unique(added))
 
 
 def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:

@@ -33,7 +33,8 @@ from ecgfed.core.personal.apply import personal_name
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
 from ecgfed.core.runs.run import Run
 from ecgfed.domain.beats.exclusions import Counted, Exclusions
-from ecgfed.domain.beats.path import BeatOptions, RecordingOptions, read_beats
+from ecgfed.domain.beats.path import BeatOptions, read_beats
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.cohort.cohort import Cohort
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
@@ -168,10 +169,10 @@ def personalize(
     """
     out = Path(out)
     record = None if record is None else Path(record)
-    asked = PersonalizeConfig.merged(how, options, "personalize", AS_THE_COHORT)
-    name = _check(record, asked, class_mix is not None)
-    if asked.personal is not None:
-        personal_by_name(asked.personal)
+    config = PersonalizeConfig.merged(how, options, "personalize", AS_THE_COHORT)
+    name = _check(record, config, class_mix is not None)
+    if config.personal is not None:
+        personal_by_name(config.personal)
         if class_mix is not None:
             where = f"{param('personal')} and {param('class_mix')}"
             raise OptionError(where, "both given", "one of them", code="conflict")
@@ -183,15 +184,15 @@ def personalize(
         action = "name one with the patient's leads"
         raise OptionError("record", "a run on images", "a run on ECG beats", action, code="conflict")
     state = opened.state()
-    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, asked.personal)
+    personal_name_used = FROM_METHOD if class_mix is not None else personal_name(opened, config.personal)
     personal_method = personal_by_name(personal_name_used)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
-    length = 0.0 if mix is not None else asked.minutes or DEFAULT_MINUTES
+    length = 0.0 if mix is not None else config.minutes or DEFAULT_MINUTES
     first, excluded = None, list[Exclusions]()
     known = name if name in {client.id for client in federation.federation} else None
     if record is not None:
         first, same, excluded = _first_beats(
-            record, _as_the_cohort(federation, asked), length, federation, opened, name, progress
+            record, _as_the_cohort(federation, config), length, federation, opened, name, progress
         )
         known = same or known
     if known:
@@ -201,7 +202,7 @@ def personalize(
     else:
         assert first is not None
         chain = (
-            adapt_model(opened, federation, state, first, asked.epochs)
+            adapt_model(opened, federation, state, first, config.epochs)
             if personal_method is None
             else model_from_beats(opened, federation, state, first, personal_method)
         )
@@ -213,7 +214,7 @@ def personalize(
     return PersonalModel(
         name,
         open_bundle(out),
-        _learned_from(first, federation, length, None if personal_method else asked.epochs, mix),
+        _learned_from(first, federation, length, None if personal_method else config.epochs, mix),
         scores,
         str(opened.path),
         opened.method.name,
@@ -224,28 +225,28 @@ def personalize(
     )
 
 
-def _check(record: Path | None, asked: PersonalizeConfig, mix: bool) -> str:
+def _check(record: Path | None, config: PersonalizeConfig, mix: bool) -> str:
     """Check the combination of options; return the patient's name."""
-    if asked.minutes is not None and mix:
+    if config.minutes is not None and mix:
         raise OptionError(f"{param('minutes')} and {param('class_mix')}", "both given", "one of them", code="conflict")
     if record is None and not mix:
         action = f"or pass {param('class_mix=FILE')}"
         raise OptionError("record", "is missing", "the new patient's recording", action, code="missing")
-    name = asked.patient or (record_path(record).name if record else "")
+    name = config.patient or (record_path(record).name if record else "")
     if fault := name_problem(name):
         problem = f"{name!r:.100} {fault}"
         raise OptionError("patient", problem, "a name that can be a file's", "name the personal model with it")
     return name
 
 
-def _as_the_cohort(cohort: Cohort, asked: PersonalizeConfig) -> BeatOptions:
+def _as_the_cohort(cohort: Cohort, config: PersonalizeConfig) -> BeatOptions:
     """Return the options for the new patient's beats: as in the cohort, with detected R peaks if it has those."""
     peaks, where = cohort.meta.get("peaks") or "annotated", cohort.path / "cohort.json"
     mains_hz = stored_mains(cohort.meta.get("mains_hz"), where)
-    stored, detector = cohort.meta.get("detector"), asked.detector
+    stored, detector = cohort.meta.get("detector"), config.detector
     if detector is None:
         detector = stored_detector(stored, where) if peaks == "detected" and stored is not None else OURS
-    as_cohort = replace(asked, peaks=peaks, detector=detector, mains_hz=mains_hz)
+    as_cohort = replace(config, peaks=peaks, detector=detector, mains_hz=mains_hz)
     return as_cohort.beat_options(cohort.leads, cohort.rr_version)
 
 

@@ -20,7 +20,8 @@ from ecgfed.base.text import count_of
 from ecgfed.core.methods.models import Pipeline
 from ecgfed.core.personal.base import Personal
 from ecgfed.core.personal.registry import FROM_METHOD, personal_by_name
-from ecgfed.domain.beats.path import BeatOptions, RecordingOptions
+from ecgfed.domain.beats.path import BeatOptions
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.labels.contested import contested
 from ecgfed.domain.labels.enough import judge
 from ecgfed.domain.labels.spread import spread
@@ -110,18 +111,26 @@ def personalize_labels(
         ... )  # doctest: +ELLIPSIS
         LabelPersonalization('new': ... labels -> ... beats; ...)
     """
-    asked = LabelsConfig.merged(how, options, "personalize_labels")
-    personal_method, beat_options = _check(asked.personal), asked.beat_options()
+    config = LabelsConfig.merged(how, options, "personalize_labels")
+    personal_method, beat_options = _check(config.personal), config.beat_options()
     opened = opened_bundle(bundle, trusted)
-    request = _opened_request(recording, Path(out), Path(labels), opened, beat_options, asked.patient, beats, overwrite)
+    request = _opened_request(
+        recording, Path(out), Path(labels), opened, beat_options, config.patient, beats, overwrite
+    )
     refuse_synthetic(request.bundle, request.recording, force=force)
     signer = None if sign is None else Signer(sign)
     file_labels = read_label_file(request.labels, request.recording)
     grouped = grouped_beats(
-        request.recording, beat_options, request.bundle, minutes=asked.minutes, seed=asked.seed, progress=progress
+        request.recording,
+        beat_options,
+        request.bundle,
+        minutes=config.minutes,
+        added=file_labels.added,
+        seed=config.seed,
+        progress=progress,
     )
-    user_labels = match_labels(file_labels, request.labels, grouped, asked.minutes)
-    learner = _learner(grouped, request.start, user_labels, personal_method, asked.seed)
+    user_labels = match_labels(file_labels, request.labels, grouped, config.minutes)
+    learner = _learner(grouped, request.start, user_labels, personal_method, config.seed)
     excluded = [grouped.excluded, channels_excluded([request.recording])]
     report_exclusions(excluded, progress)
     warnings = _model_warnings(grouped, user_labels, learner)
@@ -140,8 +149,8 @@ def personalize_labels(
         "recording": recording_id(request.recording),
         "lead": request.recording.lead,
         "personal": personal_method.name,
-        "minutes": asked.minutes,
-        "seed": asked.seed,
+        "minutes": config.minutes,
+        "seed": config.seed,
         "started_from": name_of(request.bundle.path),
         "warnings": [*warnings, *label_warnings],
         "excluded": excluded_as_json(excluded),

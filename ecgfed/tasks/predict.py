@@ -16,7 +16,8 @@ from ecgfed.base.text import count_of, shortened
 from ecgfed.domain.beats.exclusions import Exclusions
 from ecgfed.domain.beats.extract import Windows, window_spans
 from ecgfed.domain.beats.labels import LabelMap
-from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, RecordingOptions, cut_beats, require_marks
+from ecgfed.domain.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.events.rhythm import RhythmEpisodes
 from ecgfed.domain.record.recording import Annotation, ReadingPool, ReadOptions, Recording, spans
 from ecgfed.domain.signal.chunked_quality import gaps_of
@@ -267,11 +268,11 @@ def predict(
     bundle, recording = bundle_and_recording(args, bundle, recording)
     opened = opened_bundle(bundle, trusted)
     classifier = opened.classifier(patient, int8=int8)
-    asked = RecordingOptions.merged(how, options, "predict")
-    beat_options = asked.beat_options(opened.leads, opened.rr_version or 1)
+    resolved = RecordingOptions.merged(how, options, "predict")
+    beat_options = resolved.beat_options(opened.leads, opened.rr_version or 1)
     if not isinstance(recording, Recording):
         recording = open_for_model(
-            recording, opened.leads, asked.leads, every_lead=beat_options.every_lead, how=beat_options.how
+            recording, opened.leads, resolved.leads, every_lead=beat_options.every_lead, how=beat_options.how
         )
     refuse_synthetic(opened, recording, force=force)
     beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))

@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,8 @@ from ecgfed.base.files import check_free, write_together
 from ecgfed.base.locks import locked
 from ecgfed.base.options import flat_options, option
 from ecgfed.base.text import count_of, listed, safe_text
-from ecgfed.domain.beats.path import RecordingOptions
-from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
+from ecgfed.domain.beats.recording_options import RecordingOptions
+from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_and_not_read
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
@@ -138,11 +139,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class _BatchRequest:
-    """A recording, its name in the summary, and the folder for its predictions."""
+    """A recording, its name in the summary, the folder for its predictions, and why it cannot be read, where known."""
 
     path: Path
     name: str
     out: Path
+    not_read: EcgfedError | None = None
 
 
 @dataclass
@@ -188,8 +190,8 @@ def predict_batch(
 ) -> Batch:
     """Classify the beats of many recordings, one after the other. Research use only, not for diagnosis.
 
-    A recording that cannot be used is listed with the reason, and the others are completed. An interrupted batch
-    continues with ``resume``, with the same result.
+    A recording that cannot be used is listed with the reason, and so are broken links, pipes and files or sub-folders
+    that cannot be read; the others are completed. An interrupted batch continues with ``resume``, with the same result.
 
     Args:
         records: recordings of any format, and folders of recordings, searched recursively.
@@ -221,11 +223,14 @@ def predict_batch(
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
     opened = opened_bundle(bundle, trusted)
     opened.classifier(patient, int8=int8)
-    asked = BatchOptions.merged(how, options, "predict_batch")
-    beat_options = asked.beat_options()
-    drawn: dict[str, Any] = {"strip": asked.strip or asked.strip_at_s is not None, "strip_at_s": asked.strip_at_s}
+    resolved = BatchOptions.merged(how, options, "predict_batch")
+    beat_options = resolved.beat_options()
+    drawn: dict[str, Any] = {
+        "strip": resolved.strip or resolved.strip_at_s is not None,
+        "strip_at_s": resolved.strip_at_s,
+    }
     call = call_of(opened, beat_options, patient=patient, int8=int8, force=force, **drawn)
-    requests = _requests([records] if isinstance(records, Path | str) else records, out, asked.annotator)
+    requests = _requests([records] if isinstance(records, Path | str) else records, out, resolved.annotator)
 
     def predict_request(request: _BatchRequest) -> RecordingPredictions:
         return predict(
@@ -233,7 +238,7 @@ def predict_batch(
             recording=request.path,
             patient=patient,
             int8=int8,
-            how=RecordingOptions(**asked.shared_with(RecordingOptions)),
+            how=RecordingOptions(**resolved.shared_with(RecordingOptions)),
             force=force,
             progress=RecordingReporter(progress, request.name),
         )
@@ -300,10 +305,11 @@ def _requests(records: Sequence[Path | str], out: Path, annotator: str) -> list[
             continue
         if source.resolve() == out.resolve():
             raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
-        for path in recordings_below(source, annotator=annotator):
-            if not path.resolve().is_relative_to(out.resolve()):
-                relative = path.relative_to(source)
-                requests.setdefault(path, _BatchRequest(path, relative.as_posix(), out / relative.parent))
+        paths, not_read = recordings_and_not_read(source, annotator)
+        for path in paths:
+            if not Path(os.path.realpath(path)).is_relative_to(out.resolve()):  # resolve() raises for circular links
+                name, place = path.relative_to(source).as_posix(), out / path.relative_to(source).parent
+                requests.setdefault(path, _BatchRequest(path, name, place, not_read.get(path)))
     if not requests:
         where = ", ".join(map(str, records)) or "RECORDS"
         raise RecordError(where, "holds no recording", "one or more", "check the path")
@@ -318,7 +324,8 @@ def _targets(request: _BatchRequest, strip: bool) -> list[Path]:
 def _name_clashes(requests: Sequence[_BatchRequest]) -> dict[Path, EcgfedError]:
     """Return an error for each recording whose predictions would replace those of another."""
     paths = [request.path for request in requests]
-    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths)}
+    not_read = {request.path: request.not_read for request in requests if request.not_read is not None}
+    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths), **not_read}
     taken: dict[str, Path] = {}  # case-insensitive, as on Windows and macOS
     for request in requests:
         if request.path in problems:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ecgfed.base.errors import BundleError, OptionError, RecordError, param, spelled
-from ecgfed.base.language import Message, capitalized, joined_message, message, messages, uncapitalized
+from ecgfed.base.language import Message, capitalized, joined_message, message, messages, tr_later, uncapitalized
 from ecgfed.domain.beats.exclusions import WARN_SHARE
 from ecgfed.domain.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.domain.beats.path import RecordingBeats
@@ -23,6 +23,7 @@ from ecgfed.domain.signal.confirm import not_confirmed_text, second_look
 from ecgfed.domain.signal.findings import no_ecg, paced_rhythm
 from ecgfed.domain.signal.flutter import flutter_text
 from ecgfed.domain.signal.pacing import calibration_text
+from ecgfed.domain.signal.rhythm import paced_seconds
 from ecgfed.domain.signal.size import size_text, too_large
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.calibration import calibration_in
@@ -232,6 +233,20 @@ def _intervals_not_confirmed(beats: RecordingBeats) -> Iterator[ModelWarning]:
         yield ModelWarning("intervals-not-confirmed", not_confirmed_text(unconfirmed, len(confirmed)), severe=True)
 
 
+_PACED = {
+    (True, True): tr_later(
+        "The rhythm is paced: {evidence}. Paced beats have the symbol /. Atrial fibrillation and flutter were not assessed "
+        "in {seconds:,.0f} s. {training}"
+    ),
+    (True, False): tr_later("The rhythm is paced: {evidence}. Paced beats have the symbol /. {training}"),
+    (False, True): tr_later(
+        "Some episodes are paced: {evidence}. Paced beats have the symbol /. Atrial fibrillation and flutter were not "
+        "assessed in {seconds:,.0f} s. {training}"
+    ),
+    (False, False): tr_later("Some episodes are paced: {evidence}. Paced beats have the symbol /. {training}"),
+}
+
+
 def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     """Return a warning if the signal, the header or the annotation says that the rhythm is paced, else ``""``.
 
@@ -240,9 +255,9 @@ def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
     recording, annotation, pacing = beats.recording, beats.annotation, beats.pacing
     if pacing:
         values = {"evidence": pacing.text, "training": trained_on_paced(bundle)}
-        if pacing.paced:
-            return message("The rhythm is paced: {evidence}. Paced beats have the symbol /. {training}", **values)
-        return message("Some episodes are paced: {evidence}. Paced beats have the symbol /. {training}", **values)
+        seconds = paced_seconds(recording.duration_s, beats.r_samples / recording.fs_hz, pacing.beats)
+        text = _PACED[pacing.paced, bool(seconds)]
+        return message(text, seconds=seconds, **values) if seconds else message(text, **values)
     if annotation is None and recording.files:
         try:
             annotation = read_annotation(recording) if has_annotation(recording) else None

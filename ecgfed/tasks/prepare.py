@@ -10,7 +10,7 @@ from ecgfed.base.files import check_new_folder, replacing_folder
 from ecgfed.base.options import Range, flat_options, option
 from ecgfed.base.text import count_of
 from ecgfed.domain.beats.labels import LabelMap, load_label_map
-from ecgfed.domain.beats.path import RecordingOptions
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.beats.rr import RR_DEFAULT
 from ecgfed.domain.cohort.build import build_cohort
 from ecgfed.domain.cohort.clients import of_first_lead

@@ -9,7 +9,7 @@ from pathlib import Path
 from ecgfed.base.errors import OptionError, RecordError, param
 from ecgfed.base.files import sha256
 from ecgfed.domain.record.checks import check_stated
-from ecgfed.domain.record.facts import file_facts
+from ecgfed.domain.record.file_summary import file_summary
 from ecgfed.domain.record.leads import (
     LeadGroup,
     NoLeadError,
@@ -143,7 +143,7 @@ def open_for_model(
     except NoLeadError as problem:
         if named is not None or len(problem.ecg) != 1:
             if isinstance(recording, Path | str):  # what else has to be stated belongs to the same line
-                check_stated([problem, *missing] if (missing := file_facts(recording, how=how).missing) else [])
+                check_stated([problem, *missing] if (missing := file_summary(recording, how=how).missing) else [])
             raise
         result = open_with(problem.ecg)
     return with_beat_leads(result, named)

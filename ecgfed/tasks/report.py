@@ -7,32 +7,31 @@ from pathlib import Path
 
 from ecgfed.base.deprecation import renamed_parameters
 from ecgfed.base.errors import OptionError, param
-from ecgfed.base.files import check_free
 from ecgfed.base.language import page_language, tr_later
-from ecgfed.base.options import flat_options, merged, names_of
-from ecgfed.domain.beats.path import RecordingOptions
+from ecgfed.base.options import flat_options, merged, taken
+from ecgfed.domain.beats.recording_options import RecordingOptions
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.labels.edits import read_edits
 from ecgfed.domain.record.reader import open_every_lead
 from ecgfed.domain.record.recording import ReadingPool, ReadOptions, Recording
 from ecgfed.domain.signal.chunked_quality import quality_of
 from ecgfed.exports.device.bundle import Bundle
+from ecgfed.reports.disclosure import check_length, full_disclosure
 from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.edited import digest_of
 from ecgfed.reports.editing import editing_data
 from ecgfed.reports.options import ReportOptions
 from ecgfed.reports.recording_report import RecordingReport, parts_of
+from ecgfed.reports.signals import DrawnLeads
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.inspect import DEFAULT_LEADS
-from ecgfed.tasks.page_files import earlier_files, page_targets, write_page
-from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import opened_bundle, predict
 from ecgfed.tasks.prediction_warnings import refuse_synthetic
 from ecgfed.tasks.progress import SILENT, ProgressReporter
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.report_edits import SUFFIX, annotation_file, edited_annotation
-from ecgfed.tasks.report_exchange import SUFFIXES, exchange_of
+from ecgfed.tasks.report_events import patient_events_of
 from ecgfed.tasks.report_excluded import report_exclusions_of
+from ecgfed.tasks.report_files import ReportFiles
 from ecgfed.tasks.report_labels import OnThePage, read_by_file, read_by_model, read_labels
 from ecgfed.tasks.report_model import model_rows
 from ecgfed.tasks.report_patient import shown_of
@@ -40,8 +39,6 @@ from ecgfed.tasks.report_patient import shown_of
 USE = tr_later("Research use only, not for diagnosis; needs physician over-read.")
 #: Leads whose quality is assessed in parallel, beside the detector.
 _AT_A_TIME = 2
-#: Files beside a page that an earlier report may have left: those that no recording is (a table or DICOM may be one).
-_OF_EARLIER = (SUFFIX, *(suffix for suffix in SUFFIXES.values() if suffix not in (".csv", ".dcm")))
 
 
 @renamed_parameters("0.3", "0.5", watch="progress")
@@ -88,67 +85,61 @@ def report(
         >>> ecgfed.report("cohort-records/demo01", "bundle", patient="demo01")  # doctest: +ELLIPSIS
         RecordingReport('demo01': ... beats, .../min, ... warnings)
     """
-    page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
-    stated, asked = merged(ReportOptions, None, page, "report"), RecordingOptions.merged(how, options, "report")
-    shown, exchange = shown_of(stated), exchange_of(stated, out, asked.leads)
-    more = list(exchange.files.values())
+    stated = merged(ReportOptions, None, taken(options, ReportOptions), "report")
+    resolved = RecordingOptions.merged(how, options, "report")
+    shown, rules = shown_of(stated), EventRules() if rules is None else rules
     edits = None if stated.edits is None else read_edits(Path(stated.edits))
-    if edits is not None and out is not None:
-        more.append(annotation_file(Path(out)))
-    targets = page_targets(out, pdf=pdf, overwrite=overwrite, more=more)
-    browser = find_browser() if pdf else None
+    files = ReportFiles.of(stated, out, resolved.leads, pdf=pdf, overwrite=overwrite)
     opened = _opened(bundle, labels, patient, trusted)
-    recording = _open(recording, opened, asked.leads, asked.read_options)
-    check_free([*targets, *more], recording.files, overwrite=overwrite)
-    exchange.check(recording)
+    recording = _open(recording, opened, resolved.leads, resolved.read_options)
+    files.check(recording, stated.diary)
+    start = shown.page_start(recording.metadata)
+    patient_events = patient_events_of(recording, stated.diary, shown, start)
+    if stated.full_disclosure:
+        check_length(recording.duration_s)
     signal = recording_id(recording)
     if edits is not None:
         edits.check_recording(signal, recording.samples)
     if opened is not None:
         refuse_synthetic(opened, recording, force=force)
-    rules = EventRules() if rules is None else rules
+    marks = None if labels is None else read_labels(Path(labels), recording)
     with ReadingPool(_AT_A_TIME) as pool:  # while the detector runs
         pending = {name: pool.submit(quality_of, recording, name) for name in recording.leads if name != recording.lead}
-        if labels is not None:
-            marks = read_labels(Path(labels), recording)
+        if labels is not None and marks is not None:
             lead_quality = quality_of(recording, recording.lead)
             labelled, second = read_by_file(Path(labels), marks, recording, lead_quality, opened, patient, rules)
         else:
-            marks = None
             assert opened is not None
+            page_progress = OnThePage(progress)
             read = partial(
-                predict, opened, recording, patient=patient, how=asked, force=force, progress=OnThePage(progress)
+                predict, opened, recording, patient=patient, how=resolved, force=force, progress=page_progress
             )
             labelled, lead_quality, second = read_by_model(read, opened, recording, patient)
         assessed = {recording.lead: lead_quality, **{name: task.result() for name, task in pending.items()}}
-    quality = {name: assessed[name] for name in recording.leads}
     digest = digest_of(labelled, recording.fs_hz)
     if edits is not None:
         edits.check_beats(digest)
+    quality = {name: assessed[name] for name in recording.leads}
     reading = reading_of(recording, quality, labelled, rules, second, edits)
+    reading = replace(reading, patient_events=patient_events.events)
     use = USE if opened is None else str(opened.manifest["intended_use"])
-    start = shown.page_start(recording.metadata)
     with page_language(stated.language):
         model = () if opened is None else model_rows(opened, patient)
         parts = parts_of(reading, marks, model=model, intended_use=use, start=start)
         data = {**parts.data, "editing": editing_data(reading, signal, digest)}
-    parts = replace(parts, patient=shown.patient(recording.metadata), data=data)
-    exchange = exchange.begun(shown.start_of(recording.metadata))
+    notes = tuple(("patient-events", note) for note in patient_events.notes)
+    if stated.full_disclosure:
+        disclosure = full_disclosure(DrawnLeads.of(recording, quality))
+        data["disclosure"] = disclosure.data
+        parts = replace(parts, disclosure=disclosure)
+    parts = replace(parts, patient=shown.patient(recording.metadata), data=data, notes=(*parts.notes, *notes))
     if stated.header:
         parts = replace(parts, header_lines=recording.comments)
     excluded = tuple(report_exclusions_of(reading, marks))
-    for exclusions in excluded:
-        if exclusions.line:
-            progress.note(f"{exclusions.line}.")
-    result = RecordingReport(recording, parts, (*targets, *more), excluded)
-    if targets:
-        if earlier := earlier_files(targets[0], _OF_EARLIER, more):
-            names = ", ".join(file.name for file in earlier)
-            progress.warn(f"not written again, of an earlier report of this name, which may have been signed: {names}")
-        beside = exchange.contents(reading, parts)
-        if reading.edited is not None:
-            beside |= {annotation_file(targets[0]): edited_annotation(reading.edited, recording.fs_hz)}
-        write_page(targets, result.html, browser, beside)
+    for line in filter(None, (exclusions.line for exclusions in excluded)):
+        progress.note(f"{line}.")
+    result = RecordingReport(recording, parts, files.paths, excluded)
+    files.write(result, reading, shown.start_of(recording.metadata), progress)
     return result
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ecgfed.domain.labels.edits import ADDED
 from ecgfed.domain.labels.user_labels import NO_BEAT
 from ecgfed.domain.record.recording import Annotation
 from ecgfed.domain.record.wfdb_writer import annotation_bytes
@@ -21,16 +22,21 @@ def edited_annotation(edited: EditedBeats, fs_hz: float) -> bytes:
     """Return a WFDB annotation of the edited beats, all of them labels that a person gave or accepted.
 
     Of a reviewed report it has every beat. Of a report that is not reviewed it has the beats that a person labelled or
-    accepted, and the removed ones as ``|``, which are labels of no beat; nobody vouches for the others.
+    accepted, and the removed ones as ``|``, which are labels of no beat; nobody vouches for the others. Added beats
+    have the note ``added``: ``personalize`` takes them as R peaks, which the detector does not find.
 
     Args:
         edited: the beats.
         fs_hz: sampling frequency of the recording.
     """
     labelled = edited.labelled
-    if edited.edits.reviewed is not None:
-        return annotation_bytes(Annotation(labelled.sample, labelled.names), fs_hz)
-    sample = np.concatenate([labelled.sample[edited.by_person], edited.removed])
-    symbol = np.concatenate([labelled.names[edited.by_person], np.full(len(edited.removed), NO_BEAT)])
-    order = np.argsort(sample)
-    return annotation_bytes(Annotation(sample[order], symbol[order]), fs_hz)
+    sample, symbol, added = labelled.sample, labelled.names, edited.added
+    if edited.edits.reviewed is None:
+        person, removed = edited.by_person, edited.removed
+        sample = np.concatenate([sample[person], removed])
+        order = np.argsort(sample)
+        sample = sample[order]
+        symbol = np.concatenate([symbol[person], np.full(len(removed), NO_BEAT)])[order]
+        added = np.concatenate([added[person], np.zeros(len(removed), np.bool_)])[order]
+    note = tuple(ADDED if one else "" for one in added.tolist()) if added.any() else ()
+    return annotation_bytes(Annotation(sample, symbol, note), fs_hz)

@@ -32,7 +32,7 @@ from ecgfed.tasks.pdf import find_browser, print_pdf
 
 FHIR, TABLE = "fhir", "table"
 #: Format -> the end of its file's name.
-SUFFIXES = {FHIR: ".fhir.json", TABLE: ".csv", AECG: ".aecg.xml", DICOM: ".dcm", PDF_FORMAT: ".pdf.dcm"}
+SUFFIXES: dict[str, str] = {FHIR: ".fhir.json", TABLE: ".csv", AECG: ".aecg.xml", DICOM: ".dcm", PDF_FORMAT: ".pdf.dcm"}
 LOW_CONFIDENCE, NOT_COUNTED = "low confidence", "in an unusable stretch, not counted"
 
 
@@ -102,6 +102,7 @@ class Exchange:
         values = figures(parts)
         content = hashlib.sha256(beats.sample.tobytes())
         content.update(repr((labelled.names.tolist(), remark.tolist(), values, self.stated, names)).encode())
+        content.update(parts.conclusion.encode())
         for lead in reading.recording.leads:  # ten seconds tell recordings without beats apart
             content.update(reading.recording.lead_mv(lead, 0, round(10 * reading.recording.fs_hz)).tobytes())
         return Document(
@@ -117,6 +118,8 @@ class Exchange:
             tuple(code for code, _ in parts.warnings),
             __version__,
             content.hexdigest(),
+            parts.conclusion,
+            parts.conclusion_is_older,
         )
 
 

@@ -1,7 +1,8 @@
 """``report`` for all recordings of a folder: a page each, and an index of them as page, table and JSON."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,17 +11,16 @@ from ecgfed.base.errors import EcgfedError, OptionError, RecordError, param
 from ecgfed.base.files import check_free, create_folder, write_together
 from ecgfed.base.language import page_language
 from ecgfed.base.locks import locked
-from ecgfed.base.options import flat_options, merged, names_of
+from ecgfed.base.options import flat_options, merged, taken
 from ecgfed.base.text import count_of, listed, safe_text
-from ecgfed.domain.beats.path import RecordingOptions
-from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_below
+from ecgfed.domain.beats.recording_options import RecordingOptions
+from ecgfed.domain.cohort.folder import doubled, not_utf8, recordings_and_not_read
 from ecgfed.domain.events.rules import EventRules
 from ecgfed.domain.record.reader import record_path
 from ecgfed.domain.record.recording import ReadOptions
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports.folder_index import RecordingRow, index_page, index_table
 from ecgfed.reports.options import OF_A_RECORDING, ReportOptions
-from ecgfed.reports.recording_report import RecordingReport
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import opened_bundle
@@ -75,11 +75,12 @@ class _ReportState(BatchState):
 
 @dataclass(frozen=True)
 class _ReportRequest:
-    """A recording, its name in the index, and its page."""
+    """A recording, its name in the index, its page, and why it cannot be read, where that is known."""
 
     path: Path
     name: str
     page: Path
+    not_read: EcgfedError | None = None
 
     @property
     def edits(self) -> Path | None:
@@ -120,9 +121,9 @@ def report_folder(
 ) -> FolderReport:
     """Make a report page of every recording in a folder, and an index of them. Research use only, not for diagnosis.
 
-    A recording that cannot be used is listed with the reason, and the others are completed. An interrupted call
-    continues with ``resume``, with the same result. Edits that a physician saved from a page (``NAME-edits.json``) are
-    applied where they lie beside the recording.
+    A recording that cannot be used is listed with the reason, and so are broken links, pipes and files or sub-folders
+    that cannot be read; the others are completed. An interrupted call continues with ``resume``, with the same result.
+    Edits that a physician saved from a page (``NAME-edits.json``) are applied where they lie beside the recording.
 
     Args:
         folder: searched recursively for recordings of any format.
@@ -153,39 +154,17 @@ def report_folder(
     folder, out = Path(folder), Path(out)
     if resume and overwrite:
         raise OptionError(f"{param('resume')} and {param('overwrite')}", "both given", "one of them", code="conflict")
-    page = {name: options.pop(name) for name in names_of(ReportOptions) if name in options}
-    stated = merged(ReportOptions, None, page, "report_folder", without=OF_A_RECORDING)
-    asked = RecordingOptions.merged(how, options, "report_folder")
+    stated = merged(ReportOptions, None, taken(options, ReportOptions), "report_folder", without=OF_A_RECORDING)
+    resolved = RecordingOptions.merged(how, options, "report_folder")
     opened, rules = opened_bundle(bundle, trusted), EventRules() if rules is None else rules
     if pdf:
         find_browser()
+    same: dict[str, Any] = {"header": stated.header, "language": stated.language, "pdf": pdf, "force": force}
     call = call_of(
-        opened, asked.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
-    ) | {"rules": rules.to_dict(), "pdf": pdf, "header": stated.header, "show": list(shown_of(stated).names)}
-    call |= {"language": stated.language}
-    requests = _requests(folder, out, asked.annotator)
-
-    def report_request(request: _ReportRequest) -> RecordingReport:
-        create_folder(request.page.parent)
-        if others := request.other_edits:
-            applied = "none" if request.edits is None else request.edits.name
-            progress.warn(f"{request.name}: edits in {listed(others)} are not applied ({applied} applied)")
-        return report(
-            request.path,
-            opened,
-            out=request.page,
-            how=asked,
-            force=force,
-            rules=rules,
-            pdf=pdf,
-            overwrite=overwrite or resume,
-            progress=RecordingReporter(progress, request.name),
-            header=stated.header,
-            show=stated.show,
-            language=stated.language,
-            edits=request.edits,
-        )
-
+        opened, resolved.beat_options(), patient=None, int8=False, force=force, strip=False, strip_at_s=None
+    ) | {**same, "rules": rules.to_dict(), "show": list(shown_of(stated).names)}
+    same |= {"bundle": opened, "how": resolved, "rules": rules, "show": stated.show, "overwrite": overwrite or resume}
+    requests = _requests(folder, out, resolved.annotator)
     with locked(out):
         state = _ReportState(out, json.loads(json.dumps(call)), opened.classes)
         if resume:
@@ -196,7 +175,7 @@ def report_folder(
             targets = [file for request in requests for file in request.files(pdf=pdf)]
             check_free([*(out / name for name in INDEX), *targets], overwrite=overwrite)
         state.begin()
-        rows, failed = _report_all(requests, state, report_request, pdf, progress)
+        rows, failed = _report_all(requests, state, same, progress)
         result = FolderReport(tuple(rows), tuple(failed), tuple(out / name for name in INDEX))
         with page_language(stated.language):
             page_text = index_page(rows, failed, folder.name or str(folder))
@@ -211,13 +190,16 @@ def _json(result: FolderReport) -> str:
 
 
 def _report_all(
-    requests: Sequence[_ReportRequest],
-    state: _ReportState,
-    report_request: Callable[[_ReportRequest], RecordingReport],
-    pdf: bool,
-    progress: ProgressReporter,
+    requests: Sequence[_ReportRequest], state: _ReportState, same: Mapping[str, Any], progress: ProgressReporter
 ) -> tuple[list[RecordingRow], list[dict[str, str]]]:
-    """Report the recordings that are not completed; return the rows of the completed ones, and the failed ones."""
+    """Report the recordings that are not completed; return the rows of the completed ones, and the failed ones.
+
+    Args:
+        requests: all recordings.
+        state: which of them are completed.
+        same: the arguments of ``report`` that are the same for each.
+        progress: receives progress, notes and warnings.
+    """
     rows: list[RecordingRow] = []
     failed: list[dict[str, str]] = []
     problems, resumed = _name_clashes(requests, state.out), 0
@@ -225,12 +207,17 @@ def _report_all(
         try:
             if request.path in problems:
                 raise problems[request.path]
-            files = request.files(pdf=pdf)
+            files = request.files(pdf=same["pdf"])
             if stored := state.stored_result(request.name, request.path, files):
                 row = RecordingRow.stored(stored)
                 resumed += 1
             else:
-                made = report_request(request)
+                create_folder(request.page.parent)
+                if others := request.other_edits:
+                    applied = "none" if request.edits is None else request.edits.name
+                    progress.warn(f"{request.name}: edits in {listed(others)} are not applied ({applied} applied)")
+                reporter = RecordingReporter(progress, request.name)
+                made = report(request.path, out=request.page, edits=request.edits, progress=reporter, **same)
                 row = RecordingRow.of(made.parts, request.name, request.page.relative_to(state.out).as_posix())
                 read = [*made.recording.files, *([] if request.edits is None else [request.edits])]
                 state.store(request.name, request.path, read, files, asdict(row))
@@ -251,11 +238,12 @@ def _requests(folder: Path, out: Path, annotator: str) -> list[_ReportRequest]:
     if folder.resolve() == out.resolve():
         raise OptionError("out", f"{out} is the folder of the recordings", "another folder")
     requests = []
-    for path in recordings_below(folder, annotator=annotator):
-        if not path.resolve().is_relative_to(out.resolve()):
+    paths, not_read = recordings_and_not_read(folder, annotator)
+    for path in paths:
+        if not Path(os.path.realpath(path)).is_relative_to(out.resolve()):  # resolve() raises where links are circular
             relative = path.relative_to(folder)
             page = out / relative.parent / f"{record_path(path).name}.html"
-            requests.append(_ReportRequest(path, relative.as_posix(), page))
+            requests.append(_ReportRequest(path, relative.as_posix(), page, not_read.get(path)))
     if not requests:
         raise RecordError(folder, "holds no recording", "one or more", "check the path")
     return requests
@@ -264,7 +252,8 @@ def _requests(folder: Path, out: Path, annotator: str) -> list[_ReportRequest]:
 def _name_clashes(requests: Sequence[_ReportRequest], out: Path) -> dict[Path, EcgfedError]:
     """Return an error for each recording whose page would replace another one, or the index."""
     paths = [request.path for request in requests]
-    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths)}
+    not_read = {request.path: request.not_read for request in requests if request.not_read is not None}
+    problems: dict[Path, EcgfedError] = {**doubled(paths), **not_utf8(paths), **not_read}
     taken = {str(out / INDEX[0]).casefold(): INDEX[0]}  # case-insensitive, as on Windows and macOS
     for request in requests:
         if request.path not in problems:

@@ -92,6 +92,7 @@ def by_model(predictions: RecordingPredictions, bundle: Bundle) -> Labelled:
         no_signal=~predictions.classified,
         pulses=predictions.cut.pulses,
         end_noise=predictions.cut.end_noise,
+        pacing=predictions.pacing,
     )
     for mark in sorted(set(predictions.override.tolist()) - {""}):
         if mark not in labelled.codes:
@@ -297,6 +298,7 @@ def read_by_model(
             labelled,
             confirmed=second_analysis.confirmed,
             doubted=second_analysis.doubted,
+            undetected=second_analysis.undetected,
             lead_segments=second_analysis.segments,
         )
     return labelled, predictions.cut.quality, second

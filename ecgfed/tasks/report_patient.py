@@ -11,7 +11,7 @@ from ecgfed.domain.record.metadata import RecordingMetadata, Start
 from ecgfed.reports.options import ReportOptions
 
 #: What ``show`` may name, in the order of the page.
-SHOWN = ("date", "age", "sex", "recorder")
+SHOWN = ("date", "age", "sex", "recorder", "notes")
 #: Their names on the page, and that of the indication.
 _NAMES = (tr_later("Date"), tr_later("Age"), tr_later("Sex"), tr_later("Recorder"), tr_later("Indication"))
 _SEXES = {"M": tr_later("male"), "F": tr_later("female")}
@@ -50,7 +50,7 @@ class Shown:
             "sex": _SEXES.get(metadata.sex, ""),
             "recorder": metadata.recorder,
         }
-        rows = [(name.capitalize(), values[name] or _NOT_STATED) for name in SHOWN if name in self.names]
+        rows = [(name.capitalize(), values[name] or _NOT_STATED) for name in values if name in self.names]
         return (*rows, *([("Indication", self.indication)] if self.indication else []))
 
 

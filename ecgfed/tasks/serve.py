@@ -7,14 +7,26 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ecgfed.base.errors import EcgfedError, spelling
+from ecgfed.base.errors import EcgfedError, StorageError, spelling
 from ecgfed.base.locks import locked
+from ecgfed.domain.cohort.demo import write_demo_records
 from ecgfed.exports.device.bundle import Bundle
 from ecgfed.exports.device.shipped import name_of
-from ecgfed.tasks.local_server import IDLE_S, OCTETS, Body, Download, LocalServer, RefusedError, Request, Route
+from ecgfed.tasks.local_server import (
+    IDLE_S,
+    OCTETS,
+    Body,
+    CutShortError,
+    Download,
+    LocalServer,
+    RefusedError,
+    Request,
+    Route,
+)
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.serve_folder import Entry, WorkFolder
 from ecgfed.tasks.serve_jobs import Jobs
@@ -23,6 +35,8 @@ from ecgfed.web.page import asset, escaped, inline_page
 
 _STYLES = ("paper.css", "report.css", "serve.css")
 _SCRIPTS = ("language.js", "paper.js", "serve-parts.js", "serve-form.js", "serve-replay.js", "serve.js")
+#: Length of the sample recording.
+SAMPLE_MINUTES = 5.0
 #: Parameters as the page calls them.
 _NAMES = {"fs_hz": "the sampling rate", "units": "the units", "columns": "the columns", "leads": "the lead"}
 _NAMES |= {"repair": "'read what is there'", "repair=True": "'read what is there'"}
@@ -61,7 +75,8 @@ class _App:
             ("GET", ""): Route(lambda _: self.page),
             ("GET", "state"): Route(lambda _: self.state()),
             ("POST", "upload"): Route(self._announced),
-            ("POST", "done"): Route(lambda request: {"ended": request.sent() is not None}, ends=True),
+            ("POST", "sample"): Route(self._sample),
+            ("POST", "done"): Route(self._done, ends=True),
         }
         if (method, resource) in fixed:
             return _clear(fixed[method, resource], self.folder)
@@ -91,7 +106,9 @@ class _App:
         return None
 
     def state(self) -> dict[str, Any]:
-        """Return all recordings and jobs."""
+        """Return all recordings and jobs; what pages have left behind that are gone is removed."""
+        self.folder.discard_abandoned()
+        self.tasks.replays.end_abandoned()
         entries, jobs = list(self.folder.entries.values()), self.jobs.to_list()
         for job in jobs:
             job["problem"] = _without_folders(job["problem"], self.folder)
@@ -105,6 +122,7 @@ class _App:
             "id": entry.id,
             "name": entry.path.name,
             "how": {**how, "repair": entry.how.repair, "lead": entry.lead},
+            "revision": entry.revision,
             "facts": entry.facts,
             "stated": entry.is_stated,
             "problem": entry.problem,
@@ -123,13 +141,32 @@ class _App:
         upload = self.folder.upload(number)
         if upload is None or at >= len(upload.names):
             raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
-        upload.write(at, request.parts(upload.sizes[at]))
+        try:
+            upload.write(at, request.parts(upload.sizes[at]))
+        except (StorageError, CutShortError, ConnectionError, TimeoutError):
+            self.folder.discard(number)  # a page begins anew, with all of the files
+            raise
         return {"name": upload.names[at]}
 
     def _uploaded(self, number: str, request: Request) -> Body:
         request.sent()
         if self.folder.upload(number) is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+        return self._finished(number)
+
+    def _sample(self, request: Request) -> Body:
+        """Add a synthetic recording, the first that ``ecgfed prepare demo`` makes."""
+        request.sent()
+        with TemporaryDirectory() as temporary:
+            (sample,) = write_demo_records(Path(temporary, "records"), patients=1, minutes=SAMPLE_MINUTES)
+            files = [sample.records[0].with_suffix(end) for end in (".hea", ".dat")]
+            number = self.folder.begin([{"name": file.name, "size": file.stat().st_size} for file in files])
+            if upload := self.folder.upload(number):
+                for at, file in enumerate(files):
+                    upload.write(at, [file.read_bytes()])
+        return self._finished(number)
+
+    def _finished(self, number: str) -> Body:
         entries = self.folder.finish(number)
         for entry in entries:
             try:
@@ -141,32 +178,55 @@ class _App:
 
     def _read(self, entry: Entry, request: Request) -> Body:
         sent = request.sent()
-        if self.jobs.pending(entry.id):
-            raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
-        return self.tasks.read(entry, sent)
+        with entry.lock:
+            _check_revision(entry, sent)
+            self.jobs.check_none_pending(entry.id)
+            return self.tasks.read(entry, sent)
 
     def _job(self, entry: Entry, what: str, request: Request) -> Body:
-        request.sent()
-        if not entry.is_stated:
-            raise RefusedError(HTTPStatus.CONFLICT, "something of this recording is not stated yet")
-        if self.jobs.pending(entry.id):
-            raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
-        if what == "report-personal" and not entry.models():
-            raise RefusedError(HTTPStatus.CONFLICT, "no personal model yet: personalise first")
-        if what == "personalize":
-            self.tasks.labels_file(entry)
-        return self.jobs.add(entry.id, what, JOBS[what](self.tasks, entry)).to_dict()
+        sent = request.sent()
+        with entry.lock:
+            _check_revision(entry, sent)
+            if not entry.is_stated:
+                raise RefusedError(HTTPStatus.CONFLICT, "something of this recording is not stated yet")
+            if what == "report-personal" and not entry.models():
+                raise RefusedError(HTTPStatus.CONFLICT, "no personal model yet: personalise first")
+            if what == "personalize":
+                self.tasks.labels_file(entry)
+            return self.jobs.add(entry.id, what, JOBS[what](self.tasks, entry)).to_dict()
 
     def _replay(self, entry: Entry, request: Request) -> Body:
         sent = request.sent()
         if not isinstance(sent, Mapping) or not entry.is_stated:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "something of this recording is not stated yet")
         if sent.get("begin") is True:
-            return self.tasks.begin_replay(entry, sent.get("personal") is True)
-        replay = self.tasks.replays.get(entry.id)
-        if replay is None:
-            raise RefusedError(HTTPStatus.CONFLICT, "no replay was begun")
-        return replay.next(sent.get("at"), sent.get("seconds"))
+            with entry.lock:
+                _check_revision(entry, sent)
+                return self.tasks.begin_replay(entry, sent.get("personal") is True)
+        if sent.get("end") is True:
+            self.tasks.replays.end(sent.get("replay"))
+            return {}
+        replay = self.tasks.replays.get(entry.id, sent.get("replay"))
+        if sent.get("pause") is True:
+            return {}
+        part = replay.next(sent.get("at"), sent.get("seconds"))
+        if part["ended"]:
+            self.tasks.replays.end(sent.get("replay"))
+        return part
+
+    def _done(self, request: Request) -> Body:
+        sent = request.sent()
+        if self.jobs.busy and not (isinstance(sent, Mapping) and sent.get("stop") is True):
+            raise RefusedError(HTTPStatus.CONFLICT, "a job runs, and would be stopped", busy=True)
+        return {"ended": True}
+
+
+def _check_revision(entry: Entry, sent: object) -> None:
+    """Raise RefusedError for a page that shows how a recording was read before another page read it in another way."""
+    if isinstance(sent, Mapping) and sent.get("revision", entry.revision) != entry.revision:
+        raise RefusedError(
+            HTTPStatus.CONFLICT, "another page has read this file in another way; this page shows that now", stale=True
+        )
 
 
 def _file_body(file: Path) -> Body:

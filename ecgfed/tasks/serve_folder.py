@@ -6,7 +6,9 @@ nothing is overwritten: every upload and every recording has a folder of its own
 
 import os
 import re
+import shutil
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,10 +25,15 @@ from ecgfed.domain.record.reader import FORMATS, record_path
 
 #: Limits of an upload: files, bytes of a file (days of twelve leads), and bytes of all of them.
 MAX_FILES, MAX_FILE_BYTES, MAX_UPLOAD_BYTES = 256, 2 << 30, 8 << 30
+#: Seconds without a byte after which an upload is abandoned: its page is gone.
+UPLOAD_IDLE_S = 120.0
+#: The end of the name of an upload's folder until all of its files have arrived.
+PART = ".part"
 #: The file by which a folder is known for one of ``serve``; that of a recording.
 MARKER, RECORDING = "ecgfed-serve.json", "recording.json"
 _VERSION = 1
 _NOT_IN_NAMES = re.compile(r'[\\<>:"|?*\x00-\x1f]')
+_UPLOAD = re.compile(rf"(\d{{4,9}})({re.escape(PART)})?")
 _RECORDING_ID = re.compile(r"\d{4,9}-[A-Za-z0-9._-]{1,80}")
 
 
@@ -53,12 +60,14 @@ class Upload:
         names: of the files, in order.
         sizes: of each, in bytes.
         complete: the files that are there.
+        used: when a part of a file last arrived (``time.monotonic``).
     """
 
     folder: Path
     names: list[str]
     sizes: list[int]
     complete: set[int] = field(default_factory=set)
+    used: float = field(default_factory=time.monotonic)
 
     def write(self, number: int, parts: Iterable[bytes]) -> None:
         """Write one file; raises StorageError, and OptionError for one that is there. A file cut short is removed."""
@@ -73,6 +82,7 @@ class Upload:
             with os.fdopen(handle, "wb") as stream:
                 for part in parts:
                     stream.write(part)
+                    self.used = time.monotonic()
         except BaseException as problem:
             with suppress(OSError):
                 path.unlink()
@@ -96,6 +106,8 @@ class Entry:
         lead: the lead that was chosen, or ``""``.
         facts: what the file states, JSON-ready; empty before it was read.
         problem: why it could not be read, a line.
+        revision: how often it was read in another way in this session; a page states the one that it shows.
+        lock: held while it is read, and while a job of it is added.
     """
 
     id: str
@@ -105,6 +117,8 @@ class Entry:
     lead: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
+    revision: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     @property
     def leads(self) -> tuple[str, ...] | None:
@@ -165,6 +179,9 @@ class WorkFolder:
                 folder.chmod(0o700)  # whatever the process's mask is
         except OSError as problem:
             raise OptionError("work", f"{path} cannot be created ({problem.strerror})", "another folder") from problem
+        for folder in (path / "uploads").iterdir():  # of a session that ended while files arrived
+            if folder.name.endswith(PART) and _UPLOAD.fullmatch(folder.name):
+                shutil.rmtree(folder, ignore_errors=True)
         self.entries = {entry.id: entry for entry in self._earlier()}
 
     def _earlier(self) -> Iterator[Entry]:
@@ -205,30 +222,51 @@ class WorkFolder:
         if sum(sizes) > MAX_UPLOAD_BYTES:
             raise OptionError("files", f"have {sum(sizes):,} bytes", f"at most {MAX_UPLOAD_BYTES:,} at once")
         with self._lock:
-            numbers = [int(path.name) for path in (self.path / "uploads").iterdir() if path.name.isdigit()]
-            number = f"{max(numbers, default=0) + 1:04d}"
-            self._uploads[number] = Upload(_created(self.path / "uploads" / number), names, sizes)
+            there = [_UPLOAD.fullmatch(folder.name) for folder in (self.path / "uploads").iterdir()]
+            number = f"{max((int(match[1]) for match in there if match), default=0) + 1:04d}"
+            self._uploads[number] = Upload(_created(self.path / "uploads" / f"{number}{PART}"), names, sizes)
         return number
 
     def upload(self, number: str) -> Upload | None:
         """Return an upload that is not finished, or None."""
         return self._uploads.get(number)
 
+    def discard(self, number: str) -> None:
+        """Remove an upload that is not finished, with its files."""
+        if upload := self._uploads.pop(number, None):
+            shutil.rmtree(upload.folder, ignore_errors=True)  # what remains is removed when the folder is served again
+
+    def discard_abandoned(self) -> None:
+        """Remove the uploads of which nothing has arrived for ``UPLOAD_IDLE_S``."""
+        before = time.monotonic() - UPLOAD_IDLE_S
+        for number in [number for number, upload in list(self._uploads.items()) if upload.used < before]:
+            self.discard(number)
+
     def finish(self, number: str) -> list[Entry]:
         """Return the recordings among the files of an upload, as new entries.
 
         Raises:
             OptionError: a file is missing.
-            RecordError: none of the files is a recording.
+            RecordError: none of the files is a recording; they are removed.
+            StorageError: a folder cannot be created or renamed.
         """
         upload = self._uploads[number]
         if len(upload.complete) < len(upload.names):
             raise OptionError("files", "have not all arrived", "every file that was announced", "send them again")
-        paths = _recordings(upload)
+        try:
+            names = [path.relative_to(upload.folder) for path in _recordings(upload)]
+        except RecordError:
+            self.discard(number)
+            raise
         entries = []
         with self._lock:
             self._uploads.pop(number, None)
-            for path in paths:
+            folder = self.path / "uploads" / number
+            try:
+                upload.folder.rename(folder)
+            except OSError as problem:
+                raise StorageError(folder, f"cannot be created ({problem.strerror})") from problem
+            for path in (folder / name for name in names):
                 there = [folder.name for folder in (self.path / "recordings").iterdir()]  # some may be unreadable
                 last = max((int(id.partition("-")[0]) for id in there if _RECORDING_ID.fullmatch(id)), default=0)
                 id = f"{last + 1:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"

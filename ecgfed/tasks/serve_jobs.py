@@ -2,13 +2,16 @@
 
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from ecgfed.base.errors import EcgfedError
 from ecgfed.base.platform import is_out_of_memory
+from ecgfed.tasks.local_server import RefusedError
 from ecgfed.tasks.progress import ProgressReporter
 
 #: Seconds that the end of the server waits for a job to stop; files are written whole in any case.
@@ -49,6 +52,11 @@ class Job:
     result: dict[str, Any] = field(default_factory=dict)
     began: float | None = None
     took_s: float | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it runs or waits."""
+        return self.state in ("waiting", "running")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-ready."""
@@ -118,18 +126,23 @@ class Jobs:
     @property
     def busy(self) -> bool:
         """Whether a job runs or waits."""
-        return any(job.state in ("waiting", "running") for job in self._all)
+        with self._changed:
+            return any(job.is_pending for job in self._all)
 
-    def pending(self, recording: str) -> bool:
-        """Whether a job of a recording runs or waits."""
-        return any(job.recording == recording and job.state in ("waiting", "running") for job in self._all)
+    def check_none_pending(self, recording: str) -> None:
+        """Raise RefusedError where a job of a recording runs or waits."""
+        with self._changed:
+            if any(job.recording == recording and job.is_pending for job in self._all):
+                raise RefusedError(HTTPStatus.CONFLICT, "a job of this recording runs; wait for its end")
 
     def add(self, recording: str, what: str, work: Callable[[ProgressReporter], dict[str, Any]]) -> Job:
-        """Add a job."""
+        """Add a job; raises RefusedError where one of this recording is pending, or the program ends."""
         with self._changed:
+            self.check_none_pending(recording)
+            if self._stopping.is_set():
+                raise RefusedError(HTTPStatus.CONFLICT, "the program ends")
             job = Job(self._all[-1].id + 1 if self._all else 1, recording, what, work)
-            del self._all[:-_REMEMBERED]
-            self._all.append(job)
+            self._all = [old for old in self._all[:-_REMEMBERED] if old.is_pending] + self._all[-_REMEMBERED:] + [job]
             self._waiting.append(job)
             self._changed.notify()
         return job
@@ -141,8 +154,11 @@ class Jobs:
 
     def close(self) -> None:
         """End: no further job is begun, and the running one ends at its next report of progress."""
-        self._stopping.set()
         with self._changed:
+            self._stopping.set()
+            for job in self._waiting:
+                job.state = "stopped"
+            self._waiting.clear()
             self._changed.notify()
         self._thread.join(_STOP_S)
 
@@ -169,5 +185,6 @@ def _do(job: Job, reporter: _Reporter) -> None:
     except EcgfedError as problem:
         job.problem, job.state = problem.line, "failed"
     except Exception as problem:
+        traceback.print_exc()  # in the terminal; the page has a line
         memory = "not enough memory for this" if is_out_of_memory(problem) else "an internal error of ecgfed"
         job.problem, job.state = f"{memory} ({type(problem).__name__}: {problem!s:.200})", "failed"

@@ -13,10 +13,10 @@ from ecgfed.base.errors import EcgfedError, OptionError, StorageError
 from ecgfed.base.files import read_json, write_bytes, write_json
 from ecgfed.base.text import count_of
 from ecgfed.domain.labels.page import labels_name, page_data
-from ecgfed.domain.record.facts import FileFacts, file_facts
+from ecgfed.domain.record.file_summary import FileSummary, file_summary
 from ecgfed.domain.record.leads import find_lead
 from ecgfed.domain.record.read_options import ReadOptions
-from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.record.recording import Recording, is_synthetic
 from ecgfed.exports.device.bundle import Bundle, open_bundle
 from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.label import label
@@ -27,7 +27,7 @@ from ecgfed.tasks.progress import ProgressReporter
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report import report
 from ecgfed.tasks.serve_folder import Entry, WorkFolder
-from ecgfed.tasks.serve_replay import Replay
+from ecgfed.tasks.serve_replay import Replay, Replays
 from ecgfed.web.samples import packed
 
 #: Seconds of a recording that the form shows.
@@ -49,7 +49,7 @@ class RecordingTasks:
     def __init__(self, folder: WorkFolder, bundle: Bundle) -> None:
         self.folder, self.bundle = folder, bundle
         self.labelling: dict[str, dict[tuple[str, str], Route]] = {}
-        self.replays: dict[str, Replay] = {}
+        self.replays = Replays()
 
     def read(self, entry: Entry, stated: object) -> dict[str, Any]:
         """Read a recording as a form states it, and store that; return its facts and its first seconds.
@@ -62,7 +62,7 @@ class RecordingTasks:
             EcgfedError: the file cannot be read so; nothing is changed.
         """
         how, lead = _stated(stated)
-        facts = file_facts(entry.path, how=how, leads=(lead,) if lead else self.bundle.leads)
+        facts = file_summary(entry.path, how=how, leads=(lead,) if lead else self.bundle.leads)
         missing = [{"parameter": problem.parameter, "reason": problem.reason} for problem in facts.missing]
         if lead not in facts.leads:
             lead = ""
@@ -72,11 +72,12 @@ class RecordingTasks:
         stored = replace(entry, how=how, lead=lead, facts={**_as_json(facts), "missing": missing}, problem="")
         self.folder.save(stored)
         if (how, lead) != (entry.how, entry.lead):  # open pages of another reading end
-            self.replays.pop(entry.id, None)
+            self.replays.end_of(entry.id)
             self.labelling.pop(entry.id, None)
+            entry.revision += 1
         entry.how, entry.lead, entry.facts, entry.problem = how, lead, stored.facts, ""
         preview = None if facts.recording is None else _preview(facts.recording)
-        return {"facts": entry.facts, "preview": preview}
+        return {"facts": entry.facts, "preview": preview, "revision": entry.revision}
 
     def _recording(self, entry: Entry) -> Recording:
         """Open a recording as it was stated."""
@@ -120,7 +121,7 @@ class RecordingTasks:
                 write_bytes(copy := next(copy for copy in copies if not copy.exists()), file.read_bytes())
                 progress.note(f"Earlier labels do not fit this page, so it begins anew; a copy of them is {copy.name}.")
             store = LabelStore(page_data(labelling.page), file, overwrite=True)
-        html = label_page(labelling.page, file=labelling.labels_file.name)
+        html = label_page(labelling.page, file=labelling.labels_file.name, ends=False)
         self.labelling[entry.id] = label_routes(html, store, ends=False)
         return {"said": f"{count_of(labelling.page.count, 'label')} to give."}
 
@@ -150,7 +151,7 @@ class RecordingTasks:
         raise RefusedError(HTTPStatus.CONFLICT, f"no labels yet ({labels_name(entry.path.stem)}): label beats first")
 
     def begin_replay(self, entry: Entry, personal: bool) -> dict[str, Any]:
-        """Begin to replay a recording; a replay of it by another page ends."""
+        """Begin to replay a recording for a page."""
         if personal and not entry.models():
             raise RefusedError(HTTPStatus.CONFLICT, "no personal model yet")
         recording = self._recording(entry)
@@ -159,8 +160,7 @@ class RecordingTasks:
             bundle = open_bundle(entry.models()[-1])
             patient = self._patient(entry, entry.models()[-1])
         name = f"the personal model of {patient}" if patient else f"the global model of {name_of(bundle.path)}"
-        replay = self.replays[entry.id] = Replay(recording, bundle.classifier(patient), name)
-        return replay.begun()
+        return self.replays.begin(entry.id, Replay(recording, bundle.classifier(patient), name))
 
     def _patient(self, entry: Entry, model: Path) -> str:
         """Return the patient of a personal model."""
@@ -182,11 +182,13 @@ def _stated(sent: object) -> tuple[ReadOptions, str]:
     return ReadOptions(fs_hz, text["units"] or None, columns, form.get("repair") is True), text["lead"]
 
 
-def _as_json(facts: FileFacts) -> dict[str, Any]:
+def _as_json(facts: FileSummary) -> dict[str, Any]:
     names = ("format", "leads", "columns", "units", "fs_hz", "samples", "duration_s", "start", "notes")
     values = {name: getattr(facts, name) for name in names}
     lead = "" if facts.recording is None else facts.recording.lead
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()} | {"lead": lead}
+    synthetic = facts.recording is not None and is_synthetic(facts.recording)
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {**plain, "lead": lead, "synthetic": synthetic}
 
 
 def _preview(recording: Recording) -> dict[str, Any]:

@@ -19,6 +19,9 @@ const EcgLabelBook = (() => {
     let revision = 0;
     let known = null;
 
+    /** A second reader's page: each beat is a group, asked in the order of the groups, and speaks for no other. */
+    const alone = data.reader !== undefined;
+
     const isGroup = (group) => Number.isInteger(group) && group >= 0 && group < trees.groups.length;
     const beatOf = (group) => trees.groups[group].beat;
     const kindOf = (label) => data.rule.kind_of[label] || "";
@@ -75,7 +78,8 @@ const EcgLabelBook = (() => {
       if (known) return known;
       const { labelled, postponed, split, goal } = played();
       const labels = labelsOf(labelled);
-      const counted = EcgChoose.spread(trees, labels);
+      const spread = (all) => (alone ? { beats: new Map(Array.from(all.keys(), (beat) => [beat, 0])), covered: all.size } : EcgChoose.spread(trees, all));
+      const counted = spread(labels);
       // confirmed: the beat had this label before; a third label decides between two that differ
       const isConfirmed = ({ label, before, into }) => into === null && before.includes(label);
       const confirmed = new Set(Array.from(labelled.keys()).filter((beat) => isConfirmed(labelled.get(beat))));
@@ -88,10 +92,10 @@ const EcgLabelBook = (() => {
         source: entry.into !== null ? "merged" : confirmed.has(beat) ? "confirmed" : "clinician",
         differs: entry.into === null && !confirmed.has(beat) && isPair(entry.label, entry.before.at(-1)),
       }));
-      const contested = EcgChoose.contested(trees, labels, counted.beats, confirmed);
-      const expected = labels.size ? EcgChoose.expectedErrors(trees, labels) : null;
+      const contested = alone ? [] : EcgChoose.contested(trees, labels, counted.beats, confirmed);
+      const expected = labels.size && !alone ? EcgChoose.expectedErrors(trees, labels) : null;
       // an answer of another kind may leave fewer beats covered than before it
-      const coveredBefore = cursor ? EcgChoose.spread(trees, labelsOf(played(cursor - 1).labelled)).covered : 0;
+      const coveredBefore = cursor ? spread(labelsOf(played(cursor - 1).labelled)).covered : 0;
       known = { labels, entries, postponed, split, goal, covered: counted.covered, coveredBefore, contested, expected };
       known.asking = question(known);
       return known;
@@ -102,6 +106,12 @@ const EcgLabelBook = (() => {
       const withLabel = new Set(Array.from(labels.keys()).flatMap((beat) => trees.paths[trees.points.get(beat).leaf]));
       const parts = trees.children[group].filter((part) => !withLabel.has(part));
       return parts.sort((a, b) => trees.groups[b].size - trees.groups[a].size || a - b);
+    }
+
+    /** Return the first group whose beat has no label and was not put off, or null. */
+    function inOrder(labels, passed) {
+      const group = trees.groups.findIndex(({ beat }) => !labels.has(beat) && !passed.has(beat));
+      return group < 0 ? null : group;
     }
 
     /**
@@ -116,7 +126,7 @@ const EcgLabelBook = (() => {
           if (candidate !== null) return candidate;
         }
       }
-      const candidate = EcgChoose.next(trees, labels, { passed });
+      const candidate = alone ? inOrder(labels, passed) : EcgChoose.next(trees, labels, { passed });
       if (candidate !== null) return candidate;
       const rest = Array.from(postponed.values());
       return rest.length ? rest[0] : null;

@@ -57,41 +57,87 @@ const EcgBeats = (() => {
     return quotient - floor > 0.5 ? floor + 1 : floor;
   }
 
-  /**
-   * Return beats with everything that follows from them. `labelled` has sample, label, kinds, codes, fs, samples, unusable
-   * (disjoint [start, stop] in order), provisional, and for each beat or interval, or null: uncertain, confirmed, rejected,
-   * doubted, unlike, and the probabilities ventricular and supra.
-   */
-  function beatsOf(labelled) {
-    const { sample, label, kinds, fs, unusable, rejected, confirmed } = labelled;
+  /** What follows from the samples alone, for as long as the same array is used: most edits leave all beats in place. */
+  const placed = new WeakMap();
+
+  /** Return what follows from a beat's sample: time, interval to the next, whether each lies outside unusable stretches. */
+  function placesOf({ sample, fs, unusable }) {
+    if (placed.has(sample)) return placed.get(sample);
     const count = sample.length;
     const between = Math.max(count - 1, 0);
-    const [kind, assessed] = [new Uint8Array(count), new Uint8Array(count)];
-    const [known, plausible, measured] = [new Uint8Array(between), new Uint8Array(between), new Uint8Array(between)];
+    const [assessed, known] = [new Uint8Array(count), new Uint8Array(between)];
     const [time, rr] = [new Float64Array(count), new Float64Array(between)];
-    let stretch = 0;
+    let [stretch, counted] = [0, 0];
     for (let i = 0; i < count; i += 1) {
       const at = sample[i];
-      kind[i] = kinds[label[i]];
       time[i] = at / fs;
       while (stretch < unusable.length && unusable[stretch][1] <= at) stretch += 1;
       const edge = stretch < unusable.length ? unusable[stretch][0] : Infinity;
       assessed[i] = edge < at + 1 ? 0 : 1;
+      counted += assessed[i];
       if (i === between) break;
       rr[i] = (sample[i + 1] - at) / fs;
       known[i] = edge < sample[i + 1] + 1 ? 0 : 1;
-      plausible[i] = known[i] && !(rejected && rejected[i]) ? 1 : 0;
-      measured[i] = plausible[i] && (!confirmed || confirmed[i]) ? 1 : 0;
     }
+    const places = { time, rr, assessed, known, counted, bins: new Map() };
+    placed.set(sample, places);
+    return places;
+  }
+
+  /** Return the number of the stretch of `widthS` in which each beat lies. */
+  function binsOf(beats, widthS) {
+    const { bins } = placesOf(beats);
+    if (!bins.has(widthS)) bins.set(widthS, Int32Array.from(beats.time, (time) => floorDivided(time, widthS)));
+    return bins.get(widthS);
+  }
+
+  const same = (some, others) => {
+    if (some === others) return true;
+    if (!some || !others || some.length !== others.length) return false;
+    for (let i = 0; i < some.length; i += 1) if (some[i] !== others[i]) return false;
+    return true;
+  };
+
+  /** Return a function of beats and rules that does not compute again what it computed last, of the same arrays. */
+  function remembered(names, compute) {
+    let last = null;
+    return (beats, rules) => {
+      const plain = [rules, beats.samples, beats.fs];
+      if (!last || !same(last.plain, plain) || !names.every((name) => same(last.of[name], beats[name]))) {
+        last = { plain, of: Object.fromEntries(names.map((name) => [name, beats[name]])), result: compute(beats, rules) };
+      }
+      return last.result;
+    };
+  }
+
+  /**
+   * Return beats with everything that follows from them. `labelled` has sample, label, kinds, codes, fs, samples, unusable
+   * (disjoint [start, stop] in order), provisional, and for each beat or interval, or null: uncertain, confirmed, rejected,
+   * undetected, doubted, unlike, and the probabilities ventricular and supra.
+   */
+  function beatsOf(labelled) {
+    const { sample, label, kinds, fs, unusable, rejected, confirmed } = labelled;
+    const count = sample.length;
+    const { time, rr, assessed, known, counted } = placesOf(labelled);
+    const kind = new Uint8Array(count);
+    for (let i = 0; i < count; i += 1) kind[i] = kinds[label[i]];
+    const plausible = rejected ? new Uint8Array(known.length) : known;
+    for (let i = 0; rejected && i < known.length; i += 1) plausible[i] = known[i] && !rejected[i] ? 1 : 0;
+    const measured = confirmed ? both(plausible, confirmed) : plausible;
     const lost = unusable.reduce((total, [start, stop]) => total + stop - start, 0);
     const share = lost / Math.max(labelled.samples, 1);
-    const counted = assessed.reduce((a, b) => a + b, 0);
     return { ...labelled, count, counted, duration_s: labelled.samples / fs, kind, time, rr, assessed, known, plausible, measured, unusable_share: share };
+  }
+
+  function both(some, others) {
+    const result = new Uint8Array(some.length);
+    for (let i = 0; i < some.length; i += 1) result[i] = some[i] & others[i];
+    return result;
   }
 
   /** Return the beats with other confirmed intervals and doubted beats. */
   function withConfirmed(beats, confirmed, doubted) {
-    return { ...beats, confirmed, doubted, measured: beats.plausible.map((is, i) => is & confirmed[i]), undoubted: null };
+    return { ...beats, confirmed, doubted, measured: both(beats.plausible, confirmed), undoubted: null };
   }
 
   /** Return how many seconds between two times lie outside unusable stretches. */
@@ -125,15 +171,17 @@ const EcgBeats = (() => {
     return beats.undoubted;
   }
 
-  /** Call visit(first beat) for each series of `rate_intervals` usable intervals, none as long as two pauses. */
-  function eachRated(beats, usable, rules, visit) {
-    let since = 0;
+  /** Return the first beat of each series of `rate_intervals` usable intervals, none as long as two pauses. */
+  function rated(beats, usable, rules) {
+    let [since, count] = [0, 0];
     const { rr } = beats;
     const [intervals, limit] = [rules.rate_intervals, 2 * rules.pause_s];
+    const first = new Int32Array(rr.length);
     for (let i = 0; i < rr.length; i += 1) {
       since = usable[i] && rr[i] < limit ? since + 1 : 0;
-      if (since >= intervals) visit(i + 1 - intervals);
+      if (since >= intervals) first[count++] = i + 1 - intervals;
     }
+    return first.subarray(0, count);
   }
 
   function extremes(beats, usable, rules) {
@@ -141,11 +189,17 @@ const EcgBeats = (() => {
     const { time } = beats;
     const intervals = rules.rate_intervals;
     let [low, high] = [Infinity, -Infinity];
-    eachRated(beats, usable, rules, (first) => {
+    for (const first of rated(beats, usable, rules)) {
       const value = (60 * intervals) / (time[first + intervals] - time[first]);
-      if (value < low) [low, lowest] = [value, first];
-      if (value > high) [high, highest] = [value, first];
-    });
+      if (value < low) {
+        low = value;
+        lowest = first;
+      }
+      if (value > high) {
+        high = value;
+        highest = first;
+      }
+    }
     const at = (value, first) => first !== null && { value, start_s: time[first], stop_s: time[first + intervals], confirmed: true };
     return [at(low, lowest) || null, at(high, highest) || null];
   }
@@ -163,10 +217,11 @@ const EcgBeats = (() => {
   function ratesBy(beats, widthS) {
     const stretches = Math.max(1, Math.ceil(beats.duration_s / widthS));
     const [count, seconds] = [new Int32Array(stretches), new Float64Array(stretches)];
-    const { rr, time, measured } = beats;
+    const { rr, measured } = beats;
+    const bins = binsOf(beats, widthS);
     for (let i = 0; i < rr.length; i += 1) {
       if (!measured[i]) continue;
-      const at = Math.min(floorDivided(time[i + 1], widthS), stretches - 1);
+      const at = Math.min(bins[i + 1], stretches - 1);
       count[at] += 1;
       seconds[at] += rr[i];
     }
@@ -299,9 +354,10 @@ const EcgBeats = (() => {
   function timeBins(beats, widthS = HOUR_S) {
     const total = Math.max(1, Math.ceil(beats.duration_s / widthS - 1e-9));
     const of = Array.from({ length: total }, () => ({ counts: new Array(beats.codes.length).fill(0), shortest: Infinity, longest: 0 }));
-    const { rr, time, measured, assessed, label } = beats;
+    const { rr, measured, assessed, label } = beats;
+    const bins = binsOf(beats, widthS);
     for (let i = 0; i < beats.count; i += 1) {
-      const bin = of[Math.min(floorDivided(time[i], widthS), total - 1)];
+      const bin = of[Math.min(bins[i], total - 1)];
       if (assessed[i]) bin.counts[label[i]] += 1;
       if (i && measured[i - 1]) {
         bin.shortest = Math.min(bin.shortest, rr[i - 1]);
@@ -330,21 +386,35 @@ const EcgBeats = (() => {
   /** Return the episodes of bradycardia and tachycardia, each as its name and its [start, stop] in seconds. */
   function rateEpisodes(beats, rules) {
     const spans = { bradycardia: [], tachycardia: [] };
-    eachRated(beats, beats.measured, rules, (first) => {
+    for (const first of rated(beats, beats.measured, rules)) {
       const [start, stop] = [beats.sample[first], beats.sample[first + rules.rate_intervals]];
       const value = (60 * rules.rate_intervals * beats.fs) / (stop - start);
       const name = value < rules.bradycardia_per_min ? "bradycardia" : value > rules.tachycardia_per_min ? "tachycardia" : null;
-      if (!name) return;
+      if (!name) continue;
       const last = spans[name][spans[name].length - 1];
       if (last && start <= last[1]) last[1] = Math.max(last[1], stop);
       else spans[name].push([start, stop]);
-    });
+    }
     return Object.entries(spans)
       .map(([rhythm, all]) => [rhythm, all.filter(([start, stop]) => stop - start >= rules.rate_episode_s * beats.fs)])
       .filter(([, long]) => long.length)
       .map(([rhythm, long]) => ({ rhythm, source: "rates", episodes: long.map(([a, b]) => [a / beats.fs, b / beats.fs]), certainty: [] }));
   }
 
-  return { KINDS, beatsOf, withConfirmed, sum, median, lowerBound, heartRates, pauses, variability, timeBins, rateEpisodes };
+  const intervals = ["sample", "unusable", "plausible", "measured", "confirmed", "rejected", "doubted"];
+  return {
+    KINDS,
+    beatsOf,
+    withConfirmed,
+    sum,
+    median,
+    same,
+    lowerBound,
+    heartRates: remembered(intervals, heartRates),
+    pauses: remembered(intervals, pauses),
+    variability,
+    timeBins,
+    rateEpisodes: remembered(intervals, rateEpisodes),
+  };
 })();
 if (typeof module !== "undefined") module.exports = EcgBeats;

@@ -7,19 +7,25 @@
 const EcgCounts = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
   const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
+  const { tr, trn } = L;
   const CORE = 3;
   const MAY_HIDE = 1.25;
   const OWN_RHYTHM = 2;
+  /** So many seconds before and after a patient event its rate and its context are of. */
+  const AROUND_S = 30;
+  const [SOON_AFTER, SOON_BEFORE] = [1, 2];
   const WORDS = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supraventricular" };
   const NAMES = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supra" };
 
   /** Return first and last beat of each row of members; intervals that are not known separate rows. */
   function inARow(member, beats) {
     const rows = [];
-    for (let i = 0; i < member.length; i += 1) {
-      if (!member[i]) continue;
-      if (i && member[i - 1] && beats.known[i - 1]) rows[rows.length - 1][1] = i;
-      else rows.push([i, i]);
+    const { known } = beats;
+    for (let first = member.indexOf(1); first >= 0; ) {
+      let last = first;
+      while (last + 1 < member.length && member[last + 1] && known[last]) last += 1;
+      rows.push([first, last]);
+      first = member.indexOf(1, last + 1);
     }
     return rows;
   }
@@ -37,10 +43,12 @@ const EcgCounts = (() => {
   /** Return the beats with each interval confirmed, and no beat doubted, within runs that the model recognises surely. */
   function confirmedByRuns(beats, rules) {
     if (!beats.confirmed || !beats.ventricular || !beats.uncertain) return beats;
-    const sure = beats.kind.map((kind, i) => {
-      const certain = kind === B.KINDS.VENTRICULAR && !beats.uncertain[i] && beats.assessed[i];
-      return certain && beats.ventricular[i] >= rules.certain_probability && !(beats.unlike && beats.unlike[i]) ? 1 : 0;
-    });
+    const { kind, uncertain, assessed, ventricular, unlike } = beats;
+    const sure = new Uint8Array(beats.count);
+    for (let i = 0; i < sure.length; i += 1) {
+      if (kind[i] !== B.KINDS.VENTRICULAR || uncertain[i] || !assessed[i]) continue;
+      sure[i] = ventricular[i] >= rules.certain_probability && !(unlike && unlike[i]) ? 1 : 0;
+    }
     const [confirmed, doubted] = [Uint8Array.from(beats.confirmed), beats.doubted && Uint8Array.from(beats.doubted)];
     for (const [first, last] of inARow(sure, beats)) {
       if (last - first + 1 < rules.run_beats) continue;
@@ -63,7 +71,10 @@ const EcgCounts = (() => {
       return probability[at] >= rules.bridge_probability && next === 1;
     };
     for (const [first, last] of inARow(together(member, across), beats)) {
-      if (last - first + 1 !== rules.run_beats - 1 || across.subarray(first, last + 1).some(Boolean)) continue;
+      if (last - first + 1 !== rules.run_beats - 1) continue;
+      let bridged = 0;
+      for (let i = first; i <= last; i += 1) bridged += across[i];
+      if (bridged) continue;
       const sides = [];
       if (mayBe(first - 1, first - 1)) sides.push(first - 1);
       if (mayBe(last + 1, last)) sides.push(last + 1);
@@ -80,8 +91,8 @@ const EcgCounts = (() => {
     const probability = probabilityOf(beats, kind);
     const tolerance = rules.bridge_percent / 100;
     let row = 0;
-    const { uncertain } = beats;
-    for (let i = 1; i + 1 < beats.count; i += 1) {
+    const { uncertain, count } = beats;
+    for (let i = 1; i + 1 < count; i += 1) {
       if (member[i] || !uncertain[i] || !member[i - 1] || !member[i + 1]) continue;
       if (!beats.assessed[i] || beats.kind[i] === B.KINDS.PACED || !beats.known[i - 1] || !beats.known[i]) continue;
       while (rows[row][0] < i) row += 1;
@@ -97,8 +108,19 @@ const EcgCounts = (() => {
       for (let i = first; i <= last; i += 1) bridged += across[i];
       if (bridged && (last - first + 1 < rules.run_beats || 3 * bridged > last - first + 1)) across.fill(0, first, last + 1);
     }
-    if (kind === B.KINDS.VENTRICULAR) beside(beats, kind, rules, member, across).forEach((is, i) => (across[i] |= is));
-    return across;
+    return kind === B.KINDS.VENTRICULAR ? together(across, beside(beats, kind, rules, member, across)) : across;
+  }
+
+  /** Return 1 where a wave between two beats of a row may be an undetected beat of it, else 0. */
+  function hiddenInside(beats, first, last) {
+    return beats.undetected && beats.undetected.subarray(first, last).includes(SOON_AFTER + SOON_BEFORE) ? 1 : 0;
+  }
+
+  /** Return 1 where an undetected beat may make a row of ventricular beats, one short of a run, one; else 0. */
+  function completed(beats, kind, rules, first, last) {
+    if (kind !== B.KINDS.VENTRICULAR || !beats.undetected || last - first + 1 !== rules.run_beats - 1) return 0;
+    const near = (interval, side) => Boolean(beats.known[interval] && beats.undetected[interval] & side);
+    return near(first - 1, SOON_BEFORE) || near(last, SOON_AFTER) || hiddenInside(beats, first, last) ? 1 : 0;
   }
 
   function isCertain(beats, kind, rules, first, last, perMin) {
@@ -121,28 +143,30 @@ const EcgCounts = (() => {
     return (100 * unlike) / (last - first + 1) <= rules.certain_unlike_percent && highest >= rules.certain_probability;
   }
 
-  function seriesOf(beats, kind, rules, member, first, last, count, run) {
+  function seriesOf(beats, kind, rules, member, first, last, count, run, undetected = 0) {
     let [low, others] = [0, 0];
     for (let i = first; i <= last; i += 1) {
       if (!member[i]) others += 1;
       else if (beats.uncertain) low += beats.uncertain[i];
     }
-    const perMin = (60 * (last - first) * beats.fs) / (beats.sample[last] - beats.sample[first]);
+    const intervals = last - first + (undetected && hiddenInside(beats, first, last));
+    const perMin = (60 * intervals * beats.fs) / (beats.sample[last] - beats.sample[first]);
     const fast = perMin > rules.fast_run_per_min;
     const ventricular = kind === B.KINDS.VENTRICULAR;
     const slow = ventricular ? "slow ventricular run" : "supraventricular run";
-    const name = fast && (ventricular || count >= rules.svt_beats) ? (ventricular ? "VT" : "SVT") : slow;
+    const name = fast && (ventricular || count + undetected >= rules.svt_beats) ? (ventricular ? "VT" : "SVT") : slow;
     return {
       first,
       last,
-      beats: count,
+      beats: count + undetected,
       start_s: beats.time[first],
       stop_s: beats.time[last],
       per_min: perMin,
       uncertain: beats.uncertain ? low : null,
       cut: Boolean(first && !beats.known[first - 1]) || Boolean(last < beats.count - 1 && !beats.known[last]),
-      review: !isCertain(beats, kind, rules, first, last, perMin),
+      review: undetected > 0 || !isCertain(beats, kind, rules, first, last, perMin),
       bridged: run ? others : 0,
+      undetected,
       name: run ? name : "",
     };
   }
@@ -175,26 +199,31 @@ const EcgCounts = (() => {
     for (let i = 0; i < member.length; i += 1) member[i] = kinds[i] === kind && assessed[i] ? 1 : 0;
     const across = bridges(beats, kind, rules, member);
     const rows = inARow(together(member, across), beats);
-    const make = (first, last, count, run) => seriesOf(beats, kind, rules, member, first, last, count, run);
-    const long = (which, run) => rows.filter(([a, b]) => which(b - a + 1)).map(([a, b]) => make(a, b, b - a + 1, run));
+    const more = rows.map(([a, b]) => completed(beats, kind, rules, a, b));
+    const make = (first, last, count, run, hidden) => seriesOf(beats, kind, rules, member, first, last, count, run, hidden);
+    const long = (which, run) => rows.flatMap(([a, b], i) => (which(b - a + 1, more[i]) ? [make(a, b, b - a + 1, run, more[i])] : []));
     const alone = rows.filter(([a, b]) => a === b).map(([a]) => a);
     const [bigeminy, others] = everyNth(beats, alone, 2, rules, make);
     const [trigeminy, singles] = everyNth(beats, others, 3, rules, make);
-    const runs = long((count) => count >= rules.run_beats, true);
-    const total = member.reduce((a, b) => a + b, 0);
+    const runs = long((count, hidden) => count >= rules.run_beats || hidden, true);
+    let [total, low] = [0, 0];
+    for (let i = 0; i < member.length; i += 1) {
+      total += member[i];
+      low += member[i] && beats.uncertain ? beats.uncertain[i] : 0;
+    }
     return {
       kind: NAMES[kind],
       total,
       counted,
       percent: (100 * total) / counted,
       singles: singles.length,
-      couplets: long((count) => count === 2, false),
-      short: long((count) => count > 2 && count < rules.run_beats, false),
+      couplets: long((count, hidden) => count === 2 && !hidden, false),
+      short: long((count, hidden) => count > 2 && count < rules.run_beats && !hidden, false),
       runs,
       bigeminy,
       trigeminy,
       fast: runs.filter((run) => run.per_min > rules.fast_run_per_min).length,
-      uncertain: beats.uncertain ? member.reduce((low, is, i) => low + (is && beats.uncertain[i]), 0) : null,
+      uncertain: beats.uncertain ? low : null,
       certain_runs: runs.filter((run) => !run.review).length,
       runs_to_review: runs.filter((run) => run.review).length,
     };
@@ -224,24 +253,84 @@ const EcgCounts = (() => {
   }
 
   /** Return every run, pause and episode in order of time. */
-  function eventList(beats, counts, rhythms) {
+  function eventList(beats, counts, rhythms, patientEvents) {
     const rows = [];
     for (const [kind, word] of Object.entries(WORDS)) {
       const ofKind = counts.to_review[word] || counts[word];
       const probability = probabilityOf(beats, Number(kind));
       for (const run of ofKind ? ofKind.runs : []) {
         const mean = probability && B.sum(probability.subarray(run.first, run.last + 1)) / (run.last - run.first + 1);
-        rows.push({ kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, first: run.first, last: run.last });
+        rows.push({ kind: `${word} run`, name: run.name, start_s: run.start_s, stop_s: run.stop_s, beats: run.beats, per_min: run.per_min, text: "", context: "", confidence: mean, review: run.review, uncertain: run.uncertain, cut: run.cut, first: run.first, last: run.last });
       }
     }
     const { found, not_confirmed: unconfirmed, ends } = counts.pauses;
-    const plain = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false };
+    const plain = { beats: null, per_min: null, confidence: null, uncertain: null, cut: false, text: "", context: "" };
     for (const [kind, intervals] of [["pause", found], ["interval not confirmed", unconfirmed], ["no beat at an end", ends]]) {
       for (const { start_s, stop_s, confirmed } of intervals) rows.push({ ...plain, kind, name: kind, start_s, stop_s, review: kind !== "pause" || !confirmed });
     }
     for (const rhythm of rhythms) rhythm.episodes.forEach((episode, number) => rows.push(episodeRow(beats, rhythm, episode, number)));
+    for (const event of patientEvents) rows.push({ ...plain, ...patientEvent(beats, counts, rhythms, event) });
     const order = (a, b) => a.start_s - b.start_s || a.stop_s - b.stop_s || (a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : 0);
     return rows.sort(order);
+  }
+
+  /** Return what an episode is called, as ecgfed/domain/events/certainty.py: a possible rhythm where its certainty is below 50%. */
+  function episodeName(rhythm, number) {
+    const unlikely = rhythm.certainty.length > 0 && rhythm.certainty[number] < 0.5;
+    return unlikely && !rhythm.rhythm.startsWith("possible ") ? `possible ${rhythm.rhythm}` : rhythm.rhythm;
+  }
+
+  /** Return a rhythm's episodes under their names, those of its own name first. */
+  function byCertainty(rhythm) {
+    const names = rhythm.episodes.map((_, number) => episodeName(rhythm, number));
+    return [...new Set(names)].sort((a, b) => a.length - b.length).map((name) => {
+      const [episodes, certainty] = [rhythm.episodes, rhythm.certainty].map((values) => values.filter((_, number) => names[number] === name));
+      return { ...rhythm, rhythm: name, episodes, certainty, seconds: secondsOf(episodes) };
+    });
+  }
+
+  const secondsOf = (episodes) => episodes.reduce((total, [start, stop]) => total + (stop - start), 0);
+
+  /** Return whether a rhythm must be reviewed before it counts as a finding. */
+  const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer");
+
+  /** Return ectopic beats and rhythms around a patient event in words. `around`: number, those of low confidence by kind. */
+  function contextOf(counts, around, counted, rhythms) {
+    let context = [];
+    for (const [word, [all, low]] of Object.entries(around)) {
+      const ventricular = word === "ventricular";
+      if (!counts[word]) context.push(word in counts.withheld ? (ventricular ? tr("ventricular withheld") : tr("supraventricular withheld")) : ventricular ? tr("ventricular not assessed") : tr("supraventricular not assessed"));
+      else if (low) context.push(ventricular ? trn("{n} ventricular ({low} of low confidence)", "{n} ventricular ({low} of low confidence)", all, { low }) : trn("{n} supraventricular ({low} of low confidence)", "{n} supraventricular ({low} of low confidence)", all, { low }));
+      else if (all) context.push(ventricular ? trn("{n} ventricular", "{n} ventricular", all) : trn("{n} supraventricular", "{n} supraventricular", all));
+    }
+    if (!counted) context = [tr("no beat counted")];
+    else if (!context.length) context = [tr("no ectopic beat")];
+    return [...context, ...rhythms.map((rhythm) => (toReview(rhythm) ? tr("{rhythm} (to review)", { rhythm: tr(rhythm.rhythm) }) : tr(rhythm.rhythm)))].join(", ");
+  }
+
+  /** Return a patient event with the rate of the measured intervals around it, and what is there. */
+  function patientEvent(beats, counts, rhythms, [time, source, text]) {
+    const [start, stop] = [time - AROUND_S, time + AROUND_S];
+    const [first, last] = [B.lowerBound(beats.time, start), B.lowerBound(beats.time, stop)];
+    const rr = [];
+    let counted = 0;
+    for (let i = first; i < last; i += 1) {
+      counted += beats.assessed[i];
+      if (i < last - 1 && beats.measured[i]) rr.push(beats.rr[i]);
+    }
+    const around = {};
+    for (const [kind, word] of [[B.KINDS.VENTRICULAR, "ventricular"], [B.KINDS.SUPRA, "supraventricular"]]) {
+      let [all, low] = [0, 0];
+      for (let i = first; i < last; i += 1) {
+        if (!beats.assessed[i] || beats.kind[i] !== kind) continue;
+        all += 1;
+        low += beats.uncertain && beats.uncertain[i] ? 1 : 0;
+      }
+      around[word] = [all, low];
+    }
+    const beside = rhythms.filter((rhythm) => rhythm.episodes.some(([begin, end]) => begin < stop && end > start));
+    const context = () => contextOf(counts, around, counted, beside);
+    return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: L.inEnglish(context), context_text: context() };
   }
 
   function episodeRow(beats, rhythm, [start, stop], number) {
@@ -253,27 +342,28 @@ const EcgCounts = (() => {
       if (i < last - 1 && beats.known[i]) rr.push(beats.rr[i]);
     }
     const certainty = rhythm.certainty.length ? rhythm.certainty[number] : null;
-    const possible = rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer";
     return {
       kind: "rhythm",
-      name: rhythm.rhythm,
+      name: episodeName(rhythm, number),
       start_s: start,
       stop_s: stop,
       beats: inside || null,
       per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null,
       confidence: certainty,
-      review: certainty !== null || possible,
+      review: toReview(rhythm),
       uncertain: null,
       cut: false,
+      text: "",
+      context: "",
       source: rhythm.source,
     };
   }
 
   /**
    * Return all counts. `all`: what beatsOf returned; rhythms: those that do not depend on the beats, each with rhythm, source,
-   * episodes ([start, stop] in seconds) and certainty; withheld: kind in words -> reason.
+   * episodes ([start, stop] in seconds) and certainty; withheld: kind in words -> reason; patientEvents: [seconds, source, text] each.
    */
-  function count(all, rules, rhythms, withheld) {
+  function count(all, rules, rhythms, withheld, patientEvents = []) {
     const beats = confirmedByRuns(all, rules);
     const { label, assessed, uncertain } = beats;
     const [ofClass, lowOfClass] = [new Int32Array(beats.classes.length), new Int32Array(beats.classes.length)];
@@ -293,7 +383,7 @@ const EcgCounts = (() => {
       counts[word] = ofKind;
       if (!ofKind) continue;
       const reason = word in counts.withheld ? null : lowConfidence(ofKind, low, rules);
-      if (reason) [counts.withheld[word], counts.withheld_text[word]] = [L.english(...reason), L.tr(...reason)];
+      if (reason) [counts.withheld[word], counts.withheld_text[word]] = [L.inEnglish(() => L.tr(...reason)), L.tr(...reason)];
       if (!(word in counts.withheld)) continue;
       if (ofKind.total && !(paced && word in withheld)) counts.to_review[word] = allToReview(ofKind);
       counts[word] = null;
@@ -303,14 +393,11 @@ const EcgCounts = (() => {
     counts.variability = B.variability(beats, rules, rhythms);
     counts.hours = B.timeBins(beats);
     // by all beats as they are: in Python, too, runs confirm only what is counted above
-    counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({
-      ...rhythm,
-      seconds: rhythm.episodes.reduce((total, [start, stop]) => total + (stop - start), 0),
-    }));
-    counts.events = eventList(all, counts, counts.rhythms);
+    counts.rhythms = [...rhythms, ...B.rateEpisodes(all, rules)].map((rhythm) => ({ ...rhythm, seconds: secondsOf(rhythm.episodes) }));
+    counts.events = eventList(all, counts, counts.rhythms, patientEvents);
     return counts;
   }
 
-  return { count, withholds, WORDS };
+  return { count, toReview, withholds, episodeName, byCertainty, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

@@ -7,7 +7,7 @@ const EcgEditedPage = (() => {
   const { tr, trn } = EcgLanguage;
   const STRIP_S = 10;
   /** Sections with captions or figures that are not counted again on the page. */
-  const OLDER = ["warnings", "intervals", "strips", "averages", "apart", "notes", "limits"];
+  const OLDER = ["warnings", "intervals", "st", "strips", "averages", "beats-of-leads", "apart", "notes", "limits"];
   const FOLDED = 60;
 
   function make(name, attributes = {}, parent = null, text = undefined) {
@@ -18,12 +18,18 @@ const EcgEditedPage = (() => {
     return element;
   }
 
+  /** Return a time as a link to the timeline, or as text on a page without one. */
+  function momentOf({ at, digits }) {
+    const text = EcgWords.time(at, digits);
+    return document.getElementById("timeline") ? make("a", { href: "#timeline", "data-at": at.toFixed(3) }, null, text) : text;
+  }
+
   /** Write a cell of words.js: text, and places as links to the timeline. */
   function fill(element, cell) {
     element.replaceChildren();
     for (const part of [cell].flat()) {
       if (part instanceof Node) element.append(part);
-      else if (part !== null && typeof part === "object") make("a", { href: "#timeline", "data-at": part.at.toFixed(3) }, element, EcgWords.time(part.at, part.digits));
+      else if (part !== null && typeof part === "object") element.append(momentOf(part));
       else element.append(part === null ? EcgWords.notAssessed() : String(part));
     }
   }
@@ -118,7 +124,7 @@ const EcgEditedPage = (() => {
     const host = document.getElementById("event-list");
     const open = Boolean(host.querySelector("details[open]"));
     const title = document.getElementById("events-title");
-    title.textContent = tr("All runs, pauses and rhythm episodes ({n})", { n: counts.events.length });
+    title.textContent = tr("All runs, pauses, rhythm episodes and patient events ({n})", { n: counts.events.length });
     const table = () => {
       const rows = EcgWords.events(counts).map((row, i) => {
         const button = make("button", { type: "button", class: "screen", "aria-label": tr("Edit {event} at {time}", { event: tr(counts.events[i].name), time: EcgWords.time(counts.events[i].start_s) }) }, null, tr("Edit"));
@@ -170,7 +176,7 @@ const EcgEditedPage = (() => {
   function writeTimeline(labelled, beats, data, counts) {
     for (const code of labelled.codes) if (!data.codes.includes(code)) data.codes.push(code);
     labelled.codes.forEach((code, i) => (data.ectopic[data.codes.indexOf(code)] = labelled.kinds[i] === 1 || labelled.kinds[i] === 2));
-    data.rhythms = counts.rhythms.map((rhythm) => ({ name: rhythm.rhythm, episodes: rhythm.episodes }));
+    data.events = counts.events.map((event) => [event.kind, event.name, event.start_s, event.stop_s, event.review ? 1 : 0]);
     const line = data.timeline;
     if (!line) return;
     const bins = EcgBeats.timeBins(beats, line.start_s.length > 1 ? line.start_s[1] - line.start_s[0] : Math.max(beats.duration_s, 1));
@@ -182,8 +188,8 @@ const EcgEditedPage = (() => {
   }
 
   /** Mark the sections that are not counted again, where the edits differ from those that the page was made with. */
-  function markOlder(differs) {
-    for (const section of OLDER.map((name) => document.getElementById(name)).filter(Boolean)) {
+  function markOlder(differs, sections) {
+    for (const section of sections.map((name) => document.getElementById(name)).filter(Boolean)) {
       const mark = section.querySelector(".older") || make("p", { class: "older" });
       mark.textContent = tr("Not updated with these edits: run ecgfed report --edits to update this part.");
       mark.hidden = !differs;
@@ -194,15 +200,17 @@ const EcgEditedPage = (() => {
   /** Bring the page up to date. */
   function update({ labelled, beats, counts, page, differs, choose }) {
     const { data } = EcgReport;
-    writeShort(counts, page);
-    writeRows(tableOf(tr("Heart rate and pauses")), EcgWords.rates(counts, page));
-    writeRows(tableOf(tr("Heart rate variability")), EcgWords.variability(counts, page, labelled));
-    writeRhythms(counts, page);
-    writeEctopy(counts, page, labelled);
+    if (!data.short_form) {
+      writeShort(counts, page);
+      writeRows(tableOf(tr("Heart rate and pauses")), EcgWords.rates(counts, page));
+      writeRows(tableOf(tr("Heart rate variability")), EcgWords.variability(counts, page, labelled));
+      writeRhythms(counts, page);
+      writeEctopy(counts, page, labelled);
+    }
     writeTimeline(labelled, beats, data, counts);
     writeStrips(labelled, beats, data);
     writeEvents(counts, data, choose);
-    markOlder(differs);
+    markOlder(differs, data.short_form ? [...OLDER, "short"] : OLDER);
     EcgReport.redraw();
   }
 

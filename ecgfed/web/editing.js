@@ -13,23 +13,17 @@
   const byId = (id) => document.getElementById(id);
   const storageKey = `ecgfed-edits:${base.recording}:${base.beats}`;
   const made = base.document ? base.document.edits : [];
-  const usual = usualCode();
+  const usual = EcgEdits.usualCode(base);
+  const rates = { fs: base.fs, stripFs: data.fs };
   /** Texts of the page that are no edits, such as an indication that its maker named. */
   const stated = new Map(base.document ? [] : Array.from(document.querySelectorAll("[data-text]"), (place) => [place.dataset.text, place.textContent.trim()]));
   let labelled = null;
   let counts = null;
-  let chosen = null; // {title, time, samples | interval | rhythm}
+  let chosen = null; // {title, time, samples | interval | rhythm | place}
+  let [draft, draftOnPage] = ["", ""]; // of the conclusion, by the figures as they are now: in English, as files have it
   let event = -1;
   let footerRule = null;
   let opened = false; // only changes after that are stored: a page that is merely read leaves no draft
-
-  /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
-  function usualCode() {
-    const number = new Map();
-    for (const label of base.label) if (base.kinds[label] !== 1 && base.kinds[label] !== 2) number.set(label, (number.get(label) || 0) + 1);
-    const [best] = [...number].sort((a, b) => b[1] - a[1])[0] || [-1];
-    return best < 0 ? "N" : base.codes[best];
-  }
 
   const supra = base.codes[base.kinds.indexOf(1)] || "A";
   const labels = [...new Set([...base.codes, "N", "V", supra, "F", "/", "?"])].filter((code) => base.symbols[code]);
@@ -55,8 +49,11 @@
   const book = EcgEdits.book(base, (state) => {
     labelled = EcgEdits.apply(base, state.edits, state.reviewed);
     const beats = EcgBeats.beatsOf(labelled);
-    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld);
+    counts = EcgCounts.count(beats, base.rules, EcgEdits.rhythmsOf(base, state.edits), base.withheld, base.patient_events);
     EcgEditedPage.update({ labelled, beats, counts, page, differs: differs(state.edits), choose: chooseEvent });
+    draftOnPage = EcgConclusion.draft(counts, page).join("\n");
+    draft = EcgLanguage.inEnglish(() => EcgConclusion.draft(counts, page).join("\n"));
+    if (typeof EcgDisclosure !== "undefined") EcgDisclosure.update(labelled);
     writeTexts(state);
     writeGroups();
     drawChosen();
@@ -70,13 +67,28 @@
     const edited = book.canUndo() ? ` ${book.author() ? tr("Edited by {author}.", { author: book.author() }) : tr("Edited by an unnamed person.")}` : "";
     byId("review-line").textContent = `${by[0].toUpperCase()}${by.slice(1)}.${edited}`;
     writeFooter(`${data.footer.record}, ${by}. ${data.footer.use}`);
-    for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name];
+    for (const name of EcgEdits.TEXTS) if (document.activeElement !== byId(`edit-${name}`)) byId(`edit-${name}`).value = state[name] || (name === "conclusion" ? draftOnPage : "");
+    writeConclusion(state);
     const printed = { ...state, reviewed_by: state.reviewed ? state.reviewed.by : "", reviewed_at: state.reviewed ? state.reviewed.at : "" };
     for (const place of document.querySelectorAll("[data-text]")) place.textContent = printed[place.dataset.text] || stated.get(place.dataset.text) || "";
   }
 
   /** Return a moment in ISO format to the minute, as the page's language writes it. */
   const minuteOf = (at) => `${EcgLanguage.date(at.slice(0, 10))} ${at.slice(11, 16)}${at.slice(19)}`;
+
+  /** Write the conclusion, or its draft; an accepted or written one is never changed, and it says where it is older. */
+  function writeConclusion(state) {
+    const notes = base.conclusion_notes;
+    const older = Boolean(state.conclusion && state.draft) && state.draft !== draft;
+    for (const place of document.querySelectorAll("[data-conclusion-note]")) place.textContent = tr(state.conclusion ? notes.written : notes.draft);
+    byId("conclusion-text").textContent = state.conclusion || draftOnPage;
+    byId("conclusion-older").hidden = !older;
+    byId("conclusion-now").textContent = older ? draftOnPage : "";
+    byId("conclusion").classList.toggle("draft", !state.conclusion);
+    byId("edit-accept-draft").disabled = state.conclusion === draftOnPage && state.draft === draft;
+  }
+
+  const conclude = (value) => book.add({ text: "conclusion", value, draft });
 
   /** Write the footer of every printed sheet, in place of the one that the page was made with. */
   function writeFooter(text) {
@@ -110,7 +122,7 @@
   /** Return an episode's name before editing, and its samples. */
   function episodeOf(row) {
     for (const rhythm of EcgEdits.rhythmsOf(base, book.state().edits)) {
-      const number = rhythm.episodes.findIndex(([start, stop]) => rhythm.rhythm === row.name && start === row.start_s && stop === row.stop_s);
+      const number = rhythm.episodes.findIndex(([start, stop], i) => EcgCounts.episodeName(rhythm, i) === row.name && start === row.start_s && stop === row.stop_s);
       if (number >= 0) return { name: rhythm.origins ? rhythm.origins[number] : rhythm.rhythm, shown: rhythm.rhythm, samples: rhythm.samples[number] };
     }
     return null;
@@ -133,7 +145,7 @@
     const host = byId("edit-groups");
     const number = labelled.codes.length;
     const of = new Int32Array(number * (data.groups.averages.length + 1));
-    for (let i = 0; i < labelled.remaining.length; i += 1) of[number * Math.min(groupOf[labelled.remaining[i]], data.groups.averages.length) + labelled.label[i]] += 1;
+    for (let i = 0; i < labelled.remaining.length; i += 1) if (labelled.remaining[i] >= 0) of[number * Math.min(groupOf[labelled.remaining[i]], data.groups.averages.length) + labelled.label[i]] += 1;
     if (!host.children.length) {
       for (const [group, lead] of data.groups.averages.entries()) {
         const card = make("figure", { class: "edit-group" }, host);
@@ -181,13 +193,20 @@
     byId("edit-comment").value = strip ? book.state().strips.get(Math.round(strip.start_s * base.fs)) || "" : "";
     if (strip) {
       EcgPaper.draw(byId("edit-strip"), markedStrip(strip), { name: tr("Chosen") });
-      byId("edit-strip").dataset.start = strip.start_s;
+      const host = byId("edit-strip");
+      host.dataset.start = strip.start_s;
+      // on a narrow screen the strip overflows: scroll to what is chosen
+      host.scrollLeft = ((chosen.time - strip.start_s) / 10) * host.scrollWidth - host.clientWidth / 2;
       byId("edit-caption").textContent = tr("from {time}, {caption}", { time: EcgWords.time(strip.start_s), caption: data.scale });
     } else if (chosen) byId("edit-caption").textContent = tr("No strip of this place is on the page.");
     actions.replaceChildren();
     if (!chosen) return;
     if (chosen.fixed) return make("span", {}, actions, chosen.fixed);
     const button = (text, key, act) => make("button", { type: "button", "data-key": key }, actions, `${text} [${key}]`).addEventListener("click", act);
+    if (chosen.place !== undefined) {
+      for (const code of labels) button(tr("Add {code}", { code }), code, () => relabel(code));
+      return;
+    }
     button(tr("Accept"), tr("Enter"), accept);
     button(tr("Reject"), "-", reject);
     if (chosen.samples) {
@@ -207,6 +226,7 @@
     const toX = (sample) => (sample / base.fs - strip.start_s) * data.fs;
     const one = chosen.beat ? chosen.samples[0] : chosen.example;
     if (one !== undefined) for (const beat of drawn.beats) beat.marked = Math.abs(beat.sample - toX(one)) < 1;
+    if (chosen.place !== undefined) drawn.beats = [...drawn.beats, { sample: toX(chosen.place), label: "+", marked: true }].sort((a, b) => a.sample - b.sample);
     const { span } = chosen;
     if (span) drawn.spans = [...drawn.spans, { start: toX(span[0]), stop: Math.max(toX(span[1]), toX(span[0]) + 1), kind: chosen.interval ? "pause" : "event", text: chosen.title }];
     return drawn;
@@ -221,8 +241,12 @@
   /** Return the samples of the remaining beats that lie inside an interval. */
   const inside = ([start, stop]) => Array.from(labelled.sample).filter((sample) => sample > start && sample < stop);
 
+  const NO_BEAT_HERE = tr("There is no beat here: a letter adds one.");
+  /** Return why nothing can be accepted or rejected, "" where it can. */
+  const undecidable = () => (chosen ? chosen.fixed || (chosen.place === undefined ? "" : NO_BEAT_HERE) : tr("Choose something first."));
+
   function accept() {
-    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : tr("Choose something first."));
+    if (undecidable()) return say(undecidable());
     if (chosen.samples) return add([{ edit: "accept", samples: left() }], tr("Accepted: {what}.", { what: chosen.title }));
     if (chosen.rhythm) return rhythm(chosen.rhythm.shown);
     const between = inside(chosen.interval);
@@ -234,7 +258,7 @@
   const left = () => chosen.samples.filter((sample) => remaining([sample]).length);
 
   function reject() {
-    if (!chosen || chosen.fixed) return say(chosen ? chosen.fixed : tr("Choose something first."));
+    if (undecidable()) return say(undecidable());
     if (chosen.rhythm) return rhythm("");
     if (chosen.interval) {
       const between = inside(chosen.interval);
@@ -246,7 +270,35 @@
     return add([{ edit: "label", samples: ectopic, label: usual }], tr("Rejected, now {code}: {what}.", { code: usual, what: chosen.title }));
   }
 
+  function choosePlace(place) {
+    const time = place / base.fs;
+    chosen = { title: tr("No beat at {time}", { time: EcgWords.time(time, 2) }), time, place };
+    drawChosen();
+    say(EcgAdding.described(labelled, place));
+  }
+
+  /** Move the cursor on the strip of what is chosen, which begins at a chosen beat. */
+  function moveCursor(steps) {
+    const strip = chosen && EcgEditedPage.stripsAt(data, chosen.time)[0];
+    if (!strip) return say(tr("Choose something first."));
+    const from = chosen.place !== undefined ? chosen.place : Math.round(chosen.time * base.fs);
+    return choosePlace(EcgAdding.moved(strip, from, steps, rates));
+  }
+
+  function addBeat(label) {
+    const { place } = chosen;
+    if (label === EcgEdits.NO_BEAT) return say(NO_BEAT_HERE);
+    const problem = EcgEdits.problemAt(base, labelled, place);
+    if (problem) return say(tr("No beat was added: {problem}.", { problem: tr(problem) }));
+    // a beat that was removed here is the same beat again
+    const known = base.numbers.has(place) || book.state().edits.some((edit) => edit.edit === "add" && edit.samples[0] === place);
+    add([{ edit: known ? "label" : "add", samples: [place], label }], "");
+    chooseBeat(EcgBeats.lowerBound(labelled.sample, place));
+    return say(tr("Added: {what}.", { what: chosen.title }));
+  }
+
   function relabel(label) {
+    if (chosen && chosen.place !== undefined) return addBeat(label);
     if (!chosen || !chosen.samples) return;
     const samples = left();
     if (!samples.length) return say(tr("These beats were removed."));
@@ -262,15 +314,8 @@
     add([{ edit: "rhythm", rhythm: name, samples, label }], label ? tr("Accepted as {rhythm}: {what}.", { rhythm: tr(label), what: chosen.title }) : tr("Rejected: {what}.", { what: chosen.title }));
   }
 
-  function undo() {
-    book.undo();
-    say(tr("Undone."));
-  }
-
-  function redo() {
-    book.redo();
-    say(tr("Redone."));
-  }
+  const undo = () => (book.undo(), say(tr("Undone.")));
+  const redo = () => (book.redo(), say(tr("Redone.")));
 
   function nextBeat(direction) {
     const at = EcgBeats.lowerBound(labelled.sample, chosen && chosen.samples ? chosen.samples[0] : Math.round((chosen ? chosen.time : 0) * base.fs));
@@ -284,15 +329,18 @@
     const command = pressed.ctrlKey || pressed.metaKey;
     const key = pressed.key.toLowerCase();
     const act = command ? { z: () => (pressed.shiftKey ? redo() : undo()), y: redo }[key] : null;
-    const inside = pressed.target !== byId("edit-box"); // a button or a list in the box has its own keys
+    const onStrip = pressed.target === byId("edit-strip");
+    const inside = pressed.target !== byId("edit-box") && !onStrip; // a button or a list in the box has its own keys
     const label = labels.find((code) => code === pressed.key) || labels.find((code) => code === pressed.key.toUpperCase());
-    const plain = command || pressed.altKey || inside ? null : KEYS[pressed.key] || (label && (() => relabel(label)));
+    const cursor = onStrip && { ArrowLeft: -1, ArrowRight: 1 }[pressed.key];
+    const keyed = cursor ? () => moveCursor(pressed.shiftKey ? 10 * cursor : cursor) : KEYS[pressed.key];
+    const plain = command || pressed.altKey || inside ? null : keyed || (label && (() => relabel(label)));
     if (!act && !plain) return;
     pressed.preventDefault();
     (act || plain)();
   });
 
-  /** Choose the beat nearest to a click on a strip. */
+  /** Choose the beat that a click on a strip means, or the place where there is none. */
   document.addEventListener("click", (clicked) => {
     const host = clicked.target.closest(".paper");
     const svg = host && host.querySelector("svg");
@@ -306,14 +354,22 @@
     const sample = (strip.start_s + mm / 25) * base.fs;
     const at = EcgBeats.lowerBound(labelled.sample, sample);
     const nearest = at && (at === labelled.sample.length || sample - labelled.sample[at - 1] < labelled.sample[at] - sample) ? at - 1 : at;
-    chooseBeat(nearest);
-    if (host.id === "edit-strip") byId("edit-box").focus({ preventScroll: true });
+    const allowed = (place) => EcgEdits.problemAt(base, labelled, place) === "";
+    const drawn = allowed(sample) && EcgEditedPage.stripsAt(data, strip.start_s + mm / 25).find(({ start_s }) => start_s === strip.start_s);
+    if (drawn) choosePlace(EcgAdding.snapped(drawn, sample, rates, allowed));
+    else chooseBeat(nearest);
+    if (host.id === "edit-strip") byId(drawn ? "edit-strip" : "edit-box").focus({ preventScroll: true });
   });
 
   for (const [id, act] of Object.entries({ before: () => step(-1), after: () => step(1), review: () => step(1, true), undo, redo })) {
     byId(`edit-${id}`).addEventListener("click", act);
   }
-  for (const name of EcgEdits.TEXTS) byId(`edit-${name}`).addEventListener("input", ({ target }) => book.add({ text: name, value: target.value }));
+  for (const name of EcgEdits.TEXTS) byId(`edit-${name}`).addEventListener("input", ({ target }) => (name === "conclusion" ? conclude(target.value) : book.add({ text: name, value: target.value })));
+  byId("edit-conclusion").addEventListener("blur", () => setTimeout(() => writeTexts(book.state()), 0)); // an empty text is the draft again
+  byId("edit-accept-draft").addEventListener("click", () => {
+    conclude(draftOnPage);
+    say(tr("The draft is the conclusion now; it can be edited."));
+  });
   byId("edit-author").addEventListener("input", ({ target }) => {
     book.setAuthor(target.value.trim());
     writeTexts(book.state());
@@ -326,8 +382,8 @@
 
   /** Return whether there is a name; asks for it. */
   function named() {
-    if (book.author()) return true;
-    say(tr("Enter your name first."));
+    if (EcgEditsFile.isName(book.author())) return true;
+    say(book.author() ? tr("Enter your name without special characters.") : tr("Enter your name first."));
     byId("edit-author").focus();
     return false;
   }
@@ -357,18 +413,18 @@
     target.value = "";
   });
 
-  function take(document) {
-    const problem = book.take(document);
+  function take(document, how) {
+    const problem = book.take(document, how);
     byId("edit-author").value = book.author();
     return problem;
   }
 
   byId("editing").hidden = false;
-  const draft = stored();
-  const newer = draft && (!base.document || Date.parse(draft.saved_at) >= Date.parse(base.document.saved_at));
-  const problem = newer ? take(draft) : "none";
-  if (!problem && draft.edits.length) say(tr("The edits of this report that are stored in this browser are shown."));
+  const unsaved = stored();
+  const newer = unsaved && (!base.document || Date.parse(unsaved.saved_at) >= Date.parse(base.document.saved_at));
+  const problem = newer ? take(unsaved, { draft: true }) : "none";
+  if (!problem && unsaved.edits.length) say(tr("The edits of this report that are stored in this browser are shown."));
   if (problem && base.document) take(base.document);
-  else if (problem) take({ ...book.document(), author: "" });
+  else if (problem) take({ ...book.document(), author: "" }, { draft: true });
   opened = true;
 })();

@@ -1,17 +1,15 @@
 "use strict";
 /*
  * A physician's edits of a report: what they do to beats, intervals and rhythms (the rules of ecgfed/reports/edited.py),
- * the steps to undo and redo, and the document that is saved (ecgfed/domain/labels/edits.py). Needs beats.js.
+ * the steps to undo and redo, and the document that is saved. Needs beats.js and edits_file.js.
  */
 const EcgEdits = (() => {
   const B = typeof EcgBeats === "undefined" ? require("./beats.js") : EcgBeats;
   const { trLater } = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
-  const FORMAT = "ecgfed-edits";
-  const VERSION = 1;
-  const NO_BEAT = "|";
+  const { FORMAT, VERSION, NO_BEAT, TEXTS, problemWith } = typeof EcgEditsFile === "undefined" ? require("./edits_file.js") : EcgEditsFile;
   const ORDER = "NLRBV/AaJSFfEejnrQ?";
-  const TEXTS = ["indication", "comments", "conclusion"];
   const [UNCERTAIN, UNLIKE, DOUBTED, CONFIRMED] = [1, 2, 4, 8];
+  const UNDETECTED_SHIFT = 4;
 
   function bytesOf(text) {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer;
@@ -26,20 +24,62 @@ const EcgEdits = (() => {
     base.unlike = bit("unlike", UNLIKE);
     base.doubted = bit("doubted", DOUBTED);
     base.confirmed = bit("confirmed", CONFIRMED, Math.max(flags.length - 1, 0));
+    base.undetected = editing.known.undetected ? flags.subarray(0, Math.max(flags.length - 1, 0)).map((of) => of >> UNDETECTED_SHIFT) : null;
     for (const name of ["ventricular", "supra"]) base[name] = editing[name] ? new Float64Array(bytesOf(editing[name])) : null;
-    base.numbers = new Map(Array.from(base.sample, (sample, i) => [sample, i]));
+    base.numbers = numbersOf(base.sample);
+    base.before = Int32Array.from(base.sample, (_, i) => i);
     return base;
+  }
+
+  const numbersOf = (samples) => new Map(Array.from(samples, (sample, i) => [sample, i]));
+
+  /**
+   * Return the beats with the added ones, which have the first class until the edits label them; `before` is the number of
+   * each before editing, -1 for an added one. An interval that an added beat divides is confirmed in both parts or in neither,
+   * and no beat is undetected in either.
+   */
+  function withAdded(base, edits) {
+    const samples = edits.filter((edit) => edit.edit === "add").map((edit) => edit.samples[0]).sort((a, b) => a - b);
+    if (!samples.length) return base;
+    const count = base.sample.length + samples.length;
+    const [sample, before, last] = [new Int32Array(count), new Int32Array(count).fill(-1), new Int32Array(count)];
+    for (let at = 0, i = 0, j = 0; at < count; at += 1) {
+      const isAdded = j < samples.length && !(i < base.sample.length && base.sample[i] < samples[j]);
+      if (!isAdded) before[at] = i;
+      sample[at] = isAdded ? samples[j++] : base.sample[i++];
+      last[at] = i - 1;
+    }
+    const filled = (values) => {
+      const all = values && new values.constructor(count);
+      for (let at = 0; all && at < count; at += 1) if (before[at] >= 0) all[at] = values[before[at]];
+      return all;
+    };
+    const names = ["label", "uncertain", "unlike", "doubted", "ventricular", "supra"];
+    // outside the first and the last beat there is no interval before editing
+    const isConfirmed = (i) => (i < 0 || i >= base.confirmed.length ? 1 : base.confirmed[i]);
+    const confirmed = base.confirmed && Uint8Array.from(last.subarray(0, count - 1), isConfirmed);
+    const undetected = base.undetected && Uint8Array.from(last.subarray(0, count - 1), (i, at) => (before[at] < 0 || before[at + 1] < 0 ? 0 : base.undetected[i]));
+    return { ...base, ...Object.fromEntries(names.map((name) => [name, filled(base[name])])), sample, before, confirmed, undetected, numbers: numbersOf(sample), divided: true };
+  }
+
+  /** Return why a beat cannot be added at a sample of edited beats, "" where it can. */
+  function problemAt(base, labelled, sample) {
+    if (!(sample >= 0 && sample < base.samples)) return "it lies outside the recording";
+    const at = B.lowerBound(labelled.sample, sample);
+    const near = [at - 1, at].map((i) => labelled.sample[i]).filter((other) => other !== undefined && Math.abs(other - sample) < base.refractory_s * base.fs);
+    if (!near.length) return "";
+    return `it is ${Math.round((1000 * Math.abs(near[0] - sample)) / base.fs)} ms from another beat, less than ${Math.round(1000 * base.refractory_s)} ms`;
   }
 
   function labelsOf(base, edits) {
     const codes = [...base.codes];
     const [label, byPerson] = [Int16Array.from(base.label), new Uint8Array(base.label.length)];
-    const labelled = edits.filter((edit) => edit.edit === "label");
+    const labelled = edits.filter((edit) => edit.edit === "label" || edit.edit === "add");
     const numberOf = (code) => (code === NO_BEAT ? -1 : codes.includes(code) ? codes.indexOf(code) : codes.push(code) - 1);
     for (const { label: code } of labelled) numberOf(code);
     for (const edit of edits) {
-      if (edit.edit !== "label" && edit.edit !== "accept") continue;
-      const number = edit.edit === "label" ? numberOf(edit.label) : null;
+      if (!["label", "accept", "add"].includes(edit.edit)) continue;
+      const number = edit.edit === "accept" ? null : numberOf(edit.label);
       for (const sample of edit.samples) {
         const i = base.numbers.get(sample);
         if (number !== null) label[i] = number;
@@ -54,15 +94,27 @@ const EcgEdits = (() => {
     return { added, codes: [...base.codes, ...added], label, byPerson };
   }
 
-  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them, and where each was before. */
-  function apply(base, edits, reviewed) {
-    const { added, codes, label, byPerson } = labelsOf(base, edits);
+  /** Return where each remaining beat was before, and its sample: the arrays of the last time if the same remain. */
+  function remainingOf(unedited, base, label) {
     let count = 0;
     for (let i = 0; i < label.length; i += 1) count += label[i] >= 0 ? 1 : 0;
     const remaining = new Int32Array(count);
     for (let i = 0, at = 0; i < label.length; i += 1) if (label[i] >= 0) remaining[at++] = i;
+    const sample = count === label.length ? base.sample : base.sample.filter((_, i) => label[i] >= 0);
+    const { last } = unedited;
+    if (!last || !B.same(last.remaining, remaining) || !B.same(last.sample, sample)) unedited.last = { remaining, sample };
+    return unedited.last;
+  }
+
+  /** Return the remaining beats with the edits, as beatsOf of beats.js takes them; `remaining` is the number of each before. */
+  function apply(unedited, edits, reviewed) {
+    const base = withAdded(unedited, edits);
+    const { added, codes, label, byPerson } = labelsOf(base, edits);
+    const { remaining, sample } = remainingOf(unedited, base, label);
+    const count = remaining.length;
     const kinds = [...base.kinds, ...added.map((code) => base.symbols[code][0])];
     const taken = (values) => {
+      if (count === label.length) return values.slice();
       const left = new values.constructor(count);
       for (let at = 0; at < count; at += 1) left[at] = values[remaining[at]];
       return left;
@@ -75,7 +127,6 @@ const EcgEdits = (() => {
       return left;
     };
     const none = () => 0;
-    const sample = taken(base.sample);
     return {
       fs: base.fs,
       samples: base.samples,
@@ -93,26 +144,41 @@ const EcgEdits = (() => {
       supra: replaced(base.supra, (of) => Number(kinds[of] === B.KINDS.SUPRA)),
       ...intervalsOf(base, remaining, sample, edits),
       provisional: base.provisional && !reviewed,
-      remaining,
+      remaining: taken(base.before),
     };
   }
 
   function intervalsOf(base, remaining, sample, edits) {
     const between = Math.max(remaining.length - 1, 0);
-    const confirmed = base.confirmed && new Uint8Array(between).fill(1);
-    for (let at = 0; confirmed && at < between; at += 1) {
+    const all = base.confirmed && base.confirmed.length === between && !base.divided;
+    const confirmed = base.confirmed && (all ? base.confirmed.slice() : new Uint8Array(between).fill(1));
+    for (let at = 0; confirmed && !all && at < between; at += 1) {
       for (let i = remaining[at]; i < remaining[at + 1]; i += 1) if (!base.confirmed[i]) confirmed[at] = 0;
+      if (base.before[remaining[at]] < 0 || base.before[remaining[at + 1]] < 0) confirmed[at] = 1;
+    }
+    const undetected = base.undetected && new Uint8Array(between);
+    for (let at = 0; undetected && at < between; at += 1) {
+      if (remaining[at + 1] === remaining[at] + 1) undetected[at] = base.undetected[remaining[at]];
     }
     const decisions = edits.filter((edit) => edit.edit === "interval");
-    if (!decisions.length) return { confirmed, rejected: null };
+    if (!decisions.length) return { confirmed, undetected, rejected: null };
     const rejected = new Uint8Array(between);
     for (const { samples, accepted } of decisions) {
       const at = B.lowerBound(sample, samples[0]);
       if (sample[at] !== samples[0] || sample[at + 1] !== samples[1]) continue;
       rejected[at] = accepted ? 0 : 1;
       if (confirmed && accepted) confirmed[at] = 1;
+      if (undetected && accepted) undetected[at] = 0;
     }
-    return { confirmed, rejected };
+    return { confirmed, undetected, rejected };
+  }
+
+  /** Return the most frequent code that is not ectopic: what a rejected ectopic beat becomes. */
+  function usualCode(base) {
+    const number = new Map();
+    for (const label of base.label) if (base.kinds[label] !== 1 && base.kinds[label] !== 2) number.set(label, (number.get(label) || 0) + 1);
+    const [best] = [...number].sort((a, b) => b[1] - a[1])[0] || [-1];
+    return best < 0 ? "N" : base.codes[best];
   }
 
   const keyOf = (name, samples) => JSON.stringify([name, ...samples]);
@@ -150,51 +216,58 @@ const EcgEdits = (() => {
     return `${local}${offset < 0 ? "-" : "+"}${two(offset / 60)}:${two(offset % 60)}`;
   }
 
-  const isText = (value, most = 10000) => typeof value === "string" && value.length <= most;
-
-  /** Return why an edit of a document does not fit these beats, "" where it does. */
-  function problemOf(base, edit) {
-    const isObject = edit && typeof edit === "object" && Array.isArray(edit.samples) && edit.samples.length > 0;
-    if (!isObject || !isText(edit.at, 40)) return trLater("an edit is not complete");
-    if (edit.edit === "rhythm") {
-      const known = base.rhythms.some((rhythm) => rhythm.samples.some((samples) => keyOf(rhythm.rhythm, samples) === keyOf(edit.rhythm, edit.samples)));
-      return known && isText(edit.label, 200) ? "" : trLater("an episode that it edits is not in this report");
+  /** Return why edits do not fit these beats, "" where they do. */
+  function unfit(base, document) {
+    const { edits, strips } = document;
+    const last = [...strips.map(({ sample }) => sample), ...edits.map(({ edit, samples }) => samples.reduce((most, sample) => Math.max(most, sample)) - (edit === "rhythm" ? 1 : 0))].reduce((most, sample) => Math.max(most, sample), 0);
+    if (last >= base.samples) return trLater("it has an edit beyond the end of the recording");
+    const added = edits.filter((edit) => edit.edit === "add").map((edit) => edit.samples[0]);
+    if (new Set(added).size < added.length || added.some((sample) => base.numbers.has(sample))) return trLater("it adds a beat where there is one");
+    const { numbers } = withAdded(base, edits);
+    const episodes = new Set(base.rhythms.flatMap((rhythm) => rhythm.samples.map((samples) => keyOf(rhythm.rhythm, samples))));
+    for (const edit of edits) {
+      if (edit.edit === "rhythm" && !episodes.has(keyOf(edit.rhythm, edit.samples))) return trLater("an episode that it edits is not in this report");
+      if (edit.edit !== "rhythm" && !edit.samples.every((sample) => numbers.has(sample))) return trLater("a beat that it edits is not in this report");
     }
-    if (!["label", "accept", "interval"].includes(edit.edit)) return trLater("it has an unknown edit");
-    if (!edit.samples.every((sample) => base.numbers.has(sample))) return trLater("a beat that it edits is not in this report");
-    if (edit.edit === "label" && edit.label !== NO_BEAT && !(isText(edit.label, 1) && Object.hasOwn(base.symbols, edit.label))) return trLater("it has an unknown label");
-    if (edit.edit === "interval" && (edit.samples.length !== 2 || typeof edit.accepted !== "boolean")) return trLater("an interval is not complete");
+    const { sample, remaining } = apply(base, edits, null);
+    for (let i = 1; i < sample.length; i += 1) {
+      if ((remaining[i] < 0 || remaining[i - 1] < 0) && sample[i] - sample[i - 1] < base.refractory_s * base.fs) return trLater("an added beat is too near to another beat");
+    }
     return "";
   }
 
   /** Return why a document cannot be used with these beats, "" where it can. */
-  function problemWith(base, document) {
-    if (!document || document.format !== FORMAT || document.version !== VERSION) return trLater("it is not a file of edits of this version");
+  function problemOf(base, document, how) {
+    const known = { symbols: new Set(Object.keys(base.symbols)), rhythms: new Set(base.rhythm_names) };
+    const problem = problemWith(document, known, how);
+    if (problem) return problem;
     if (document.recording !== base.recording) return trLater("it belongs to another recording");
     if (document.beats !== base.beats) return trLater("it belongs to other labels of this recording");
-    const whole = isText(document.author, 200) && TEXTS.every((name) => isText(document[name])) && Array.isArray(document.strips) && Array.isArray(document.edits);
-    const strips = whole && document.strips.every((strip) => strip && Number.isInteger(strip.sample) && isText(strip.comment));
-    const review = document.reviewed === null || (document.reviewed && isText(document.reviewed.by, 200) && isText(document.reviewed.at, 40));
-    if (!strips || !review) return trLater("it is not complete");
-    return document.edits.map((edit) => problemOf(base, edit)).find(Boolean) || "";
+    return unfit(base, document);
   }
 
   /** Return the steps that make a document. */
   function stepsOf(document) {
     const steps = document.edits.map((edit) => ({ edits: [edit] }));
     for (const { sample, comment } of document.strips) steps.push({ sample, comment });
-    for (const name of TEXTS) if (document[name]) steps.push({ text: name, value: document[name] });
+    for (const name of TEXTS) {
+      const draft = name === "conclusion" ? { draft: document.conclusion_draft || "" } : {};
+      if (document[name]) steps.push({ text: name, value: document[name], ...draft });
+    }
     if (document.reviewed) steps.push({ reviewed: document.reviewed });
     return steps;
   }
 
   /** Return what the steps make: the edits, texts, comments on strips, and the review, which any later step ends. */
   function stateOf(steps) {
-    const state = { edits: [], strips: new Map(), indication: "", comments: "", conclusion: "", reviewed: null };
+    const state = { edits: [], strips: new Map(), indication: "", comments: "", conclusion: "", draft: "", reviewed: null };
     for (const step of steps) {
       state.reviewed = null;
       if (step.edits) state.edits.push(...step.edits);
-      else if (step.text) state[step.text] = step.value;
+      else if (step.text) {
+        state[step.text] = step.value;
+        if (step.draft !== undefined) state.draft = step.value && step.draft;
+      }
       else if (step.reviewed !== undefined) state.reviewed = step.reviewed;
       else if (step.comment) state.strips.set(step.sample, step.comment);
       else state.strips.delete(step.sample);
@@ -233,8 +306,8 @@ const EcgEdits = (() => {
         changed();
       },
       /** Replace everything by a document; returns why it cannot be used, "" where it was. */
-      take(document) {
-        const problem = problemWith(base, document);
+      take(document, how) {
+        const problem = problemOf(base, document, how);
         if (problem) return problem;
         [steps, undone, author] = [stepsOf(document), [], document.author];
         changed();
@@ -242,14 +315,14 @@ const EcgEdits = (() => {
       },
       /** Return the document to save. */
       document(at = localTime()) {
-        const { edits, strips, indication, comments, conclusion, reviewed } = stateOf(steps);
+        const { edits, strips, indication, comments, conclusion, draft, reviewed } = stateOf(steps);
         const commented = Array.from(strips, ([sample, comment]) => ({ sample, comment })).sort((a, b) => a.sample - b.sample);
         const ids = { format: FORMAT, version: VERSION, recording: base.recording, beats: base.beats };
-        return { ...ids, author, saved_at: at, reviewed, indication, comments, conclusion, strips: commented, edits };
+        return { ...ids, author, saved_at: at, reviewed, indication, comments, conclusion, conclusion_draft: draft, strips: commented, edits };
       },
     };
   }
 
-  return { open, bytesOf, apply, rhythmsOf, book, localTime, NO_BEAT, TEXTS };
+  return { open, bytesOf, apply, usualCode, problemAt, problemOf, rhythmsOf, book, localTime, NO_BEAT, TEXTS };
 })();
 if (typeof module !== "undefined") module.exports = EcgEdits;

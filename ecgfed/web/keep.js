@@ -34,7 +34,8 @@ const EcgKeep = (() => {
    * onReplaced(): called after the labels were replaced.
    */
   function keep(data, book, showMessage, onReplaced) {
-    const key = `${PREFIX}${data.recording}`;
+    // a second reader's answers are no other reader's
+    const key = `${PREFIX}${data.recording}${data.reader === undefined ? "" : `:${data.reader}`}`;
     const store = storeOf();
     let base = 0; // the revision that this tab's next change is based on
     let written = -1; // the newest revision in the label file; -1 before the server's first reply

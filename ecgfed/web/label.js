@@ -9,6 +9,8 @@
   /** Minimum time for a label: a faster one is the second half of a double click. */
   const MIN_MS = 250;
   let pending = { group: null, since: 0 };
+  /** A second reader's page: beats speak for no other, so nothing is said of coverage, and nothing is merged. */
+  const alone = data.reader !== undefined;
   let reviewing = null; // the labelled beat under review, or null: the next question
   let drawn = { group: null, label: null };
   let finished = false;
@@ -61,7 +63,7 @@
       button.setAttribute("aria-pressed", String(button.dataset.label === label));
     }
     if (pending.group !== group) pending = { group, since: performance.now() };
-    byId("split").disabled = !book.divisible(group);
+    if (!alone) byId("split").disabled = !book.divisible(group);
     byId("later").disabled = Boolean(mine);
     byId("strip-caption").textContent = `${data.leads.join(" above ")}; the grey column marks the beat in question`;
   }
@@ -71,6 +73,7 @@
 
   function descriptionOf(group, mine) {
     const { beat, size } = data.groups[group];
+    if (alone) return `The beat at ${timeOf(beat)}.`;
     const meaning = mine
       ? `It was given as ${mine.label}; the answer stands for ${beatsOf(mine.beats)} (${share(mine.beats)}).`
       : size > 1 ? `It stands for a group of ${beatsOf(size)} (${share(size)} of all).` : "It is a group of its own.";
@@ -82,7 +85,7 @@
     const postponed = state.postponed.size ? `; ${state.postponed.size} put off` : "";
     const [covered, before] = [share(state.covered), share(state.coveredBefore)];
     const fell = state.covered < state.coveredBefore && covered !== before ? ` (${before} before the last answer)` : "";
-    const covers = count ? `; covers ${covered} of the beats${fell}` : "";
+    const covers = count && !alone ? `; covers ${covered} of the beats${fell}` : "";
     byId("progress-said").textContent = `${count} of ${state.goal} answered${covers}${postponed}`;
     byId("bar-answered").style.width = `${Math.min(100, (100 * count) / state.goal)}%`;
     byId("bar-covered").style.width = `${(100 * state.covered) / data.beats}%`;
@@ -102,9 +105,9 @@
     byId("finished").hidden = !over;
     if (over) {
       const count = EcgPaper.countOf(state.entries.length, "answer");
-      const why = keeping.over() ? "The program has ended" : group === null ? "Every group has an answer" : "That is what was asked for";
-      const then = data.served ? `They are in ${data.file}.` : "Save them now, or ask on.";
-      const wrong = `They cover ${share(state.covered)} of the beats. ${expectedOf(state.expected)}`;
+      const why = keeping.over() ? (data.ends === false ? "This page is done" : "The program has ended") : group === null ? `Every ${alone ? "beat" : "group"} has an answer` : "That is what was asked for";
+      const then = data.served ? `They are in ${data.file}.` : `Save them now${alone ? "" : ", or ask on"}.`;
+      const wrong = alone ? "" : `They cover ${share(state.covered)} of the beats. ${expectedOf(state.expected)}`;
       byId("finished-said").textContent = `${why}: ${count}. ${wrong}${toConfirm(state)}${then}`;
       byId("more").hidden = group === null || keeping.over();
       drawn = { group: null, label: null };
@@ -175,13 +178,13 @@
         make("strong", { class: "symbol" }, text, entry.label);
         make("span", {}, text, ` ${words.get(entry.label) || ""}`);
         const merged = entry.into === null ? "" : `, merged with the beat at ${timeOf(entry.into)}`;
-        make("p", {}, text, `${timeOf(entry.beat)}; stands for ${beatsOf(entry.beats)} (${share(entry.beats)})${merged}`);
+        make("p", {}, text, `${timeOf(entry.beat)}${alone ? "" : `; stands for ${beatsOf(entry.beats)} (${share(entry.beats)})${merged}`}`);
         const why = whyAgain(entry.beat, state);
         if (why) make("p", { class: "confirm" }, text, why);
         const tools = make("div", { class: "tools" }, item);
         const again = { type: "button", "data-key": `again-${entry.beat}`, "aria-label": `Look again at the beat at ${timeOf(entry.beat)}` };
         make("button", again, tools, "Look again").addEventListener("click", () => look(entry.beat, true));
-        tools.append(...mergeChoice(entry, state.entries));
+        if (!alone) tools.append(...mergeChoice(entry, state.entries));
         return item;
       }),
     );
@@ -201,7 +204,7 @@
 
   /** Return whether the program that writes the labels has ended, and announce it. */
   function closed() {
-    if (keeping.over()) announce("The program has ended: nothing can be changed here. Start it again to go on.");
+    if (keeping.over()) announce(data.ends === false ? "This page is done: nothing can be changed here. Open it again to go on." : "The program has ended: nothing can be changed here. Start it again to go on.");
     return keeping.over();
   }
 

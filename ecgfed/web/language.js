@@ -59,13 +59,13 @@ const EcgLanguage = (() => {
     });
   }
 
-  /** Return a sentence in English with its placeholders filled, as other programs get it. */
-  function english(text, values) {
+  /** Return what a function returns while the language is English, as other programs get it. */
+  function inEnglish(made) {
     const page = current;
     current = ENGLISH;
-    const filled = pieces(text, values).join("");
+    const text = made();
     current = page;
-    return filled;
+    return text;
   }
 
   const tr = (text, values = {}) => pieces(lookedUp(text), values).join("");
@@ -83,6 +83,6 @@ const EcgLanguage = (() => {
 
   const element = typeof document === "undefined" ? null : document.getElementById("page-language");
   if (element) use(JSON.parse(element.textContent));
-  return { use, english, tr, trn, trParts, trnParts, trLater, fixed, comma, general: (value) => number(value, "g"), percent, decimal, date, language };
+  return { use, inEnglish, tr, trn, trParts, trnParts, trLater, fixed, comma, general: (value) => number(value, "g"), percent, decimal, date, language };
 })();
 if (typeof module !== "undefined") module.exports = EcgLanguage;

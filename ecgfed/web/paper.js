@@ -23,6 +23,7 @@
  *     uncertain,        true: written with a question mark, in a dashed box
  *     secondLabel,      optional: the label of a second reader, below; in a box if it differs
  *   }],
+ *   marks: [{sample}],  optional: points of an average beat, dashed lines
  *   spans: [{           optional
  *     start, stop,      in samples, relative to the strip's first
  *     kind,             "unusable" (hatched), "event" (a bracket above the beats) or "pause" (a double arrow)
@@ -73,25 +74,40 @@ const EcgPaper = (() => {
     midnight = seconds;
   }
 
-  /** Format a time: 5:07.3, from one hour on 1:05:07.3; as time of day 09:20:07.3, day 2 00:20:07.3. */
-  function clock(seconds, digits = 1) {
+  /** Round to a whole number as Python does: halves to the even one. */
+  function rounded(value) {
+    const floor = Math.floor(value);
+    const part = value - floor;
+    return part > 0.5 || (part === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+  }
+
+  /** Return whole days, hours, minutes, and seconds with a number of digits behind the point. */
+  function partsOf(seconds, digits) {
     const unit = 10 ** digits;
-    const all = Math.round((seconds + (midnight || 0)) * unit) / unit;
-    if (midnight !== null) {
-      const [day, rest] = [Math.floor(all / 86400), Math.round((all % 86400) * unit) / unit];
-      const two = (number) => String(number).padStart(2, "0");
-      const last = (rest % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0").replace(".", L.decimal());
-      const time = `${two(Math.floor(rest / 3600))}:${two(Math.floor(rest / 60) % 60)}:${last}`;
-      return day ? tr("day {day} {time}", { day: day + 1, time }) : time;
-    }
-    const hours = Math.floor(all / 3600);
-    const minutes = Math.floor(all / 60) % 60;
-    const rest = (all - 3600 * hours - 60 * minutes).toFixed(digits).padStart(digits ? digits + 3 : 2, "0").replace(".", L.decimal());
-    return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+    const units = rounded(seconds * unit);
+    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
+    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `${L.decimal()}${String(rest % unit).padStart(digits, "0")}` : "");
+    return { day: Math.floor(minutes / 1440), hour: Math.floor(minutes / 60), minute: minutes % 60, last };
+  }
+
+  const two = (number) => String(number).padStart(2, "0");
+
+  /** Format a duration: 5:07.3, from one hour on 1:05:07.3. */
+  function duration(seconds, digits = 1) {
+    const { hour, minute, last } = partsOf(seconds, digits);
+    return hour ? `${hour}:${two(minute)}:${last}` : `${minute}:${last}`;
+  }
+
+  /** Format a place in the recording: as time of day, 09:20:07.3 or day 2 00:20:07.3, where the start is known; else its time from the start. */
+  function clock(seconds, digits = 1) {
+    if (midnight === null) return duration(seconds, digits);
+    const { day, hour, minute, last } = partsOf(midnight + seconds, digits);
+    const time = `${two(hour % 24)}:${two(minute)}:${last}`;
+    return day ? tr("day {day} {time}", { day: day + 1, time }) : time;
   }
 
   /** Format a count with its noun, in English: 1 beat, 1,234 beats. */
-  const countOf = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+  const countOf = (count, singular, plural = `${singular}s`) => `${count.toLocaleString("en-US")} ${count === 1 ? singular : plural}`;
 
   function extremes(values) {
     let low = Infinity;
@@ -342,11 +358,14 @@ const EcgPaper = (() => {
       const baselines = [above - 4.4, above + height + 8.2];
       options.readers.forEach((name, i) => make("text", { x: 0, y: baselines[i], class: "paper-reader" }, svg, name));
     }
+    for (const { sample } of strip.marks || []) make("path", { d: `M${left + (sample / scale.fs) * scale.perS} ${above}v${height}`, class: "paper-point" }, svg);
     if (options.seconds) drawSeconds(svg, strip, all, scale);
     host.replaceChildren(svg);
     return svg;
   }
 
-  return { draw, sizeOf, decode, clock, startAt, countOf };
+  /** What other drawings on ECG paper are made of (twelve.js). */
+  const parts = { make, laidOut, drawLead, drawBeats, drawSeconds, drawUnusable, gridPath, hatching };
+  return { draw, sizeOf, decode, clock, duration, startAt, countOf, parts };
 })();
 if (typeof module !== "undefined") module.exports = EcgPaper;

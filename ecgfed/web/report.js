@@ -1,7 +1,7 @@
 "use strict";
-/* A recording's report: its strips and its clickable timeline. Needs paper.js. */
+/* A recording's report: its strips and its clickable timeline. Needs paper.js and twelve.js. */
 const EcgReport = (() => {
-  const { tr, comma } = EcgLanguage;
+  const { tr, trLater, comma } = EcgLanguage;
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
   if (ofDay) EcgPaper.startAt(data.clock_s);
@@ -61,12 +61,14 @@ const EcgReport = (() => {
 
   function drawFigures(printing) {
     for (const figure of document.querySelectorAll("[data-strip]")) drawFigure(figure, printing);
+    EcgTwelve.drawReport(report, printing);
   }
   drawFigures(false);
+  report.redraw = () => EcgTwelve.drawReport(report, false);
 
   /** Make elements that overflow, and only these, focusable, so that they can be scrolled by keyboard. */
   function reachable() {
-    for (const box of document.querySelectorAll(".wide, .paper")) {
+    for (const box of document.querySelectorAll(".wide, .paper:not(#edit-strip)")) {
       if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
     }
@@ -75,15 +77,17 @@ const EcgReport = (() => {
   const line = data.timeline;
   const slider = document.getElementById("timeline-slider");
   reachable();
+  EcgTwelve.listen(report, reachable);
   window.addEventListener("resize", reachable);
   window.addEventListener("beforeprint", () => drawFigures(true));
   window.addEventListener("afterprint", () => drawFigures(false));
   if (!line || !slider) return report;
   /** Room for the names at the left; the longest that is always there is that of the rate. */
-  const MARGIN = Math.max(118, 34 + 8.4 * tr("Heart rate").length);
+  const MARGIN = Math.max(134, 34 + 8.4 * tr("Heart rate").length);
   const RIGHT = ofDay ? 52 : 26;
   const RATE = 96;
   const ROW = 26;
+  const LANE = 18;
   const total = line.start_s.length;
   let at = 0;
   let cursor = null;
@@ -151,8 +155,11 @@ const EcgReport = (() => {
   }
 
   function drawQuality(svg, top) {
-    const pattern = make("pattern", { id: "line-hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse" }, make("defs", {}, svg));
+    const patterns = make("defs", {}, svg);
+    const pattern = make("pattern", { id: "line-hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse" }, patterns);
     make("path", { d: "M0 5L5 0", class: "line-hatch" }, pattern);
+    const stripes = make("pattern", { id: "line-stripes", width: 3, height: 3, patternUnits: "userSpaceOnUse" }, patterns);
+    make("path", { d: "M0.5 0V3", class: "line-stripe" }, stripes);
     make("text", { x: 0, y: top + 13, class: "line-name" }, svg, tr("Unusable"));
     const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 16 };
     make("rect", { ...frame, class: "line-frame" }, svg);
@@ -166,31 +173,57 @@ const EcgReport = (() => {
     return top + 22;
   }
 
-  /** Draw a bar for each episode of a rhythm. */
-  function drawRhythm(svg, top, rhythm) {
-    const text = tr(rhythm.name);
-    const name = text.length > 19 ? `${text.slice(0, 17)}…` : text;
-    make("text", { x: 0, y: top + 11, class: "line-small" }, svg, name);
+  /** Lanes of events that are no rhythms: kind, name, and the name of one event in words. */
+  const LANES = [
+    ["patient event", trLater("Patient events")],
+    [trLater("ventricular run"), trLater("Ventricular runs")],
+    [trLater("supraventricular run"), trLater("Supraventricular runs")],
+    ["pause", trLater("Pauses")],
+    ["interval not confirmed", trLater("Not confirmed")],
+    ["no beat at an end", trLater("No beat at an end")],
+  ];
+
+  /** Return the lanes below the heart rate, each with its events: the patient's, each rhythm's, runs, pauses. */
+  function lanes() {
+    const [first, ...others] = LANES.map(([kind, name]) => ({ kind, name, events: data.events.filter(([of]) => of === kind) }));
+    const rhythms = new Map();
+    for (const event of data.events) if (event[0] === "rhythm") rhythms.set(event[1], [...(rhythms.get(event[1]) || []), event]);
+    const ofRhythms = Array.from(rhythms, ([name, events]) => ({ kind: "rhythm", name, events }));
+    return [first, ...ofRhythms, ...others].filter(({ events }) => events.length);
+  }
+
+  /** Draw a lane: a bar for each event, striped where it is to be reviewed; a triangle for each patient event. */
+  function drawLane(svg, top, { kind, name: english, events }) {
+    const name = tr(english);
+    const label = make("text", { x: 0, y: top + 11, class: "line-small" }, svg, name.length > 22 ? `${name.slice(0, 21)}…` : name);
+    make("title", {}, label, name);
     const frame = { x: MARGIN, y: top, width: toX(line.duration_s) - MARGIN, height: 14 };
     make("rect", { ...frame, class: "line-frame" }, svg);
-    for (const [start, stop] of rhythm.episodes) {
-      const width = Math.max(1.5, toX(stop) - toX(start));
-      make("rect", { x: toX(start), y: top, width, height: 14, class: "line-rhythm" }, svg);
+    let [solid, striped] = ["", ""];
+    for (const [, , start, stop, review] of events) {
+      const [x, width] = [toX(start), Math.max(1.5, toX(stop) - toX(start))];
+      if (kind === "patient event") solid += `M${x.toFixed(1)} ${top + 13}l-5 -11h10z`;
+      else if (review) striped += `M${x.toFixed(1)} ${top + 0.5}h${Math.max(3, width).toFixed(1)}v13h${-Math.max(3, width).toFixed(1)}z`;
+      else solid += `M${x.toFixed(1)} ${top}h${width.toFixed(1)}v14h${-width.toFixed(1)}z`;
     }
-    return top + 18;
+    if (striped) make("path", { d: striped, fill: "url(#line-stripes)", class: "line-review" }, svg);
+    if (solid) make("path", { d: solid, class: "line-rhythm" }, svg);
+    return top + LANE;
   }
 
   function drawLine(wide) {
     const width = wide || Math.max(slider.clientWidth || 1000, 640);
     toX = (seconds) => MARGIN + (seconds / line.duration_s) * (width - MARGIN - RIGHT);
     const rows = data.codes.map((_, i) => i).filter((i) => i !== data.usual && counted(i).some(Boolean));
-    const height = 6 + RATE + 12 + ROW * rows.length + 24 + 18 * data.rhythms.length + 20;
+    const rowsOfEvents = lanes();
+    const height = 6 + RATE + 12 + ROW * rows.length + 24 + LANE * rowsOfEvents.length + 20;
     const svg = document.createElementNS(SVG, "svg");
     for (const [key, value] of [["viewBox", `0 0 ${width} ${height}`], ["class", "line"], ["aria-hidden", "true"]]) svg.setAttribute(key, value);
     let top = drawRate(svg, 6);
-    for (const number of rows) top = drawClass(svg, top, number);
     top = drawQuality(svg, top + 2);
-    for (const rhythm of data.rhythms) top = drawRhythm(svg, top, rhythm);
+    for (const lane of rowsOfEvents) top = drawLane(svg, top, lane);
+    top += 2;
+    for (const number of rows) top = drawClass(svg, top, number);
     for (const second of ticks(width / (ofDay ? 115 : 75))) {
       make("path", { d: `M${toX(second)} 4V${top}`, class: "line-tick" }, svg);
       make("text", { x: toX(second), y: top + 14, class: "line-time" }, svg, EcgPaper.clock(second, 0));
@@ -212,9 +245,13 @@ const EcgReport = (() => {
     const beats = line.counts[i].map((count, number) => (count ? `${comma(count)} ${data.codes[number]}` : "")).filter(Boolean);
     const bad = line.unusable[i] ? tr(", {n}% unusable", { n: Math.max(1, Math.round(100 * line.unusable[i])) }) : "";
     const times = tr("{start} to {stop}", { start: EcgPaper.clock(line.start_s[i], 0), stop: EcgPaper.clock(line.stop_s[i], 0) });
-    const inside = ([start, stop]) => start < line.stop_s[i] && stop > line.start_s[i];
-    const rhythms = data.rhythms.filter((rhythm) => rhythm.episodes.some(inside)).map((rhythm) => `, ${tr(rhythm.name)}`);
-    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : tr("no beats")}${bad}${rhythms.join("")}`;
+    const inside = ([, , start, stop]) => start < line.stop_s[i] && (stop > line.start_s[i] || (stop === start && start >= line.start_s[i]));
+    const names = data.events.filter(inside).map(([kind, name, , , review]) => {
+      const event = tr(kind === "rhythm" || kind === "patient event" ? name : kind);
+      return review ? tr("{event} to review", { event }) : event;
+    });
+    const events = Array.from(new Set(names), (name) => `, ${name}`);
+    return `${times}: ${rate}; ${beats.length ? beats.join(", ") : tr("no beats")}${bad}${events.join("")}`;
   }
 
   function select(i, moved = true) {
@@ -298,6 +335,7 @@ const EcgReport = (() => {
     }).observe(slider);
   }
   report.redraw = () => {
+    EcgTwelve.drawReport(report, false);
     drawLine();
     select(at, false);
   };

@@ -25,23 +25,26 @@ const EcgServeForm = (() => {
     ];
   }
 
-  /** A form for a recording; onRead(facts) is called after it was read as stated. */
+  /** A form for a recording; onRead() is called after it was read as stated, and where another page has read it. */
   class Form {
     constructor(entry, onRead) {
       this.id = entry.id;
+      this.name = entry.name;
       this.onRead = onRead;
+      this.revision = entry.revision;
       this.root = make("div");
       this.facts = make("dl", { class: "facts" }, this.root);
-      this.noted = make("p", { class: "noted lines" }, this.root);
+      this.notes = make("p", { class: "notes lines" }, this.root);
       this.details = make("details", {}, this.root);
       make("summary", {}, this.details, "How the file is read");
       this.form = make("form", { novalidate: true, autocomplete: "off" }, this.details);
-      this.asked = make("p", { tabindex: "-1" }, this.form);
+      this.summary = make("p", { tabindex: "-1" }, this.form);
       this.fields = make("div", { class: "fields" }, this.form);
       this.inputs = new Map();
-      this.trouble = make("p", { class: "trouble", role: "alert" }, this.form);
+      this.problem = make("p", { class: "problem", role: "alert" }, this.form);
       make("p", {}, this.form).append(make("button", { type: "submit" }, null, "Read the file this way"));
       this.preview = make("figure", {}, this.root);
+      this.form.addEventListener("input", () => (this.edited = true));
       this.form.addEventListener("submit", (event) => {
         event.preventDefault();
         this.read();
@@ -51,8 +54,21 @@ const EcgServeForm = (() => {
       if (entry.stated) this.details.addEventListener("toggle", () => this.details.open && !this.preview.firstChild && this.read());
     }
 
-    /** Show what was read, and ask for what is missing. */
+    /** Show that another page has read the file in another way; values that are being typed stay until they are sent. */
+    async update(entry) {
+      if (entry.revision <= this.revision || (this.edited && !this.stale)) return;
+      const line = this.stale;
+      this.stale = "";
+      this.preview.replaceChildren();
+      this.show(entry);
+      if (entry.stated && this.details.open) await this.read();
+      if (line) this.problem.textContent = line;
+    }
+
+    /** Show what was read, and what is missing. */
     show(entry) {
+      this.revision = entry.revision;
+      this.edited = false;
       this.facts.replaceChildren();
       for (const [name, value] of factsOf(entry)) {
         const pair = make("div", {}, this.facts);
@@ -60,10 +76,11 @@ const EcgServeForm = (() => {
         make("dd", {}, pair, value);
       }
       const { facts } = entry;
-      this.noted.textContent = (facts.notes || []).map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join("\n");
+      const synthetic = facts.synthetic ? ["synthetic, no person’s recording: it shows that the software runs"] : [];
+      this.notes.textContent = [...synthetic, ...(facts.notes || [])].map((note) => `${note[0].toUpperCase()}${note.slice(1)}.`).join("\n");
       const missing = new Map((facts.missing || []).map(({ parameter, reason }) => [parameter, reason]));
-      this.asked.textContent = missing.size ? `${EcgPaper.countOf(missing.size, "thing")} missing, which the file does not state:` : "";
-      this.trouble.textContent = entry.problem || "";
+      this.summary.textContent = missing.size ? `${EcgPaper.countOf(missing.size, "thing")} missing, which the file does not state:` : "";
+      this.problem.textContent = entry.problem || "";
       this.build(entry, missing);
     }
 
@@ -78,7 +95,7 @@ const EcgServeForm = (() => {
         const box = make("div", {}, this.fields);
         const reason = missing.get(field.parameter || field.name);
         make("label", { for: id }, box, field.label);
-        const described = `${id}-hint${reason ? ` ${id}-amiss` : ""}`;
+        const described = `${id}-hint${reason ? ` ${id}-missing` : ""}`;
         const about = { id, "aria-describedby": described, "aria-invalid": reason ? "true" : null, "aria-required": reason ? "true" : null };
         let input;
         if (field.name === "lead") {
@@ -90,7 +107,7 @@ const EcgServeForm = (() => {
         }
         const columns = field.name === "columns" && facts.columns && facts.columns.length ? ` The file has: ${facts.columns.join(", ")}.` : "";
         make("p", { class: "hint", id: `${id}-hint` }, box, field.hint + columns);
-        if (reason) make("p", { class: "amiss", id: `${id}-amiss` }, box, `Missing: ${reason}.`);
+        if (reason) make("p", { class: "missing", id: `${id}-missing` }, box, `Missing: ${reason}.`);
         this.inputs.set(field.name, input);
       }
       if (!table || entry.problem) {
@@ -106,24 +123,28 @@ const EcgServeForm = (() => {
     async read() {
       const stated = {};
       for (const [name, input] of this.inputs) stated[name] = name === "repair" ? input.checked : input.value;
-      this.trouble.textContent = "";
+      this.stale = "";
+      this.problem.textContent = "";
       try {
-        const { facts, preview } = await call(`recordings/${this.id}/read`, stated);
-        const entry = { id: this.id, name: "", facts, how: { ...stated, repair: Boolean(stated.repair) }, problem: "", stated: !facts.missing.length };
-        this.show(entry);
+        const { facts, preview, revision } = await call(`recordings/${this.id}/read`, { ...stated, revision: this.revision });
+        this.show({ id: this.id, name: "", facts, how: { ...stated, repair: Boolean(stated.repair) }, problem: "", revision });
         this.draw(preview);
-        this.onRead(entry);
-        if (facts.missing.length) this.asked.focus();
+        this.onRead();
+        if (facts.missing.length) this.summary.focus();
       } catch (problem) {
         if (!(problem instanceof EcgServe.Refused)) throw problem;
-        this.trouble.textContent = problem.message;
+        this.problem.textContent = problem.message;
+        if (problem.reply.stale) {
+          this.stale = problem.message;
+          this.onRead();
+        }
       }
     }
 
     draw(preview) {
       this.preview.replaceChildren();
       if (preview === null) return;
-      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": "The first seconds on ECG paper" }, this.preview);
+      const host = make("div", { class: "paper", tabindex: "0", role: "region", "aria-label": `Recording ${Number(this.id.split("-")[0])}, ${this.name}: the first seconds on ECG paper` }, this.preview);
       EcgPaper.draw(host, preview, { name: "The first seconds", seconds: true });
       make("figcaption", {}, this.preview, `The first ${preview.seconds} s of ${preview.leads[0].name} as recorded, 25 mm/s, 10 mm/mV: beats of the expected height and rate say that units and sampling rate are right.`);
     }

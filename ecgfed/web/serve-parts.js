@@ -15,7 +15,12 @@ const EcgServe = (() => {
   }
 
   /** A refusal of the server, in one line. */
-  class Refused extends Error {}
+  class Refused extends Error {
+    constructor(message, reply) {
+      super(message);
+      this.reply = reply || {}; // what the server states beside the line
+    }
+  }
 
   const GONE = "The program that opened this page does not answer. Start 'ecgfed serve' again with the same folder.";
 
@@ -29,7 +34,7 @@ const EcgServe = (() => {
     } catch {
       throw new Refused(GONE);
     }
-    if (!response.ok) throw new Refused(reply.said || `status ${response.status}`);
+    if (!response.ok) throw new Refused(reply.said || `status ${response.status}`, reply);
     return reply;
   }
 
@@ -72,5 +77,5 @@ const EcgServe = (() => {
     return (await call(`upload/${number}/done`, {})).recordings;
   }
 
-  return { byId, make, call, upload, left, Refused };
+  return { byId, make, call, upload, left, Refused, GONE };
 })();

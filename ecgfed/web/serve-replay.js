@@ -4,11 +4,13 @@ const EcgServeReplay = (() => {
   const { byId, make, call } = EcgServe;
   const TICK_MS = 500;
   const SHOWN_S = 10;
+  const HOLD_MS = 20000; // how often a paused page says that it is still there
+  const RETRY_MS = 3000; // while the program does not answer
   let current = null; // the replay on show
 
   class Replay {
     constructor(id, about) {
-      Object.assign(this, { id, about, at: 0, paused: false, over: false, samples: new Float64Array(0), first: 0 });
+      Object.assign(this, { id, about, at: 0, paused: false, over: false, gone: false, sent: 0, samples: new Float64Array(0), first: 0 });
       this.beats = new Map(); // sample -> beat
     }
 
@@ -64,20 +66,40 @@ const EcgServeReplay = (() => {
       byId("replay-said").textContent = text;
     }
 
+    ask(body) {
+      return call(`recordings/${this.id}/replay`, { replay: this.about.replay, ...body });
+    }
+
+    /** End it, so that the program forgets it; also when the page is closed. */
+    end() {
+      const url = new URL(`recordings/${this.id}/replay`, document.baseURI);
+      const body = new Blob([JSON.stringify({ replay: this.about.replay, end: true })], { type: "application/json" });
+      if (!this.over) navigator.sendBeacon(url, body);
+      this.over = true;
+    }
+
     async tick() {
       if (current !== this || this.over) return;
       const started = performance.now();
-      if (!this.paused) {
+      const hold = this.paused && started - this.sent < HOLD_MS;
+      if (!hold) {
+        this.sent = started;
         try {
           const speed = Number(byId("replay-speed").value);
-          this.add(await call(`recordings/${this.id}/replay`, { at: this.at, seconds: Math.min(60, (speed * TICK_MS) / 1000) }));
+          const part = await this.ask(this.paused ? { pause: true } : { at: this.at, seconds: Math.min(60, (speed * TICK_MS) / 1000) });
+          if (current !== this) return;
+          if (this.gone) this.status(this.title);
+          this.gone = false;
+          if (part.samples) this.add(part);
         } catch (problem) {
           if (!(problem instanceof EcgServe.Refused)) throw problem;
-          this.over = true;
+          if (current !== this) return;
           this.status(problem.message);
+          this.gone = problem.message === EcgServe.GONE;
+          this.over = !this.gone;
+          if (this.gone) setTimeout(() => this.tick(), RETRY_MS);
           return;
         }
-        if (current !== this) return;
         this.draw();
         if (this.over) {
           this.status(`Ended at ${EcgPaper.clock(this.at / this.about.fs, 0)}: ${EcgPaper.countOf(this.beats.size, "beat")}.`);
@@ -89,20 +111,23 @@ const EcgServeReplay = (() => {
   }
 
   function close() {
+    current.end();
     byId("replay").hidden = true;
     byId(`${current.id}-name`).focus(); // where the keyboard goes on
     current = null;
   }
 
-  /** Begin to replay a recording. */
-  async function begin(id, name, personal) {
-    const about = await call(`recordings/${id}/replay`, { begin: true, personal });
+  /** Begin to replay a recording; the replay before ends. */
+  async function begin({ id, name, revision }, personal) {
+    const about = await call(`recordings/${id}/replay`, { begin: true, personal, revision });
+    if (current) current.end();
     current = new Replay(id, about);
+    current.title = `${about.lead}, ${EcgPaper.clock(about.duration_s, 0)}, as it would be classified while it is recorded, by ${about.model}.`;
     byId("replay").hidden = false;
     byId("replay-head").textContent = `Replay: ${name}`;
     byId("replay-pause").textContent = "Pause";
     byId("replay-drift").textContent = "";
-    current.status(`${about.lead}, ${EcgPaper.clock(about.duration_s, 0)}, as it would be classified while it is recorded, by ${about.model}.`);
+    current.status(current.title);
     byId("replay-strip").replaceChildren();
     current.draw();
     byId("replay-head").focus();
@@ -110,6 +135,7 @@ const EcgServeReplay = (() => {
   }
 
   function wire() {
+    window.addEventListener("pagehide", () => current && current.end());
     byId("replay-close").addEventListener("click", close);
     byId("replay-pause").addEventListener("click", () => {
       if (!current) return;

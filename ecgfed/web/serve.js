@@ -1,11 +1,12 @@
 "use strict";
 /* The page of `ecgfed serve`: recordings, their forms, jobs and results. Needs the other scripts of its page. */
 (() => {
-  const { byId, make, call, upload, left, Refused } = EcgServe;
+  const { byId, make, call, upload, left, Refused, GONE } = EcgServe;
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const cards = new Map(); // id -> Card
   const WATCH_MS = 1000;
   const ALIVE_MS = 20000;
+  const RETRY_MS = 3000; // while the program does not answer
   let timer = null;
   let over = false;
 
@@ -15,6 +16,13 @@
     personalize: { verb: "Personalise from the labels", made: "Personal model" },
     "report-personal": { verb: "Report by the personal model", made: "Report by the personal model" },
   };
+  /** What a file is, by its name. */
+  const SAVED = [
+    [/^model-\d+\.zip$/, "the personal model, "],
+    [/^beats-\d+\/.*\.csv$/, "the label of every beat as a table, "],
+    [/^beats-\d+\//, "the label of every beat as a WFDB annotation, "],
+    [/-labels(-\d+)?\.csv$/, "your labels, "],
+  ];
   const STATES = { waiting: "waits", running: "runs", done: "done", failed: "failed", stopped: "stopped" };
 
   function say(text) {
@@ -30,6 +38,7 @@
     } catch (problem) {
       if (!(problem instanceof Refused)) throw problem;
       byId("problem").textContent = problem.message;
+      if (problem.reply.stale) refresh();
       return null;
     }
   }
@@ -40,19 +49,17 @@
       this.entry = entry;
       this.root = make("article", { "aria-labelledby": `${entry.id}-name`, id: entry.id });
       make("h3", { id: `${entry.id}-name`, tabindex: "-1" }, this.root, entry.name);
-      this.form = new EcgServeForm.Form(entry, (read) => {
-        Object.assign(this.entry, { facts: read.facts, how: read.how, stated: read.stated, problem: "" });
-        refresh();
-      });
+      this.form = new EcgServeForm.Form(entry, refresh);
       this.root.appendChild(this.form.root);
       this.actions = make("p", { class: "steps" }, this.root);
       this.buttons = {};
       for (const [what, { verb }] of Object.entries(JOBS)) this.buttons[what] = this.button(verb, () => this.start(what));
-      this.buttons.replay = this.button("Replay live", () => attempt(() => EcgServeReplay.begin(entry.id, entry.name, false)));
-      this.buttons["replay-personal"] = this.button("Replay live by the personal model", () => attempt(() => EcgServeReplay.begin(entry.id, entry.name, true)));
+      this.buttons.replay = this.button("Replay live", () => attempt(() => EcgServeReplay.begin(this.entry, false)));
+      this.buttons["replay-personal"] = this.button("Replay live by the personal model", () => attempt(() => EcgServeReplay.begin(this.entry, true)));
+      this.hint = make("p", { class: "hint", hidden: true }, this.root, "Personalising needs labels: choose beats to label, then label them on the page that is linked here.");
       this.bar = make("progress", { hidden: true, "aria-label": `Progress of ${entry.name}` }, this.root);
       this.job = make("p", { class: "job lines", role: "status" }, this.root);
-      this.trouble = make("p", { class: "trouble", role: "alert" }, this.root);
+      this.problem = make("p", { class: "problem", role: "alert" }, this.root);
       this.results = make("ul", { class: "results" }, this.root);
     }
 
@@ -65,14 +72,15 @@
 
     async start(what) {
       await attempt(async () => {
-        await call(`recordings/${this.entry.id}/${what}`, {});
+        await call(`recordings/${this.entry.id}/${what}`, { revision: this.entry.revision });
         say(`${JOBS[what].verb}: ${this.entry.name}.`);
         await refresh();
       });
     }
 
     update(entry, jobs) {
-      this.entry = { ...entry, name: this.entry.name };
+      this.entry = entry;
+      this.form.update(entry);
       const mine = jobs.filter((job) => job.recording === entry.id);
       const job = mine[mine.length - 1];
       const busy = Boolean(job) && (job.state === "running" || job.state === "waiting");
@@ -81,6 +89,7 @@
         button.disabled = !entry.stated || (busy && !what.startsWith("replay")) || needs[what] === false;
         button.hidden = needs[what] === false && what !== "personalize";
       }
+      this.hint.hidden = !entry.stated || entry.labels || busy;
       this.showJob(job, busy);
       this.showResults(entry);
     }
@@ -98,7 +107,7 @@
       const line = `${JOBS[job.what].made}: ${STATES[job.state]}${time}${busy ? `${counted}${pace ? `, ${pace}` : ""}` : "."}`;
       const after = busy ? [] : [job.result.said || "", ...job.lines];
       set(this.job, [line, ...after].filter(Boolean).join("\n"));
-      set(this.trouble, job.problem);
+      set(this.problem, job.problem);
     }
 
     showResults(entry) {
@@ -109,7 +118,8 @@
       if (entry.reports.personal) links.push(["Report by the personal model", file("report-personal.html")]);
       for (const name of Object.keys(entry.results)) {
         if (name.endsWith(".html") || name.endsWith(".json") || name.endsWith(".served")) continue;
-        links.push([`Save ${name.startsWith("model-") ? `the personal model, ${name}` : name}`, file(name)]);
+        const [, what] = SAVED.find(([pattern]) => pattern.test(name)) || [null, ""];
+        links.push([`Save ${what}${name}`, file(name)]);
       }
       const key = JSON.stringify(links);
       if (key === this.key) return; // so that the focus stays where it is
@@ -128,6 +138,7 @@
     if (over) return;
     const state = await attempt(() => call("state"), true);
     if (state !== null) {
+      for (const line of document.querySelectorAll("[role=alert]")) if (line.textContent === GONE) line.textContent = "";
       byId("none").hidden = state.recordings.length > 0;
       for (const entry of state.recordings) {
         if (!cards.has(entry.id)) {
@@ -138,7 +149,12 @@
       }
     }
     const busy = state !== null && state.jobs.some((job) => job.state === "running" || job.state === "waiting");
-    timer = setTimeout(refresh, busy ? WATCH_MS : ALIVE_MS);
+    if (!busy && state !== null && byId("end").dataset.stop) {
+      delete byId("end").dataset.stop;
+      byId("end").textContent = "End the program";
+    }
+    clearTimeout(timer); // another one may have begun meanwhile
+    if (!over) timer = setTimeout(refresh, state === null ? RETRY_MS : busy ? WATCH_MS : ALIVE_MS);
   }
 
   async function take(files) {
@@ -148,9 +164,14 @@
       byId("upload-bar").value = share;
       byId("upload-said").textContent = text;
     };
-    const ids = await attempt(() => upload(files, show));
+    await added(() => upload(files, show));
     byId("upload").hidden = true;
     byId("files").value = "";
+  }
+
+  /** Add recordings by a task that returns their ids, show them, and go to the first. */
+  async function added(task) {
+    const ids = await attempt(task);
     await refresh();
     if (ids === null) return;
     say(`${EcgPaper.countOf(ids.length, "recording")} added.`);
@@ -161,17 +182,31 @@
   }
 
   async function end() {
+    const stop = byId("end").dataset.stop === "yes";
     await attempt(async () => {
-      await call("done", {});
+      try {
+        await call("done", { stop });
+      } catch (problem) {
+        if (problem instanceof Refused && problem.reply.busy) {
+          byId("end").dataset.stop = "yes";
+          byId("end").textContent = "Stop the job and end the program";
+        }
+        throw problem;
+      }
       over = true;
       clearTimeout(timer);
       say("The program has ended; this page can be closed.");
-      for (const button of document.querySelectorAll("button")) button.disabled = true;
+      for (const button of document.querySelectorAll("button, input, select")) button.disabled = true;
     });
   }
 
   byId("folder").textContent = data.folder;
   byId("files").addEventListener("change", () => take([...byId("files").files]));
+  byId("sample").addEventListener("click", () => {
+    byId("sample").disabled = true;
+    say("Making a synthetic recording …");
+    added(async () => (await call("sample", {})).recordings).finally(() => (byId("sample").disabled = false));
+  });
   byId("end").addEventListener("click", end);
   document.addEventListener("dragover", (event) => {
     event.preventDefault();

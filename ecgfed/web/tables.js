@@ -31,8 +31,9 @@ const EcgTables = (() => {
   function runText(run) {
     const beats = review(run, bound(run, trn("{n} beat", "{n} beats", run.beats)));
     const bridged = run.bridged ? trn(", across {n} beat of another class", ", across {n} beats of another class", run.bridged) : "";
+    const hidden = run.undetected ? tr(", one of them a wave that may be an undetected beat") : "";
     const place = { rate: run.per_min, name: tr(run.name), time: W.moment(run.start_s) };
-    return [...beats, `${low(run.uncertain)}${bridged}`, ...trParts(", {rate:.0f}/min ({name}) at {time}", place)];
+    return [...beats, `${low(run.uncertain)}${bridged}${hidden}`, ...trParts(", {rate:.0f}/min ({name}) at {time}", place)];
   }
 
   /** Return the certain run with the highest value, and a run to review if its value is higher. */

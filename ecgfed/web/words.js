@@ -1,11 +1,14 @@
 "use strict";
 /*
  * The counts of a report in words: what reports/headline.py, recording_tables.py, event_list.py and the templates write,
- * for a page that is edited. A cell is a string, or a list of strings and places {at, digits} in the recording.
+ * for a page that is edited. A cell is a string, or a list of strings and places {at, digits} in the recording. Needs
+ * paper.js and counts.js.
  */
 const EcgWords = (() => {
   const L = typeof EcgLanguage === "undefined" ? require("./language.js") : EcgLanguage;
   const { tr, trn, trParts, trLater, fixed, comma, general } = L;
+  const { startAt, duration: clock, clock: time } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
+  const { byCertainty, AROUND_S } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
   const notAssessed = () => tr("not assessed");
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
@@ -27,43 +30,9 @@ const EcgWords = (() => {
   };
   const KINDS = [["ventricular", 2], ["supraventricular", 1]];
 
-  /** Round to an integer as Python does, halves to the even one. */
-  function rounded(value) {
-    const floor = Math.floor(value);
-    const part = value - floor;
-    return part > 0.5 || (part === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
-  }
-
   const perMin = (rate) => tr("{rate:.0f}/min", { rate });
   const moment = (at, digits = 1) => ({ at, digits });
   const joined = (...parts) => parts.flat();
-
-  /** Format a time in the recording: 5:07.3, from an hour on 1:05:07.3. */
-  function clock(seconds, digits = 1) {
-    const unit = 10 ** digits;
-    const units = rounded(seconds * unit);
-    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
-    const last = String(Math.floor(rest / unit)).padStart(2, "0") + (digits ? `${L.decimal()}${String(rest % unit).padStart(digits, "0")}` : "");
-    const hours = Math.floor(minutes / 60);
-    return hours ? `${hours}:${String(minutes % 60).padStart(2, "0")}:${last}` : `${minutes}:${last}`;
-  }
-
-  /** The recording's start in seconds from midnight, where times are written as time of day; else null. */
-  let midnight = null;
-  const startAt = (seconds) => (midnight = seconds);
-
-  /** Format a place in the recording: as time of day where the start is known, else counted from the start. */
-  function time(seconds, digits = 1) {
-    if (midnight === null) return clock(seconds, digits);
-    const unit = 10 ** digits;
-    const all = rounded((midnight + seconds) * unit);
-    const [day, units] = [Math.floor(all / (86400 * unit)), all % (86400 * unit)];
-    const two = (number) => String(number).padStart(2, "0");
-    const [minutes, rest] = [Math.floor(units / (60 * unit)), units % (60 * unit)];
-    const last = two(Math.floor(rest / unit)) + (digits ? `${L.decimal()}${String(rest % unit).padStart(digits, "0")}` : "");
-    const clocked = `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${last}`;
-    return day ? tr("day {day} {time}", { day: day + 1, time: clocked }) : clocked;
-  }
 
   function perCent(value) {
     if (value > 0 && value < 0.01) return L.percent(`<${fixed(0.01, 2)}`);
@@ -187,7 +156,7 @@ const EcgWords = (() => {
   }
 
   function rhythmsShort(counts, page) {
-    const parts = counts.rhythms.map((rhythm) => {
+    const parts = counts.rhythms.flatMap(byCertainty).map((rhythm) => {
       const cell = trParts("{rhythm} {share} in {episodes}, longest {longest}", {
         rhythm: tr(rhythm.rhythm),
         share: perCent((100 * rhythm.seconds) / page.duration_s),
@@ -198,7 +167,10 @@ const EcgWords = (() => {
       return certainty ? trParts("{rhythm}, certainty {certainty}: to be reviewed", { rhythm: cell, certainty }) : cell;
     });
     const episodes = parts.length ? parts.reduce((all, part) => [...all, "; ", ...part]) : noneDetected(counts, page);
-    return episodes === null ? null : trParts("{rhythms}; flutter with regular intervals is not assessed", { rhythms: episodes });
+    if (episodes === null) return null;
+    const paced = counts.rhythms.some((rhythm) => rhythm.rhythm === "paced" && rhythm.source === "signal");
+    const rhythms = paced ? trParts("{rhythms}; atrial fibrillation is not assessed where the rhythm is paced", { rhythms: episodes }) : episodes;
+    return trParts("{rhythms}; flutter with regular intervals is not assessed", { rhythms });
   }
 
   /** Return names and cells of the findings in short. */
@@ -270,7 +242,7 @@ const EcgWords = (() => {
   }
 
   const rhythms = (counts, page) =>
-    counts.rhythms.map((rhythm) => [
+    counts.rhythms.flatMap(byCertainty).map((rhythm) => [
       tr(rhythm.rhythm),
       comma(rhythm.episodes.length),
       clock(rhythm.seconds, 0),
@@ -288,13 +260,20 @@ const EcgWords = (() => {
     return parts.join(", ") || "-";
   }
 
+  /** Return the name of an event; of a patient event with its text and what is around it. */
+  function eventName(event) {
+    if (event.kind !== "patient event") return tr(event.name);
+    const name = event.text ? `${tr(event.name)}: ${event.text}` : tr(event.name);
+    return tr("{event}; within {seconds:g} s: {context}", { event: name, seconds: AROUND_S, context: event.context_text });
+  }
+
   function events(counts) {
     return counts.events.map((event) => {
       const length = secondsOf(event.stop_s - event.start_s);
       return [
-        tr(event.name),
+        eventName(event),
         [moment(event.start_s)],
-        event.cut ? tr("at least {text}", { text: length }) : length,
+        event.kind === "patient event" ? "-" : event.cut ? tr("at least {text}", { text: length }) : length,
         event.beats === null ? "-" : comma(event.beats),
         event.per_min === null ? "-" : perMin(event.per_min),
         confidenceText(event),

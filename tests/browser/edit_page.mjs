@@ -8,10 +8,10 @@ import puppeteer from "puppeteer-core";
 const require = createRequire(import.meta.url);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const [chromium, file, folder] = process.argv.slice(2);
-const { page: path, name = "Dr A. Author" } = JSON.parse(readFileSync(file, "utf8"));
+const { page: path, name = "Dr A. Author", adding = null } = JSON.parse(readFileSync(file, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
-const results = { errors: [], steps: [], ms: [] };
+const results = { errors: [], steps: [], conclusion: [], ms: [] };
 
 try {
   const page = await browser.newPage();
@@ -44,6 +44,42 @@ try {
   await page.keyboard.press("y");
   await page.keyboard.up("Control");
   await step("undone and redone");
+  if (adding) {
+    // a missed beat: a click beside it, what the keys of the strip do, a place too near, and the beat
+    const clicked = (seconds) =>
+      page.evaluate((at) => {
+        const host = Array.from(document.querySelectorAll("[data-strip]")).find((figure) => {
+          const { strip, options } = EcgReport.data.strips[Number(figure.dataset.strip)];
+          return options.pulse !== false && strip.start_s < at - 1 && at + 1 < strip.start_s + 10;
+        });
+        const { strip } = EcgReport.data.strips[Number(host.dataset.strip)];
+        const svg = host.querySelector("svg");
+        const box = svg.getBoundingClientRect();
+        const mm = 15 + 25 * (at - strip.start_s);
+        const clientX = box.left + (mm / svg.viewBox.baseVal.width) * box.width;
+        svg.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX, clientY: box.top + box.height / 2 }));
+      }, seconds);
+    await clicked(adding.missed_s + 0.04);
+    await step("place");
+    await page.focus("#edit-strip");
+    for (const name of ["ArrowRight", "ArrowLeft", "Enter"]) await key(name);
+    await page.keyboard.down("Shift");
+    for (let i = 0; i < Math.round(adding.apart_s / 0.2); i += 1) await page.keyboard.press("ArrowLeft");
+    await page.keyboard.up("Shift");
+    await step("cursor moved");
+    await key("N");
+    await clicked(adding.missed_s + 0.04);
+    await page.$eval("#edit-box", (element) => element.scrollIntoView());
+    await page.screenshot({ path: `${folder}/place.png` });
+    await page.click('#edit-actions [data-key="V"]');
+    await step("added");
+    await page.focus("#edit-box");
+    await key("u");
+    await page.keyboard.down("Control");
+    await page.keyboard.press("y");
+    await page.keyboard.up("Control");
+    await step("added again");
+  }
   if (await page.$("#edit-groups button")) {
     await page.click("#edit-groups button");
     await step("group");
@@ -51,7 +87,27 @@ try {
     await key("F");
   }
   await page.type("#edit-indication", "Syncope");
-  await page.type("#edit-conclusion", "Runs of <b>VT</b>");
+  // the draft is accepted, an edit makes it older, undone it is not; then another text is typed over it
+  const conclusion = async (what) => results.conclusion.push({ what, ...(await page.evaluate(() => ({ text: document.getElementById("conclusion-text").textContent, note: document.querySelector("#conclusion .note").textContent, older: !document.getElementById("conclusion-older").hidden, now: document.getElementById("conclusion-now").textContent, field: document.getElementById("edit-conclusion").value }))) });
+  await conclusion("draft");
+  await page.click("#edit-accept-draft");
+  await conclusion("accepted");
+  await page.focus("#edit-box");
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("X");
+  await conclusion("a beat removed");
+  await page.keyboard.press("u");
+  await conclusion("undone");
+  await page.keyboard.press("u");
+  await conclusion("not accepted");
+  await page.$eval("#edit-conclusion", (element) => (element.focus(), element.select()));
+  await page.keyboard.press("Backspace");
+  await page.focus("#edit-box");
+  await new Promise((done) => setTimeout(done, 50));
+  await conclusion("emptied");
+  await page.$eval("#edit-conclusion", (element) => (element.focus(), element.select()));
+  await page.keyboard.type("Runs of <b>VT</b>");
+  await conclusion("typed");
   await page.focus("#edit-box");
   await page.keyboard.press("ArrowUp");
   await page.type("#edit-comment", "Look here");

@@ -43,7 +43,7 @@ try {
   await add(job.board);
   await cards(1);
   await page.waitForFunction(() => document.activeElement.tagName === "H3", WAIT);
-  results.missing = await page.$$eval("article .amiss", (all) => all.map((element) => element.textContent));
+  results.missing = await page.$$eval("article .missing", (all) => all.map((element) => element.textContent));
   results.invalid = await page.$$eval("article [aria-invalid]", (all) => all.map((element) => element.id.split("-").pop()));
   results.axe.form = await violations(page);
   await page.screenshot({ path: `${folder}/form.png`, fullPage: true });
@@ -71,8 +71,69 @@ try {
   results.axe.replayed = await violations(page);
   await page.screenshot({ path: `${folder}/replay.png`, fullPage: true });
 
-  await add(job.recording);
+  // a second tab: a replay of its own; its form is refused after the first tab has read the file in another way
+  const press = (target, name) => target.evaluate((text) => [...document.querySelectorAll("article button")].find((button) => button.textContent === text).click(), name);
+  const problems = (target) => target.$$eval("[role=alert]", (all) => all.map((element) => element.textContent).filter(Boolean));
+  const gone = (target) => target.waitForFunction(() => [...document.querySelectorAll("[role=alert]")].some((element) => element.textContent.includes("does not answer")), WAIT);
+  const silent = (target) => target.waitForFunction(() => [...document.querySelectorAll("[role=alert]")].every((element) => !element.textContent.includes("does not answer")), WAIT);
+  const second = await browser.newPage();
+  second.on("pageerror", (error) => results.errors.push(String(error)));
+  await second.goto(job.address);
+  await second.waitForFunction(() => document.querySelectorAll("article").length === 1, WAIT);
+  for (const target of [page, second]) {
+    await target.bringToFront();
+    await press(target, "Replay live");
+    await target.waitForFunction(() => document.querySelector("#replay").hidden === false, WAIT);
+    await target.select("#replay-speed", "60");
+  }
+  for (const target of [page, second]) {
+    await target.bringToFront();
+    await target.waitForFunction(() => document.querySelector("#replay-said").textContent.startsWith("Ended"), WAIT);
+  }
+  results.ended = [await text("#replay-said"), await second.$eval("#replay-said", (element) => element.textContent)];
+  const units = async (target, value) => {
+    await target.evaluate((typed) => {
+      document.querySelector("article details").open = true;
+      const input = document.querySelector("article [id$=-units]");
+      input.value = typed;
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+    }, value);
+  };
+  await second.evaluate(() => (document.querySelector("article details").open = true));
+  await second.waitForSelector("article figure svg", WAIT);
+  await units(second, "100(512)/mV");
+  await page.bringToFront();
+  await units(page, "250(512)/mV");
+  await press(page, "Read the file this way");
+  await page.waitForFunction(() => document.querySelector("article form [id$=-units]").value === "250(512)/mV", WAIT);
+  await new Promise((done) => setTimeout(done, 500));
+  await second.bringToFront();
+  await press(second, "Read the file this way");
+  await second.waitForFunction(() => [...document.querySelectorAll("article .problem")].some((element) => element.textContent), WAIT);
+  await second.waitForFunction(() => document.querySelector("article form [id$=-units]").value === "250(512)/mV", WAIT);
+  results.stale = await problems(second);
+
+  // the line that the program does not answer goes when it answers again
+  await second.setRequestInterception(true);
+  let cut = true;
+  second.on("request", (request) => (cut ? request.abort() : request.continue()));
+  await press(second, "Make the report");
+  await gone(second);
+  await second.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  cut = false;
+  await silent(second);
+  await second.close();
+  await page.bringToFront();
+
+  await page.focus("#files");
+  results.sample = await tabTo("Try a sample recording");
+  await page.keyboard.press("Enter");
   await cards(2);
+  await page.waitForFunction(() => document.activeElement.tagName === "H3", WAIT);
+  await page.waitForFunction(() => document.querySelectorAll("article figure svg").length === 2, WAIT);
+  results.axe.sample = await violations(page);
+  await add(job.recording);
+  await cards(3);
   await add(job.bad);
   await page.waitForFunction(() => document.querySelector("#problem").textContent !== "", WAIT);
   results.problem = await text("#problem");

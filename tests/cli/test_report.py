@@ -177,7 +177,7 @@ def test_what_it_prints(ecgfed: Command, ectopic: Path, tmp_path: Path) -> None:
 
 
 def test_doubts_are_shown_where_predictions_carry_them(
-    ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ecgfed: Command, fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every third beat uncertain, and a warning: marked on strips, counted by class, said on top."""
     from ecgfed.tasks import report
@@ -191,7 +191,8 @@ def test_doubts_are_shown_where_predictions_carry_them(
     predict = report.predict
     monkeypatch.setattr(report, "predict", doubtful)
     out = tmp_path / "page.html"
-    told = reported(ecgfed, records / "p1", "--bundle", exported(fedavg_run), "--out", out)
+    record = write_record(tmp_path, "long", "NNNNV" * 20)
+    told = reported(ecgfed, record, "--bundle", exported(fedavg_run), "--out", out)
     assert {"code": "far-beats", "text": "Some beats are <far> from those it learned from."} in told["notes"]
     text = out.read_text()
     assert "Some beats are &lt;far&gt; from those it learned from." in text

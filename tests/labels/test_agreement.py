@@ -74,7 +74,7 @@ def test_two_tables_are_compared_by_sample(ecgfed: Command, tmp_path: Path) -> N
     assert compared.by_class.classes == ("N", "S", "V", "F", "no beat")
     assert compared.by_class.kappa == pytest.approx(cohen_kappa_score(*classes))
     assert compared.by_symbol.kappa == pytest.approx(cohen_kappa_score(list("NaVj|"), list("NJFN|")))
-    assert compared.disagreements == ((500, "a", "J"), (900, "V", "F"), (2100, "j", "N"))
+    assert compared.disagreements == ((500, 1.389, "a", "J"), (900, 2.5, "V", "F"), (2100, 5.833, "j", "N"))
     printed = ecgfed("agreement", first, second, "--json")
     assert printed.code == 0, printed.err
     assert json.loads(printed.out)["by_class"] == compared.by_class.to_dict()

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal, write_record
-from edits_files import AUTHOR, SAVED, accept, document_of, interval, label, rhythm, written
+from edits_files import AUTHOR, SAVED, accept, add, document_of, interval, label, rhythm, written
 from support import Command, assert_refused
 
 import ecgfed
 from ecgfed.domain.record.wfdb_files import read_annotation_file
 from ecgfed.reports.recording_report import RecordingReport
+from ecgfed.tasks.matched_labels import read_label_file
 
 SYMBOLS = "N" * 30 + "VVVV" + "N" * 30 + "VV" + "N" * 20 + "A" + "N" * 40
 
@@ -105,6 +106,38 @@ def test_an_interval_is_rejected_and_accepted(record: Path, peaks: list[int], tm
     rejected = document_of(base, interval(*gap, accepted=False))
     after = ecgfed.report(record, labels=labels, edits=written(tmp_path, rejected)).to_dict()["pauses"]
     assert (after["found"], after["not_confirmed"]) == ([], [])
+
+
+def test_an_added_beat_counts_as_one_that_was_labelled(record: Path, peaks: list[int], tmp_path: Path) -> None:
+    """As a file that has the beat: rates, runs, pauses and classes; the interval that lacked it is not unconfirmed."""
+    missing = (32, 80, 81, 82, 83)  # a beat of a run, and four consecutive beats
+    labels = labelled_as(tmp_path, SYMBOLS, lambda at: at not in missing)
+    expected = ecgfed.report(record, labels=labelled_as(tmp_path, SYMBOLS))
+    base = ecgfed.report(record, labels=labels)
+    assert base.to_dict()["pauses"]["not_confirmed"]
+    edits = [add(SYMBOLS[at], peaks[at]) for at in missing]
+    edited = ecgfed.report(record, labels=labels, edits=written(tmp_path, document_of(base, *edits)))
+    ours, theirs = counts(edited), counts(expected)
+    for name in ("by_class", "ventricular", "supraventricular", "variability", "rates", "pauses", "beats", "counted"):
+        assert ours[name] == theirs[name], name
+    review = edited.to_dict()["review"]
+    assert (review["added"], review["beats"], review["removed"]) == (5, 5, 0)
+    undone = [*edits, label("|", *(peaks[at] for at in missing))]
+    ours = counts(ecgfed.report(record, labels=labels, edits=written(tmp_path, document_of(base, *undone))))
+    for name in ("rates", "pauses", "beats", "ventricular"):
+        assert ours[name] == counts(base)[name], name
+
+
+def test_an_added_beat_is_a_label_for_personalize(record: Path, peaks: list[int], tmp_path: Path) -> None:
+    labels = labelled_as(tmp_path, SYMBOLS, lambda at: at != 80)
+    base = ecgfed.report(record, labels=labels)
+    for reviewed in (None, {"by": AUTHOR, "at": SAVED}):
+        edits = document_of(base, add("V", peaks[80]), label("A", peaks[3]), reviewed=reviewed)
+        page = tmp_path / "page.html"
+        edited = ecgfed.report(record, labels=labels, edits=written(tmp_path, edits), out=page, overwrite=True)
+        read = read_label_file(page.with_suffix(".edited"), edited.recording)
+        assert read.added.tolist() == [peaks[80]]
+        assert read.symbol[read.sample == peaks[80]].tolist() == ["V"]
 
 
 def test_an_episode_is_accepted_renamed_and_rejected(record: Path, peaks: list[int], tmp_path: Path) -> None:
@@ -209,6 +242,8 @@ def changed(document: dict[str, Any], where: str, value: object) -> dict[str, An
         ("edits.1.accepted", 1, "accepted"),
         ("edits.1.samples", [5, 5], "earlier"),
         ("edits.2.samples", [5, 9], "'AF'"),
+        ("edits.2.label", "torsades", "'torsades'"),
+        ("edits.0", {"edit": "add", "at": SAVED, "samples": [700], "label": "|"}, "symbol of a beat"),
         ("edits", [[]], "edits[0]"),
     ],
 )

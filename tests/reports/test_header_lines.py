@@ -52,7 +52,6 @@ def test_print_has_lines_for_handwriting(records: Path) -> None:
     assert [text.split(":")[0] for text in block.split("<p>")[1:]] == [
         "Indication",
         "Comments",
-        "Conclusion",
         "Reviewed by",
         "Date and time",
     ]

@@ -13,8 +13,14 @@ from waves.beats_by_rule import Beat, recorded
 
 import ecgfed
 from ecgfed.domain.events.figure import LOINC, Measurement
+from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rules import EventRules
+from ecgfed.domain.signal.quality import LeadQuality
+from ecgfed.reports.drawing import reading_of
 from ecgfed.reports.figures import figures, not_assessed
 from ecgfed.reports.interval_table import ERRORS_MS, TITLES, HourIntervals, NormalIntervals
+from ecgfed.reports.intervals import intervals_and_st
+from ecgfed.reports.labelled import Labelled
 from ecgfed.reports.recording_report import RecordingReport
 
 BEATS = 120
@@ -106,8 +112,8 @@ def test_beats_outside_fibrillation_are_averaged_where_there_are_enough(tmp_path
     [
         ("/" * 40, "paced rhythm"),
         ("V" * 40, "no normal beat"),
-        ("N" * 8, "too few beats"),
-        ("V" * 30 + "N" * 5, "too few beats"),
+        ("N" * 2, "too few beats"),
+        ("V" * 90 + "N" * 5, "too few beats"),
     ],
 )
 def test_why_no_interval_is_assessed(tmp_path: Path, symbols: str, reason: str) -> None:
@@ -139,3 +145,19 @@ def test_codes_of_loinc_are_only_of_what_they_mean(tmp_path: Path) -> None:
     systems = {figure.name: figure.code[0] for figure in figures(report.parts)}
     assert systems["qt_interval_ms"] == LOINC
     assert systems["qtc_bazett_ms"] != LOINC
+
+
+@pytest.mark.parametrize(("share", "assessed"), [(0.4, True), (0.6, False)])
+def test_beats_of_low_confidence_have_no_intervals(share: float, assessed: bool) -> None:
+    """The beats are labelled normal; where most are not surely so, nothing is said of the average normal beat."""
+    recording, r_samples = recorded(Beat(), fs_hz=360.0, rr_s=np.full(BEATS, 0.8))
+    beats = np.arange(len(r_samples))
+    labelled = Labelled(
+        "a model", "global", r_samples.astype(np.int64), np.zeros(len(beats), np.int64), ("N",), ("N",), ("normal",),
+        (Kind.NORMAL,), uncertain=beats % 10 < 10 * share,
+    )  # fmt: skip
+    quality = {recording.lead: LeadQuality(recording.samples, recording.fs_hz, ())}
+    intervals, _ = intervals_and_st(reading_of(recording, quality, labelled, EventRules()))
+    overall_qt = intervals.overall("qt_ms")
+    assert (overall_qt.value is not None) is assessed
+    assert ("low confidence" in overall_qt.not_assessed) is not assessed

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import write_record
 
 import ecgfed
 from ecgfed.base.errors import OptionError
@@ -43,8 +44,10 @@ def test_a_time_of_day_is_the_start_plus_the_seconds(start: dt.datetime, digits:
         assert ELAPSED.text(seconds, digits) == clock(seconds, digits)
 
 
-def test_every_time_of_the_page_is_of_the_day_and_no_date_without_request(begun: ecgfed.Recording) -> None:
-    report = ecgfed.report(begun)
+def test_every_time_of_the_page_is_of_the_day_and_no_date_without_request(tmp_path: Path) -> None:
+    """Of more than a minute: a shorter recording has no line to lead to."""
+    record = write_record(tmp_path, "long", "NNNNV" * 20)
+    report = ecgfed.report(replace(read_recording(record, every_lead=True), metadata=METADATA))
     assert isinstance(report, RecordingReport)
     times = shown_times(report)
     assert times

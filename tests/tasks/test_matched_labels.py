@@ -11,6 +11,9 @@ from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
 
 import ecgfed as package
 from ecgfed.base.errors import EcgfedError, RecordError
+from ecgfed.domain.labels.edits import ADDED
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.tasks.grouped import GroupedBeats
 from ecgfed.tasks.matched_labels import match_labels, read_label_file
 
@@ -73,6 +76,26 @@ def test_a_label_goes_to_the_peak_within_150_ms(grouped: GroupedBeats, tmp_path:
     found = match_labels(read_label_file(file, grouped.beats.recording), file, grouped, None)
     assert set(found.label) == {3, 5, 8, 20, *range(30, 50)}
     assert found.unmatched == 1
+
+
+def test_an_added_beat_is_an_r_peak(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
+    """A beat that no detector finds has its label; one that lies at a detected beat is that beat."""
+    at = grouped.beats.r_samples
+    gap = (int(at[20]) + int(at[21])) // 2
+    sample = np.array([*at[:20].tolist(), gap, int(at[30]) + 3], np.int64)
+    note = ("",) * 20 + (ADDED, ADDED)
+    marks = Annotation(sample, np.array(["N"] * 20 + ["V", "V"]), note)
+    file = given(annotation_bytes(marks, grouped.beats.recording.fs_hz), tmp_path, "page.edited")
+    labels = read_label_file(file, grouped.beats.recording)
+    assert labels.added.tolist() == [gap, int(at[30]) + 3]
+    both = grouped_of(record, added=labels.added)
+    assert both.all_beats.r_samples.tolist() == sorted([*grouped.all_beats.r_samples.tolist(), gap])
+    found = match_labels(labels, file, both, None)
+    assert found.unmatched == 0
+    samples = both.beats.r_samples
+    labelled = {int(samples[beat]): symbol for beat, symbol in found.label.items()}
+    labelled |= {int(both.all_beats.r_samples[beat]): symbol for beat, symbol in found.without_signal.items()}
+    assert {sample for sample, symbol in labelled.items() if symbol == "V"} == {gap, int(at[30])}
 
 
 def test_no_beat_where_the_detector_finds_none_is_no_fault(grouped: GroupedBeats, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,52 @@ def test_edits_saved_again_under_another_name_are_not_passed_over_silently(call:
     told = Recorder()
     front.report_folder(**call, progress=told)
     assert [line for line in told.warnings if "p1-edits (1).json" in line]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of another kind")
+def test_what_cannot_be_read_is_named_and_the_others_are_reported(call: dict[str, Any], folder: Path) -> None:
+    """Broken and circular links, a pipe, a socket and a link to a folder elsewhere; nothing of other names."""
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "broken.edf").unlink()
+    for name, target in {"a.edf": "gone", "c.hea": "gone", "d.xml": "d.xml", "ward": elsewhere, "in": "day"}.items():
+        (folder / name).symlink_to(target)
+    for name in ("notes.md", ".#p1.csv", "p1.atr.csv"):  # not the name of a recording
+        (folder / name).symlink_to("gone")
+    os.mkfifo(folder / "day" / "e.ecg")
+    place = Path.cwd()
+    with socket.socket(socket.AF_UNIX) as made:
+        os.chdir(folder)  # the path of a socket has 108 characters at most
+        try:
+            made.bind("f.dcm")
+        finally:
+            os.chdir(place)
+    unread = ["a.edf", "c.hea", "d.xml", "day/e.ecg", "f.dcm", "ward"]
+    made_reports = front.report_folder(**call)
+    assert [row.file for row in made_reports.rows] == ["day/p2", "p1"]
+    assert sorted(one["file"].removesuffix(".hea") for one in made_reports.failed) == [
+        name.removesuffix(".hea") for name in unread
+    ]
+    index = (call["out"] / "index.html").read_text()
+    assert all(name.removesuffix(".hea") in index for name in unread)
+    assert front.report_folder(**call, overwrite=True).failed == made_reports.failed
+    batch = predict_batch(folder, call["out"].parent / "predicted", bundle=call["bundle"])
+    assert [one["file"] for one in batch.failed] == [one["file"] for one in made_reports.failed]
+    assert len(batch.completed) == 2
+    with pytest.raises(front.EcgfedError):  # a folder without anything of that kind is still refused
+        predict_batch(elsewhere, call["out"].parent / "none", bundle=call["bundle"])
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root reads every file")
+def test_files_and_folders_without_permission_are_named(call: dict[str, Any], folder: Path) -> None:
+    (folder / "x.xml").write_text("<AnnotatedECG/>")
+    for name in ("x.xml", "day"):
+        (folder / name).chmod(0)
+    try:
+        made = front.report_folder(**call)
+    finally:
+        (folder / "day").chmod(0o700)
+    assert {one["file"] for one in made.failed} == {"broken.edf", "x.xml", "day"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS and Windows refuse such names")

@@ -92,8 +92,12 @@ def test_a_replay_gives_what_the_stream_gives(work: Work, demo: Path) -> None:
     begun = work.post(f"recordings/{recording}/replay", {"begin": True})[1]
     read = ecgfed.read_recording(demo, begun["lead"], every_lead=True)
     at, beats = 0, []
+    replay = {"replay": begun["replay"]}
+    for seconds in (0, -1, 1e9, "1", None):
+        assert work.post(f"recordings/{recording}/replay", {**replay, "at": at, "seconds": seconds})[0] == 400
+    assert work.post(f"recordings/{recording}/replay", {**replay, "at": 1, "seconds": 1})[0] == 400
     while at < begun["samples"]:
-        status, part = work.post(f"recordings/{recording}/replay", {"at": at, "seconds": 7.3})
+        status, part = work.post(f"recordings/{recording}/replay", {**replay, "at": at, "seconds": 7.3})
         assert status == 200
         at, beats = part["at"], beats + part["beats"]
     assert part["ended"]
@@ -101,9 +105,7 @@ def test_a_replay_gives_what_the_stream_gives(work: Work, demo: Path) -> None:
     reference = stream.push(read.signals_mv) + stream.finish()
     final = [(beat.sample, beat.override or beat.name) for beat in reference if beat.stage == "final"]
     assert [(beat["sample"], beat["class"]) for beat in beats if beat["stage"] == "final"] == final
-    assert work.post(f"recordings/{recording}/replay", {"at": 0, "seconds": 1})[0] == 400
-    for seconds in (0, -1, 1e9, "1", None):
-        assert work.post(f"recordings/{recording}/replay", {"at": at, "seconds": seconds})[0] == 400
+    assert work.post(f"recordings/{recording}/replay", {**replay, "at": at, "seconds": 1})[0] == 409  # it has ended
 
 
 def test_everything_missing_is_asked_for_at_once(work: Work, demo: Path, tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_a_name_stays_inside_its_folder(work: Work, name: str) -> None:
     status, said = announce(work, name)
     assert status == 200
     assert work.send(said["upload"], 0, b"abc")[0] == 200
-    uploads = work.folder / "uploads" / said["upload"]
+    uploads = work.folder / "uploads" / f"{said['upload']}.part"
     written = list(uploads.iterdir())
     assert [file.read_bytes() for file in written] == [b"abc"]
     assert not written[0].name.startswith(".")
@@ -172,7 +174,7 @@ def test_nothing_is_overwritten(work: Work) -> None:
     number = announce(work, "a.edf")[1]["upload"]
     assert work.send(number, 0, b"abc")[0] == 200
     assert work.send(number, 0, b"xyz")[0] == 409
-    assert (work.folder / "uploads" / number / "a.edf").read_bytes() == b"abc"
+    assert (work.folder / "uploads" / f"{number}.part" / "a.edf").read_bytes() == b"abc"
     assert announce(work, "a.edf")[1]["upload"] != number
 
 
@@ -197,7 +199,7 @@ def test_a_body_of_another_size_or_type(work: Work) -> None:
     assert work.send(number, 1, b"abc")[0] == 404
     assert work.send("9999", 0, b"abc")[0] == 404
     assert work.post(f"upload/{number}/done", {})[0] == 400  # nothing has arrived
-    assert list((work.folder / "uploads" / number).iterdir()) == []
+    assert list((work.folder / "uploads" / f"{number}.part").iterdir()) == []
 
 
 def test_a_body_that_comes_slowly_is_ended_and_leaves_nothing(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +210,8 @@ def test_a_body_that_comes_slowly_is_ended_and_leaves_nothing(work: Work, monkey
     with socket.create_connection(("127.0.0.1", work.port), timeout=10) as wire:
         wire.sendall(f"{head}Content-Type: application/octet-stream\r\nContent-Length: 3\r\n\r\na".encode())
         assert wire.recv(1000) == b""  # hung up
-    assert list((work.folder / "uploads" / number).iterdir()) == []
-    assert work.send(number, 0, b"abc")[0] == 200
+    assert list((work.folder / "uploads").iterdir()) == []
+    assert work.send(number, 0, b"abc")[0] == 404
 
 
 def test_strangers_are_refused(work: Work, demo: Path) -> None:

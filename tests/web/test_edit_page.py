@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from browser_driver import driven
-from conftest import write_record
+from conftest import synthetic_signal, write_record
 from page_cells import Cells
 
 import ecgfed
@@ -16,6 +16,8 @@ from ecgfed.tasks.matched_labels import read_label_file
 
 pytestmark = pytest.mark.browser
 SYMBOLS = "N" * 40 + "VVVV" + "N" * 30 + "VV" + "N" * 20 + "NVNVNVNV" + "VVV" + "N" * 60
+#: The beat that the labels lack; it is added on the page.
+MISSED = 60
 #: Tables whose every number the page counts again.
 COUNTED = (
     "Heart rate and pauses",
@@ -35,10 +37,16 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(record: Path) -> dict[str, Any]:
     """What happened when the page was edited, and the report rebuilt of what it saved."""
     folder = record.parent
-    ecgfed.report(record, labels=record.with_suffix(".atr"), out=folder / "page.html")
-    done = driven("edit_page.mjs", {"page": str(folder / "page.html")}, folder, timeout_s=300)
+    _, peaks = synthetic_signal(SYMBOLS)
+    rows = [f"{at},{symbol}" for at, symbol in zip(peaks.tolist(), SYMBOLS, strict=True) if at != peaks[MISSED]]
+    labels = folder / "labels.csv"
+    labels.write_text("\n".join(["sample,symbol", *rows]) + "\n")
+    ecgfed.report(record, labels=labels, out=folder / "page.html")
+    apart = int(peaks[MISSED] - peaks[MISSED - 1]) / 360
+    adding = {"missed_s": int(peaks[MISSED]) / 360, "apart_s": apart}
+    done = driven("edit_page.mjs", {"page": str(folder / "page.html"), "adding": adding}, folder, timeout_s=300)
     saved = folder / "rec-edits.json"
-    how = {"labels": record.with_suffix(".atr"), "edits": saved}
+    how = {"labels": labels, "edits": saved}
     return {**done, "file": saved, "rebuilt": ecgfed.report(record, out=folder / "rebuilt.html", **how)}
 
 
@@ -56,6 +64,44 @@ def test_keys_edit_and_counts_follow(told: dict[str, Any]) -> None:
     assert step_of(told, "u")["facts"][name] == before
     assert step_of(told, "X")["facts"]["Beats"] != step_of(told, "opened")["facts"]["Beats"]
     assert step_of(told, "undone and redone")["facts"] == step_of(told, "Enter", 1)["facts"]
+
+
+def test_a_missed_beat_is_added(told: dict[str, Any]) -> None:
+    _, peaks = synthetic_signal(SYMBOLS)
+    missed = int(peaks[MISSED])
+    facts = step_of(told, "opened")["facts"]
+    assert step_of(told, "place")["chosen"].startswith("No beat at ")
+    cursor = step_of(told, "place")["message"]
+    assert step_of(told, "ArrowRight", -1)["message"] != cursor
+    assert step_of(told, "ArrowLeft", -1)["message"] == cursor
+    assert "no beat here" in step_of(told, "Enter", -1)["message"]
+    near = step_of(told, "N", -1)
+    assert "200 ms" in near["message"]
+    assert near["facts"]["Beats"] == step_of(told, "place")["facts"]["Beats"]
+    added, undone, again = (step_of(told, "added"), step_of(told, "u", -1), step_of(told, "added again"))
+    assert added["chosen"].startswith("Beat V at ")
+    assert added["facts"] == again["facts"]
+    assert undone["facts"] == near["facts"]
+    assert facts["Pauses"] != added["facts"]["Pauses"]
+    edits = read_edits(told["file"])
+    (sample,) = [edit.samples[0] for edit in edits.of_beats if edit.added]
+    assert abs(sample - missed) <= 3  # the click was 40 ms away
+
+
+def test_a_draft_follows_the_beats_and_an_accepted_conclusion_stays(told: dict[str, Any]) -> None:
+    steps = {step["what"]: step for step in told["conclusion"]}
+    draft, accepted, removed = steps["draft"], steps["accepted"], steps["a beat removed"]
+    assert (draft["text"], draft["field"]) == (draft["field"], accepted["text"])
+    assert draft["note"].startswith("Draft")
+    assert not accepted["note"].startswith("Draft")
+    assert (accepted["older"], removed["older"], steps["undone"]["older"]) == (False, True, False)
+    assert removed["text"] == accepted["text"] != removed["now"]
+    assert steps["not accepted"] == {**draft, "what": "not accepted"}
+    assert steps["emptied"] == {**draft, "what": "emptied"}
+    assert steps["typed"]["text"] == "Runs of <b>VT</b>"
+    saved = read_edits(told["file"])
+    assert saved.conclusion_draft == "\n".join(told["rebuilt"].parts.draft)
+    assert not told["rebuilt"].parts.conclusion_is_older
 
 
 def test_the_page_says_who_reviewed_it(told: dict[str, Any]) -> None:

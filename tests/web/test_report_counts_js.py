@@ -3,15 +3,26 @@
 import base64
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import PATIENTS, write_record
 from edits_files import SAVED, document_of, written
 from node_runtime import node_path
 from page_cells import Cells
-from random_reports import counts_of, of_page, random_edits, random_labelled, random_rules, recording_of
+from random_reports import (
+    counts_of,
+    draft_of,
+    of_page,
+    random_edits,
+    random_events,
+    random_labelled,
+    random_rules,
+    recording_of,
+)
 
 import ecgfed
 import ecgfed.web
@@ -54,13 +65,14 @@ def assert_same(ours: Any, theirs: Any, where: str) -> None:
 
 
 def test_random_edits_of_random_beats(tmp_path: Path) -> None:
-    given, expected = [], []
+    given, expected, drafts = [], [], []
     for seed in range(CASES):
         rng = np.random.default_rng(seed)
         labelled, quality = random_labelled(rng, int(rng.integers(2, 400)))
         recording, rules, edits = recording_of(quality), random_rules(rng), random_edits(rng, labelled)
         reviewed = {"by": "x", "at": SAVED} if rng.random() < 0.3 else None
-        unedited = reading_of(recording, {"II": quality}, labelled, rules)
+        marked = random_events(rng, recording.duration_s)
+        unedited = replace(reading_of(recording, {"II": quality}, labelled, rules), patient_events=marked)
         editing = editing_data(unedited, "0" * 16, "0" * 16)
         given.append({"editing": editing, "edits": edits, "reviewed": reviewed})
         empty: dict[str, Any] = dict.fromkeys(("indication", "comments", "conclusion"), "")
@@ -75,12 +87,16 @@ def test_random_edits_of_random_beats(tmp_path: Path) -> None:
             "edits": edits,
         }
         edited = reading_of(recording, {"II": quality}, labelled, rules, edits=read_edits(written(tmp_path, document)))
+        edited = replace(edited, patient_events=marked)
         expected.append(json.loads(json.dumps(counts_of(edited), default=float)))
+        drafts.append(draft_of(edited))
     for seed, (answer, counts) in enumerate(zip(by_script(tmp_path, given), expected, strict=True)):
         assert_same(of_page(answer["counts"]), counts, f"case {seed}")
+        assert answer["english_draft"] == drafts[seed], f"case {seed}"
     assert sum(bool(counts["ventricular"] and counts["ventricular"]["runs"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["pauses"]["found"]) for counts in expected) > CASES / 10
     assert sum(bool(counts["withheld"]) for counts in expected) > CASES / 10
+    assert sum(any(event["context"] for event in counts["events"]) for counts in expected) > CASES / 10
 
 
 #: The caption of a table -> what the script calls it, and rows of its head that the script does not write.
@@ -155,12 +171,15 @@ def assert_rebuilt_page_is_the_edited_one(record: Path, folder: Path, language: 
         for name in ("ventricular", "supraventricular"):
             assert_same(counts[name], told[name], name)
         assert_page_says(answer["written"], report.html, language)
+        assert answer["draft"] == list(report.parts.draft_on_page)
+        assert answer["english_draft"] == told["conclusion"]["draft"]
 
 
 @pytest.mark.parametrize("patient", ["p1", "p2", "p3"])
-def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, records: Path, tmp_path: Path) -> None:
+def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, tmp_path: Path) -> None:
     start = "23:59:30" if patient == "p2" else None  # the recording goes on past midnight
-    assert_rebuilt_page_is_the_edited_one(records / patient, tmp_path, start=start)
+    record = write_record(tmp_path / "records", patient, PATIENTS[patient] * 2)  # more than a resting ECG
+    assert_rebuilt_page_is_the_edited_one(record, tmp_path, start=start)
 
 
 @pytest.mark.parametrize("language", ["de", "fr", "es"])

@@ -59,9 +59,19 @@ def test_the_report_and_the_replay_are_reached_by_keyboard(told: dict[str, Any])
     assert sum(int(row[1]) for row in told["replayed"]) > 50
 
 
+def test_two_tabs_have_each_a_replay_and_see_the_present_form(told: dict[str, Any]) -> None:
+    assert told["ended"][0] == told["ended"][1]
+    (line,) = told["stale"]
+    assert "\n" not in line
+
+
+def test_a_sample_recording_is_added_by_keyboard(told: dict[str, Any]) -> None:
+    assert told["sample"]
+
+
 def test_no_accessibility_problem_and_no_error(told: dict[str, Any]) -> None:
-    assert told["axe"] == {"empty": [], "form": [], "reported": [], "replayed": []}
-    assert [error for error in told["errors"] if "status of 400" not in error] == []
+    assert told["axe"] == {"empty": [], "form": [], "reported": [], "replayed": [], "sample": []}
+    assert [error for error in told["errors"] if "status of 4" not in error] == []
     assert all(width <= 390 for width in told["widths"].values())
     assert told["widths"]["small"] <= 320
 

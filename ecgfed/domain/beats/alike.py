@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.beats.strip import FEATURES, WINDOW
 from ecgfed.domain.beats.windows import BESIDE
+from ecgfed.domain.signal.products import product
 
 #: Groups of a stretch of so many beats; how much the mean of its group counts in a beat's answer.
 GROUPS, STRETCH, SHARE = 30, 4096, 0.7
@@ -79,10 +80,11 @@ def _groups(at: NDArray[np.float64]) -> NDArray[np.int64]:
         distance = np.minimum(distance, new)
     centres, group = at[chosen], np.full(len(at), -1)
     for _ in range(ROUNDS):
-        nearest = ((centres**2).sum(axis=1) - 2 * at @ centres.T).argmin(axis=1)
+        nearest = ((centres**2).sum(axis=1) - product(2 * at, centres.T)).argmin(axis=1)
         if (nearest == group).all():
             break
         group = nearest
-        for number in np.unique(group):
-            centres[number] = at[group == number].mean(axis=0)
+        order = np.argsort(group, kind="stable")
+        for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+            centres[group[members[0]]] = at[members].mean(axis=0)
     return group

@@ -1,13 +1,16 @@
 """A user's own recordings, of any format that is read, as a federation."""
 
 import csv
+import errno
 import io
+import os
 import re
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from ecgfed.base.errors import CohortError, OptionError, RecordError, param
-from ecgfed.base.safe_io import check_columns, read_bounded
+from ecgfed.base.safe_io import check_columns, open_regular, read_bounded
 from ecgfed.domain.cohort.problems import Problems
 from ecgfed.domain.cohort.sources import Source
 from ecgfed.domain.record.kinds import FORMATS, is_of_kind, may_be_recording
@@ -98,6 +101,65 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
         problem = f"holds no WFDB record (*.hea), nor any other recording ({', '.join(suffixes)})"
         raise CohortError(folder, problem, action="check the path")
     return sorted(recordings)
+
+
+def _why_not_read(path: Path) -> str:
+    """Return why a file cannot be looked into; ``""`` where it can."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return (
+                "is a pipe" if stat.S_ISFIFO(mode) else "is a socket" if stat.S_ISSOCK(mode) else "is no regular file"
+            )
+        open_regular(path).close()
+    except OSError as problem:
+        missing = path.is_symlink() and problem.errno in (errno.ENOENT, errno.ELOOP)
+        return "is a broken link" if missing else f"cannot be read ({problem.strerror or problem})"
+    return ""
+
+
+def not_read_below(folder: Path, annotator: str = "atr") -> dict[Path, RecordError]:
+    """Return an error for each file that may be a recording by its name and cannot be read, and each such folder.
+
+    These are broken links, pipes, sockets, files and folders without permission, and links to folders elsewhere, which
+    are not followed. Hidden files are left out, and so are the ``.dat`` files of a header, whose record fails itself.
+
+    Args:
+        folder: where recordings are looked for, sub-folders included.
+        annotator: suffix of the annotation files, which are no recordings.
+    """
+    problems: list[OSError] = []
+    reasons: dict[Path, str] = {}
+    inside = os.path.realpath(folder)
+    for place, folders, files in os.walk(folder, onerror=problems.append):
+        for path in (Path(place, name) for name in folders):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
+                reasons[path] = "is a link to another folder, which is not followed"
+        headers = {Path(name).stem for name in files if name.casefold().endswith(".hea")}
+        for path in (Path(place, name) for name in files if not name.startswith(".")):
+            of_header = path.suffix.casefold() == ".hea" or (path.suffix.casefold() == ".dat" and path.stem in headers)
+            marks = path.name.endswith((f".{annotator}.csv", f".{annotator}", ".txt"))
+            if may_be_recording(path) and not of_header and not marks and (reason := _why_not_read(path)):
+                reasons[path] = reason
+    reasons |= {Path(problem.filename): f"cannot be listed ({problem.strerror})" for problem in problems}
+    expected = "a file or folder that can be read"
+    return {path: RecordError(path, reason, expected, "correct or remove it") for path, reason in reasons.items()}
+
+
+def recordings_and_not_read(folder: Path, annotator: str = "atr") -> tuple[list[Path], dict[Path, RecordError]]:
+    """Return what ``recordings_below`` and ``not_read_below`` list, in order of name, and the errors of the latter.
+
+    Raises:
+        CohortError: neither.
+    """
+    not_read = not_read_below(folder, annotator)
+    try:
+        recordings = recordings_below(folder, annotator=annotator)
+    except CohortError:
+        if not not_read:
+            raise
+        recordings = []
+    return sorted({*recordings, *not_read}), not_read
 
 
 def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:

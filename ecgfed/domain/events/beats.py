@@ -14,6 +14,10 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+#: Where a wave that may be a beat lies between two beats: soon after the first one, soon before the second, or both.
+SOON_AFTER, SOON_BEFORE = 1, 2
+
+
 def merged(edges: Iterable[tuple[int, int]]) -> Ints:
     """Return stretches (start, stop) sorted, overlapping and adjacent ones joined: (stretches, 2) int64."""
     pairs = np.array(sorted((start, stop) for start, stop in edges if stop > start), np.int64).reshape(-1, 2)
@@ -46,6 +50,9 @@ class Beats:
             added later, such as paced beats, has none. None where a person labelled the beats.
         out_of_distribution: (beats,) bool, beats unlike any that the model was trained on; None where not assessed.
         provisional: the labels are a model's and have not been reviewed by a person.
+        undetected: (beats - 1,) uint8, of intervals with a wave that may be an undetected beat: ``SOON_AFTER`` where it
+            follows the first beat, plus ``SOON_BEFORE`` where the second beat follows it, sooner than beats around do;
+            else 0. None: no second analysis was made.
         rejected: (beats - 1,) bool, intervals that a person rejects: a beat may be missing there. They are in no rate,
             no pause and no list of unconfirmed intervals. None: a person rejected none.
     """
@@ -64,6 +71,7 @@ class Beats:
     out_of_distribution: Mask | None = None
     provisional: bool = False
     rejected: Mask | None = None
+    undetected: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return len(self.sample)

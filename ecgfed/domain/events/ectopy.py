@@ -72,21 +72,23 @@ def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
     maker = SeriesMaker(beats, kind, rules, member)
     first, last = in_a_row(member | maker.bridges(), beats)
     count = last - first + 1
+    completed = maker.completed(first, last)
     singles = first[count == 1]
     bigeminy, singles = _every(maker, singles, 2)
     trigeminy, singles = _every(maker, singles, 3)
 
     def series(rows: Ints, *, run: bool = False) -> tuple[Series, ...]:
-        return tuple(maker.series(int(first[at]), int(last[at]), int(count[at]), run=run) for at in rows)
+        spans = ((int(first[at]), int(last[at]), int(count[at]), int(completed[at])) for at in rows)
+        return tuple(maker.series(a, b, beats, run=run, undetected=more) for a, b, beats, more in spans)
 
-    runs = series(np.flatnonzero(count >= rules.run_beats), run=True)
+    runs = series(np.flatnonzero((count >= rules.run_beats) | completed), run=True)
     return Ectopy(
         kind,
         int(member.sum()),
         int(beats.assessed.sum()),
         len(singles),
-        series(np.flatnonzero(count == 2)),
-        series(np.flatnonzero((count > 2) & (count < rules.run_beats))),
+        series(np.flatnonzero((count == 2) & ~completed)),
+        series(np.flatnonzero((count > 2) & (count < rules.run_beats) & ~completed)),
         runs,
         bigeminy,
         trigeminy,

@@ -115,6 +115,11 @@ class RhythmEpisodes:
         }
 
 
+def to_review(rhythm: RhythmEpisodes) -> bool:
+    """Return whether a rhythm must be reviewed before it counts: one with a certainty, or a possible one."""
+    return bool(rhythm.certainty) or (rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER)
+
+
 @dataclass(frozen=True)
 class LeadSegment:
     """A part of a recording, and the leads that the beat detection used there.

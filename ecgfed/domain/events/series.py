@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ecgfed.base.language import tr_later
-from ecgfed.domain.events.beats import Beats, Ints, Mask
+from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE, Beats, Ints, Mask
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rules import EventRules
 
@@ -24,7 +24,7 @@ class Series:
     Attributes:
         first: index of its first ectopic beat among all beats.
         last: index of its last.
-        beats: number of its ectopic beats; for a run of all its beats, bridged ones included.
+        beats: number of its ectopic beats; for a run of all its beats, bridged and undetected ones included.
         start_s: time of its first ectopic beat in seconds.
         stop_s: time of its last.
         per_min: 60 times the intervals from first to last over the seconds between them.
@@ -32,6 +32,7 @@ class Series:
         cut: it begins or ends at an unusable stretch, so that it may be longer.
         review: it must be reviewed before it counts as a finding.
         bridged: number of low-confidence beats of another class inside a run.
+        undetected: number of waves inside or beside a run that may be beats that the detector did not find.
         name: of a run, ``VT``, ``slow ventricular run``, ``SVT``, ``supraventricular run``; else ``""``.
     """
 
@@ -45,6 +46,7 @@ class Series:
     cut: bool = False
     review: bool = False
     bridged: int = 0
+    undetected: int = 0
     name: str = ""
 
 
@@ -64,18 +66,38 @@ class SeriesMaker:
     rules: EventRules
     member: Mask
 
-    def series(self, first: int, last: int, count: int, *, run: bool = False) -> Series:
-        """Return the series from one ectopic beat to another, of ``count`` beats."""
+    def series(self, first: int, last: int, count: int, *, run: bool = False, undetected: int = 0) -> Series:
+        """Return the series from one ectopic beat to another, of ``count`` beats, ``undetected`` ones not included."""
         beats, part = self.beats, slice(first, last + 1)
         start, stop = float(beats.time_s[first]), float(beats.time_s[last])
         low = None if beats.uncertain is None else int((self.member[part] & beats.uncertain[part]).sum())
         cut = bool(first and not beats.known[first - 1]) or bool(last < len(beats) - 1 and not beats.known[last])
         span = int(beats.sample[last] - beats.sample[first])
-        per_min = 60 * (last - first) * beats.fs_hz / span  # of samples: 100 a minute is then no more than 100
+        intervals = last - first + (undetected and self.hidden_inside(first, last))
+        per_min = 60 * intervals * beats.fs_hz / span  # of samples: 100 a minute is then no more than 100
         bridged = int((~self.member[part]).sum()) if run else 0
-        review = not self.certain(first, last, per_min)
-        name = self.name(count, per_min) if run else ""
-        return Series(first, last, count, start, stop, per_min, low, cut, review, bridged, name)
+        review = undetected > 0 or not self.certain(first, last, per_min)
+        of_all = count + undetected
+        name = self.name(of_all, per_min) if run else ""
+        return Series(first, last, of_all, start, stop, per_min, low, cut, review, bridged, undetected, name)
+
+    def completed(self, first: Ints, last: Ints) -> Mask:
+        """Return which rows (rows,) of ventricular beats, one short of a run, an undetected beat may make one.
+
+        A wave inside such a row is near the beats on both sides of it, one beside it near its first or last beat.
+        """
+        beats = self.beats
+        if self.kind is not Kind.VENTRICULAR or beats.undetected is None or not len(first):
+            return np.zeros(len(first), np.bool_)
+        beside = np.concatenate([[0], np.where(beats.known, beats.undetected, 0), [0]])
+        inside = np.array([self.hidden_inside(a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+        near = (beside[first] & SOON_BEFORE > 0) | (beside[last + 1] & SOON_AFTER > 0) | (inside > 0)
+        return np.asarray(near & (last - first + 1 == self.rules.run_beats - 1))
+
+    def hidden_inside(self, first: int, last: int) -> int:
+        """Return 1 where a wave between two beats of a row may be an undetected beat of it, else 0."""
+        undetected = self.beats.undetected
+        return 0 if undetected is None else int((undetected[first:last] == SOON_AFTER + SOON_BEFORE).any())
 
     def certain(self, first: int, last: int, per_min: float) -> bool:
         """Return whether a series counts as a finding without a review.

@@ -4,6 +4,7 @@ Edits are listed in the order in which they were made; of several edits of one b
 strangers: every entry is checked, and one that does not fit is refused.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,13 +13,23 @@ from typing import Any
 
 from ecgfed.base.errors import RecordError
 from ecgfed.base.files import read_json
-from ecgfed.domain.labels.user_labels import SYMBOLS
+from ecgfed.domain.events.kinds import RHYTHM_NAMES
+from ecgfed.domain.labels.user_labels import NO_BEAT, SYMBOLS
 
 FORMAT, VERSION = "ecgfed-edits", 1
 #: Maximum number of characters of a name and of a text, and of edits and samples of a file.
 MAX_NAME, MAX_TEXT, MAX_EDITS, MAX_SAMPLES = 200, 10_000, 100_000, 5_000_000
 TEXTS = ("indication", "comments", "conclusion")
+#: An added beat is at least this far from every other beat (s): at 300 a minute beats are 200 ms apart.
+REFRACTORY_S = 0.2
+#: Note of an added beat in the annotation of an edited report.
+ADDED = "added"
+#: Date and time with the offset from UTC, as the page writes them; ``fromisoformat`` allows more than JavaScript reads.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d[+-](?:[01]\d|2[0-3]):[0-5]\d", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FIELDS = ("format", "version", "recording", "beats", "author", "saved_at", "reviewed", *TEXTS, "strips", "edits")
+#: A member that files of ecgfed 0.3 and earlier lack.
+_DRAFT = "conclusion_draft"
 
 
 @dataclass(frozen=True)
@@ -29,10 +40,12 @@ class BeatEdit:
         samples: R peaks of the beats.
         label: a symbol of ``ecgfed.domain.labels.user_labels.SYMBOLS``, ``|`` removes the beats; None accepts the
             labels that the beats have.
+        added: the beat, one alone, was not detected and is added.
     """
 
     samples: tuple[int, ...]
     label: str | None
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,8 @@ class RhythmEdit:
         rhythm: the rhythm's name in the report before editing.
         start: sample at which the episode begins, rounded.
         stop: sample at which it ends.
-        label: the rhythm's name after editing; its own one accepts the episode, ``""`` rejects it.
+        label: the rhythm's name after editing, its own one or one of ``RHYTHM_NAMES``; its own one accepts the episode,
+            ``""`` rejects it.
     """
 
     rhythm: str
@@ -81,6 +95,7 @@ class Edits:
         indication: text of the reviewer.
         comments: likewise.
         conclusion: likewise.
+        conclusion_draft: the draft of the conclusion when the reviewer accepted or last changed it; ``""`` for none.
         strips: sample at which a strip begins -> comment on it.
         of_beats: edits of beats, in order.
         of_intervals: edits of intervals, in order.
@@ -97,6 +112,7 @@ class Edits:
     indication: str
     comments: str
     conclusion: str
+    conclusion_draft: str
     strips: Mapping[int, str]
     of_beats: tuple[BeatEdit, ...]
     of_intervals: tuple[IntervalEdit, ...]
@@ -147,7 +163,7 @@ def read_edits(path: Path) -> Edits:
     """
     document = read_json(path, RecordError)
     reader = _Reader(path)
-    of = reader.members(document, "the file", _FIELDS)
+    of = reader.members(document, "the file", _FIELDS, optional=(_DRAFT,))
     if of["format"] != FORMAT:
         raise reader.problem("format", of["format"], f"{FORMAT!r}: the file that an edited page saves")
     if of["version"] != VERSION or isinstance(of["version"], bool):
@@ -171,6 +187,7 @@ def read_edits(path: Path) -> Edits:
         reader.text(of["indication"], "indication"),
         reader.text(of["comments"], "comments"),
         reader.text(of["conclusion"], "conclusion"),
+        reader.text(of.get(_DRAFT, ""), _DRAFT),
         strips,
         tuple(edit for edit in edits if isinstance(edit, BeatEdit)),
         tuple(edit for edit in edits if isinstance(edit, IntervalEdit)),
@@ -194,14 +211,16 @@ class _Reader:
         """Return the error for a value."""
         return RecordError(self.path, f"{where} is {value!r:.60}", expected)
 
-    def members(self, value: object, where: str, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return an object that has exactly these members."""
+    def members(
+        self, value: object, where: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Return an object that has exactly these members, the optional ones or not."""
         if not isinstance(value, dict):
             raise self.problem(where, value, f"an object with {', '.join(names)}")
         for name in names:
             if name not in value:
                 raise RecordError(self.path, f"{where} has no {name!r}", f"{', '.join(names)}")
-        if unknown := next((name for name in value if name not in names), None):
+        if unknown := next((name for name in value if name not in (*names, *optional)), None):
             raise RecordError(self.path, f"{where} has {unknown!r:.60}", f"nothing but {', '.join(names)}")
         return value
 
@@ -228,25 +247,25 @@ class _Reader:
 
     def text(self, value: object, where: str) -> str:
         """Return a text of several lines, which may be empty."""
-        if not isinstance(value, str) or len(value) > MAX_TEXT:
+        if not isinstance(value, str) or len(value) > MAX_TEXT or _SURROGATE.search(value):
             raise self.problem(where, value, f"text of at most {MAX_TEXT:,} characters")
         return value
 
     def time(self, value: object, where: str) -> datetime:
         """Return a date and time with its offset from UTC."""
         try:
-            moment = datetime.fromisoformat(value if isinstance(value, str) else "")
-        except ValueError:
+            moment = datetime.fromisoformat(value if isinstance(value, str) and _TIME.fullmatch(value) else "")
+        except ValueError:  # such as February 30
             moment = None
-        if moment is None or moment.tzinfo is None:
+        if moment is None:
             raise self.problem(where, value, "date and time with their offset from UTC, 2026-11-28T09:15:00+01:00")
         return moment
 
     def sample(self, value: object, where: str) -> int:
         """Return a sample number."""
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 53:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 53 or value % 1:
             raise self.problem(f"{where} sample", value, "a whole number of samples, 0 or more")
-        return value
+        return int(value)  # JavaScript does not tell 5.0 from 5
 
     def samples(self, value: object, where: str) -> tuple[int, ...]:
         """Return sample numbers, one at least."""
@@ -282,6 +301,15 @@ def _accept(_reader: _Reader, _of: Mapping[str, Any], samples: tuple[int, ...], 
     return BeatEdit(samples, None)
 
 
+def _add(reader: _Reader, of: Mapping[str, Any], samples: tuple[int, ...], where: str) -> BeatEdit:
+    if len(samples) != 1:
+        raise reader.problem(f"{where} samples", list(samples), "the sample of one beat")
+    edit = _label(reader, of, samples, where)
+    if edit.label == NO_BEAT:
+        raise reader.problem(f"{where} label", NO_BEAT, "a symbol of a beat")
+    return BeatEdit(samples, edit.label, added=True)
+
+
 def _interval(reader: _Reader, of: Mapping[str, Any], samples: tuple[int, ...], where: str) -> IntervalEdit:
     if not isinstance(of["accepted"], bool):
         raise reader.problem(f"{where} accepted", of["accepted"], "true or false")
@@ -289,8 +317,10 @@ def _interval(reader: _Reader, of: Mapping[str, Any], samples: tuple[int, ...], 
 
 
 def _rhythm(reader: _Reader, of: Mapping[str, Any], samples: tuple[int, ...], where: str) -> RhythmEdit:
-    label = "" if of["label"] == "" else reader.name(of["label"], f"{where} label")
-    return RhythmEdit(reader.name(of["rhythm"], f"{where} rhythm"), *reader.span(samples, where), label)
+    rhythm, label = reader.name(of["rhythm"], f"{where} rhythm"), of["label"]
+    if not isinstance(label, str) or label not in ("", rhythm, *RHYTHM_NAMES):
+        raise reader.problem(f"{where} label", label, f"{rhythm!r:.60}, '' or one of {', '.join(RHYTHM_NAMES)}")
+    return RhythmEdit(rhythm, *reader.span(samples, where), label)
 
 
 #: Kind of an edit -> its members beside ``edit``, ``at`` and ``samples``, and what reads it.
@@ -298,6 +328,7 @@ _Read = Callable[[_Reader, Mapping[str, Any], tuple[int, ...], str], BeatEdit | 
 _KINDS: dict[str, tuple[tuple[str, ...], _Read]] = {
     "label": (("label",), _label),
     "accept": ((), _accept),
+    "add": (("label",), _add),
     "interval": (("accepted",), _interval),
     "rhythm": (("rhythm", "label"), _rhythm),
 }

@@ -116,9 +116,9 @@ def page_data(page: LabelPage) -> dict[str, Any]:
     }
 
 
-def labels_name(record: str) -> str:
-    """Return the name of the labels' file of a record."""
-    return f"{record}-labels.csv"
+def labels_name(record: str, reader: str = "") -> str:
+    """Return the name of the labels' file of a record, and of a second reader."""
+    return f"{record}-labels{'-' * bool(reader)}{reader}.csv"
 
 
 def _digest(groups: Groups) -> str:

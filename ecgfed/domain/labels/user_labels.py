@@ -6,7 +6,7 @@ import io
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ecgfed.base.errors import RecordError
@@ -39,6 +39,7 @@ class UserLabel:
         source: ``clinician``; ``confirmed`` if the person confirmed the label; ``merged`` if the person merged its
             group with another.
         recording: id of the recording, ``""`` if unknown.
+        time_s: time of the R peak in seconds as a table has it; None if unknown. Not written: ``sample`` is the place.
     """
 
     sample: int
@@ -46,6 +47,7 @@ class UserLabel:
     beats: int = 0
     source: str = "clinician"
     recording: str = ""
+    time_s: float | None = field(default=None, compare=False)
 
 
 def label_table(labels: Iterable[UserLabel], fs_hz: float) -> bytes:
@@ -131,13 +133,20 @@ def read_user_labels(path: Path, fs_hz: float | None = None) -> list[UserLabel]:
 
 def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, fs_hz: float) -> None:
     """Refuse a line whose time differs from its sample's; raises RecordError. Times that are no numbers are ignored."""
-    cell = (row.get("time_s") or "").strip()
-    time_s = as_number(cell) if as_number(cell) is not None else as_number(cell, ",")
-    if time_s is None or math.isnan(time_s):
+    time_s = _time_of(row)
+    if time_s is None:
         return
     if not abs(time_s - sample / fs_hz) <= max(TIME_TOLERANCE_S, 2 / fs_hz):
+        cell = (row.get("time_s") or "").strip()
         problem = f"line {line}: sample {sample} is {sample / fs_hz:.3f} s at {fs_hz:g} Hz, and time_s is {cell}"
         raise RecordError(path, problem, "the same moment", "correct one of them, or delete the column time_s")
+
+
+def _time_of(row: dict[str, str | None]) -> float | None:
+    """Return the time of a row in seconds, None where it has no number."""
+    cell = (row.get("time_s") or "").strip()
+    time_s = as_number(cell) if as_number(cell) is not None else as_number(cell, ",")
+    return None if time_s is None or math.isnan(time_s) else time_s
 
 
 def _from_names_on(text: str) -> tuple[list[str], int]:
@@ -168,4 +177,6 @@ def _user_label(path: Path, line: int, row: dict[str, str | None]) -> UserLabel:
     if source not in SOURCES:
         raise RecordError(path, f"{where}: source {source!r:.40}", " or ".join(SOURCES))
     recording = (row.get("recording") or "").strip()
-    return UserLabel(int(sample), label, int(beats or 0), source, recording[:64])
+    time_s = _time_of(row)
+    finite = time_s if time_s is not None and math.isfinite(time_s) else None
+    return UserLabel(int(sample), label, int(beats or 0), source, recording[:64], finite)

@@ -102,29 +102,29 @@ def read_csv(
     if opened.unnamed:
         check_stated(opened.missing)
     names, units = [column.name for column in present], [column.unit for column in present]
-    chosen, ecg = present[choose_lead(names, path, leads, units)], are_ecg(names)
-    scales, skipped, without_units = {}, [], []
-    for column, heart in zip(present, ecg, strict=True):
+    chosen = present[choose_lead(names, path, leads, units)]
+    scales: dict[Column, Scale] = {}
+    skipped, without_units = [], []
+    for column, is_ecg in zip(present, are_ecg(names), strict=True):
         if column is not chosen and not every_lead:
             continue
         if column is not chosen and column.unit and column.unit not in MILLIVOLT:
             skipped.append(f"{column.name}: no voltage")
-        elif column is not chosen and not heart and not include_non_ecg:
+        elif column is not chosen and not is_ecg and not include_non_ecg:
             skipped.append(f"{column.name}: no ECG")
         elif not column.unit and not how.units:
             without_units.append(column.name)
         else:
-            scales[column.number] = _scale(column, how, path)
+            scales[column] = _scale(column, how, path)
     missing = [problem for problem in opened.missing if problem.parameter != "units"]
     check_stated([*missing, *_unstated_units(without_units, path)])
     assert opened.fs_hz is not None
-    read = [column for column in present if column.number in scales]
-    lead_names = tuple(column.name for column in read)
-    signals = table.numbers([column.number for column in read])
+    lead_names = tuple(column.name for column in scales)
+    signals = table.numbers([column.number for column in scales])
     notes = (*opened.notes, *sentinels_to_nan(signals, lead_names))
-    for row, column in zip(signals, read, strict=True):
-        row -= scales[column.number].zero
-        row *= scales[column.number].mv
+    for row, scale in zip(signals, scales.values(), strict=True):
+        row -= scale.zero
+        row *= scale.mv
     check_size(signals, lead_names, path)
     return Recording(
         name_without_suffix(path),

@@ -13,10 +13,10 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,16 @@ _COMMENT_ATTRIBUTES = {
 }  # fmt: skip
 
 
+_Taken = TypeVar("_Taken")
+
+
 def _contents(path: Path) -> tuple[list[SignalGroup], tuple[str, ...]]:
-    """Return a file's groups of channels and its comments, once it has passed the gate; raises RecordError."""
+    """Return a file's groups of channels and its comments; raises RecordError."""
+    return _read(path, lambda read: (_groups(read, path), _comments(read)))
+
+
+def _read(path: Path, take: Callable[[Any], _Taken]) -> _Taken:
+    """Return what ``take`` takes from a file's data set, once the file has passed the gate; raises RecordError."""
     try:
         stream = open_regular(path)
     except FileNotFoundError:
@@ -87,8 +95,7 @@ def _contents(path: Path) -> tuple[list[SignalGroup], tuple[str, ...]]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of texts that are against the standard: they are only told
-                read = _parsed(stream, path)
-                return _groups(read, path), _comments(read)
+                return take(_parsed(stream, path))
         except RecordError:
             raise
         except Exception as error:  # pydicom raises what it comes upon, RecursionError among it
@@ -294,3 +301,29 @@ def read_dicom(path: Path, selection: LeadSelection) -> Recording:
 def dicom_comments(path: Path) -> tuple[str, ...]:
     """Return what a file says of patient and recording, as comment lines; raises as ``read_dicom``."""
     return _contents(path)[1]
+
+
+def dicom_texts(path: Path) -> list[tuple[float, str]]:
+    """Return seconds from the start and text of each text annotation of a file's only waveform; raises RecordError.
+
+    Of several waveforms (PS3.3, C.10.10) it is not plain when each began: their annotations are not read.
+    """
+    return _read(path, _texts)
+
+
+def _texts(read: Any) -> list[tuple[float, str]]:
+    groups = list(read.get("WaveformSequence", ()))
+    texts = []
+    for item in read.get("WaveformAnnotationSequence", ()) if len(groups) == 1 else ():
+        text, positions = str(item.get("UnformattedTextValue", "") or ""), item.get("ReferencedSamplePositions")
+        offsets = item.get("ReferencedTimeOffsets")
+        if text and positions is not None:  # the first sample is 1
+            texts.append(((float(_first(positions)) - 1) / float(groups[0].SamplingFrequency), text))
+        elif text and offsets is not None:
+            texts.append((float(_first(offsets)) / 1000, text))
+    return texts
+
+
+def _first(value: Any) -> Any:
+    """Return the first of the values of an attribute, which pydicom does not put into a list where it has one."""
+    return value[0] if isinstance(value, Sequence) else value

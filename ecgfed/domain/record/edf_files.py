@@ -329,6 +329,11 @@ def has_edf_annotations(path: Path) -> bool:
     return bool(_annotations(path))
 
 
+def edf_texts(path: Path) -> list[tuple[float, str]]:
+    """Return seconds from the start and text of each annotation of an EDF+ file; raises RecordError."""
+    return [(float(annotation.onset), str(annotation.text)) for annotation in _annotations(path)]
+
+
 def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None) -> Annotation:
     """Read the annotations inside an EDF+ file.
 

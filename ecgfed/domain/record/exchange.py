@@ -91,6 +91,8 @@ class Document:
         warnings: codes of the report's warnings.
         version: of ecgfed.
         digest: of the content: equal content has equal identifiers.
+        conclusion: that a reader accepted or wrote; ``""`` for none.
+        older: the figures have changed since then.
     """
 
     stated: Stated
@@ -105,6 +107,8 @@ class Document:
     warnings: tuple[str, ...]
     version: str
     digest: str
+    conclusion: str = ""
+    older: bool = False
 
     def uuid(self, part: str) -> uuid.UUID:
         """Return the identifier of a part of the document: a name-based UUID (RFC 4122, version 5)."""

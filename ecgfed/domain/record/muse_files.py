@@ -11,14 +11,12 @@ compared. The document type is not fetched.
 import base64
 import binascii
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ecgfed.base.errors import RecordError
 from ecgfed.base.safe_io import read_bounded
@@ -36,6 +34,7 @@ from ecgfed.domain.record.groups import (
 )
 from ecgfed.domain.record.lead_names import folded, known_lead
 from ecgfed.domain.record.recording import Recording
+from ecgfed.domain.record.twelve_leads import OF_I_AND_II, limb_lead
 from ecgfed.domain.record.xml_tree import find_all, first, parse
 
 #: Ten seconds of 15 leads have 300 kB; this is an hour of twelve.
@@ -44,13 +43,6 @@ _AGAIN = "export it again"
 _UNITS = {"MICROVOLTS": "uV", "MILLIVOLTS": "mV", "VOLTS": "V", "NANOVOLTS": "nV"}
 _AGE_YEARS = {"YEARS": 1.0, "MONTHS": 1 / 12, "WEEKS": 7 / 365.25, "DAYS": 1 / 365.25, "HOURS": 1 / 8766}
 _PERSON, _TEST = "PatientDemographics", "TestDemographics"
-#: Leads that I and II (first and second argument) give (Einthoven 1912; Goldberger 1942).
-_DERIVED: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]] = {
-    "III": lambda lead_i, lead_ii: lead_ii - lead_i,
-    "aVR": lambda lead_i, lead_ii: -(lead_i + lead_ii) / 2,
-    "aVL": lambda lead_i, lead_ii: lead_i - lead_ii / 2,
-    "aVF": lambda lead_i, lead_ii: lead_ii - lead_i / 2,
-}
 
 
 def _document(path: Path) -> Element:
@@ -145,9 +137,9 @@ def _derived(channels: list[Channel]) -> list[Channel]:
     lead_i, lead_ii = by_lead["I"], by_lead["II"]
 
     def derived(name: str) -> Channel:
-        return replace(lead_i, name=name, read=lambda: _DERIVED[name](lead_i.read(), lead_ii.read()))
+        return replace(lead_i, name=name, read=lambda: limb_lead(name, lead_i.read(), lead_ii.read()))
 
-    return [derived(name) for name in _DERIVED if name not in by_lead]
+    return [derived(name) for name in OF_I_AND_II if name not in by_lead]
 
 
 def _day(text: str) -> date | None:
@@ -189,7 +181,7 @@ def read_muse(path: Path, selection: LeadSelection) -> Recording:
     groups, notes = _groups(root, path)
     recording = recording_of(path, groups, selection, _comments(root))
     stored = {" ".join(first(lead, "LeadID").split()) for lead in find_all(root, "Waveform/LeadData")}
-    derived = [name for name in recording.leads if name in _DERIVED and name not in stored]
+    derived = [name for name in recording.leads if name in OF_I_AND_II and name not in stored]
     if derived:
         notes.append(f"{', '.join(derived)} derived from I and II, not stored in the file")
     return replace(recording, notes=tuple(dict.fromkeys(notes)))

@@ -224,7 +224,7 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     if len(files) > 1:
         names = " and ".join(file.name for file in files)
         raise RecordError(usual, f"{names} are both there", "one annotation", "move the other away")
-    if not files and inside and path.is_file() and _is_edf_plus(path):
+    if not files and inside and path.is_file() and is_edf_plus(path):
         return path
     return files[0] if files else usual
 
@@ -244,7 +244,8 @@ def _frames_hz(recording: Recording) -> float | None:
     return read_lines(header_path(recording.path)).fs_hz
 
 
-def _is_edf_plus(path: Path) -> bool:
+def is_edf_plus(path: Path) -> bool:
+    """Say whether an EDF or BDF file states that it is of the extended format, which holds annotations."""
     with path.open("rb") as stream:
         return stream.read(196)[192:196] in (b"EDF+", b"BDF+")
 

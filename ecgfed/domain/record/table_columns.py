@@ -20,8 +20,9 @@ _COUNT = {"sample", "sample #", "samples", "sample number", "sample_number", "in
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3}
 _SECONDS |= {"us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9, "min": 60.0}
 #: Clocks of a device, which may be uneven: times where --fs is not given. Some state their unit by their name.
-_STAMP = {"timestamp", "timestamps", "elapsed", "elapsed_time", "uptime", "clock", "millis", "micros"}
-_UNIT_OF_NAME = {"millis": "ms", "milliseconds": "ms", "msec": "ms", "micros": "us", "microseconds": "us"}
+_UNIT_OF_NAME = dict.fromkeys(("millis", "milliseconds", "millisecond", "msec", "msecs", "ms"), "ms")
+_UNIT_OF_NAME |= dict.fromkeys(("micros", "microseconds", "microsecond", "usec", "usecs", "us"), "us")
+_STAMP = {"timestamp", "timestamps", "elapsed", "elapsed_time", "uptime", "clock", *_UNIT_OF_NAME}
 #: Names that ``is_another_signal`` knows too, and that are none of a signal.
 _OF_TIME = re.compile(r"time|count|sample|^t$")
 #: Units of a column that does not state its own, of which one at most gives a sampling frequency of an ECG.
@@ -62,7 +63,7 @@ class Column:
     def is_stamp(self) -> bool:
         """Whether it holds times of a device's clock, which ``fs_hz`` may replace."""
         name = self.name.casefold()
-        return (name in _STAMP or name in _UNIT_OF_NAME or self.rising) and self.unit in _SECONDS
+        return (name in _STAMP or self.rising) and self.unit in _SECONDS
 
     @property
     def is_count(self) -> bool:

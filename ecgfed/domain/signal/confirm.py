@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.base.language import Message, messages
+from ecgfed.domain.events.beats import SOON_AFTER, SOON_BEFORE
 from ecgfed.domain.events.rhythm import LeadSegment
 from ecgfed.domain.record.leads import are_ecg, ecg_alone
 from ecgfed.domain.record.recording import ReadingPool, Recording, spans
@@ -45,7 +46,15 @@ NOTHING = -TRUST_LIMIT
 #: An interval as long as a pause, from so many seconds on; a lead moves in it when its band-passed signal goes so far
 #: of the way it goes in the beats around; where it stirs by less than that share, no wave in it is a beat, whatever its
 #: odds: noise of a stopped heart. Noise above the last share of a QRS complex would hide one of a tenth of its height.
-LONG_S, MOVES, STIRS, HIDES = 2.0, 0.6, 0.3, 0.05
+#: Where the lead in use does not stir, another one moves only when it goes as far as a whole beat.
+LONG_S, MOVES, STIRS, HIDES, WHOLE = 2.0, 0.6, 0.3, 0.05, 1.0
+#: A wave above these log odds is left open. A shorter interval, from so many times the median around it and so many
+#: seconds on, must not move either where some lead leaves a wave open: a missed beat of another shape.
+OPEN_ODDS, GAP_LONGER, GAP_S = -2.0, 1.5, 1.0
+#: A wave that the lead in use leaves open, so far from the beats (s), may be an undetected beat where the log odds of
+#: all leads, weighted by how clear-cut each is, add up to more than 0, unless the beats were found in all of them. It
+#: is soon after a beat, or before one, at less than this share of the usual interval.
+APART_S, SOON = 0.2, 0.8
 #: Small waves in the middle of each interval, between these shares of it, may be every second QRS complex (electrical
 #: alternans): where the median of the highest log odds there, over ``USUAL_OF`` intervals around, is above this. So it
 #: is in 35 of 110,000 intervals of MIT-BIH and in none of twelve SVDB records.
@@ -86,11 +95,13 @@ class SecondLook:
     Attributes:
         confirmed: (beats - 1,) bool, the intervals that it confirms; all below 100 Hz, where nothing is detected.
         doubted: (beats,) bool, the beats that it takes for none.
+        undetected: (beats - 1,) uint8, where a wave may be an undetected beat, as ``Beats`` has it.
         segments: the leads in which beats were looked for, as far as they had a say, from start to end.
     """
 
     confirmed: Mask
     doubted: Mask
+    undetected: NDArray[np.uint8]
     segments: tuple[LeadSegment, ...] = ()
 
 
@@ -105,20 +116,27 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
     """
     paced = np.zeros(len(peaks), np.bool_) if paced is None else paced
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
-        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_), np.zeros(len(peaks), np.bool_))
+        between = max(len(peaks) - 1, 0)
+        nothing = np.zeros(len(peaks), np.bool_), np.zeros(between, np.uint8)
+        return SecondLook(np.ones(between, np.bool_), *nothing)
     candidates = zip(recording.leads, are_ecg(recording.leads), strict=True)
     names = [recording.lead, *(name for name, ecg in candidates if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
     with ReadingPool(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
-    sure, doubted = _sure(peaks, leads, paced)
+    sure, clear, doubted = _sure(peaks, leads, paced)
     confirmed = ~_waves_inside(peaks, leads) & ~_waves_in_the_middle(peaks, leads[0]) & sure[:-1] & sure[1:]
+    rr = np.diff(peaks)
+    long = clear[:-1] & clear[1:] & (rr >= LONG_S * recording.fs_hz)
     known: dict[tuple[int, int], tuple[float, Floats]] = {}
-    for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
-        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known)
+    for number in np.flatnonzero(long | (confirmed & _gaps(peaks, leads))).tolist():
+        pause = bool(rr[number] >= LONG_S * recording.fs_hz)
+        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known, pause=pause)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
-    return SecondLook(np.asarray(confirmed), doubted, _segments(used, recording.samples))
+    asked_alone = not took_part.issuperset(names)  # else the detector has seen what the leads show together
+    undetected = _undetected(peaks, leads) if asked_alone else np.zeros(len(rr), np.uint8)
+    return SecondLook(np.asarray(confirmed), doubted, undetected, _segments(used, recording.samples))
 
 
 def not_confirmed_text(unconfirmed: int, intervals: int) -> Message:
@@ -184,8 +202,38 @@ def _waves_in_the_middle(peaks: Ints, lead: _Odds) -> Mask:
     return np.asarray(_usual(odds, USUAL_OF) > MIDDLE_ODDS)
 
 
-def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
-    """Say which beats are sure, and which are doubted."""
+def _gaps(peaks: Ints, leads: list[_Odds]) -> Mask:
+    """Say in which intervals, longer than those around them, a lead shows a wave that it leaves open."""
+    rr, fs_hz = np.diff(peaks), leads[0].fs_hz
+    margin = round(INSIDE_S * fs_hz)
+    gaps = np.asarray((rr > GAP_LONGER * _usual(rr, USUAL_OF)) & (rr >= GAP_S * fs_hz))
+    at = np.flatnonzero(gaps)
+    odds = [lead.highest(peaks[at] + margin, peaks[at + 1] - margin)[0] for lead in leads]
+    gaps[at] = np.max(odds, axis=0) > OPEN_ODDS
+    return gaps
+
+
+def _undetected(peaks: Ints, leads: list[_Odds]) -> NDArray[np.uint8]:
+    """Say where a wave that the lead in use leaves open is a beat by all leads together; that lead is the first one."""
+    rr, fs_hz = np.diff(peaks), leads[0].fs_hz
+    apart, near = round(APART_S * fs_hz), round(NEAR_S * fs_hz)
+    best, where = leads[0].highest(peaks[:-1] + apart, peaks[1:] - apart)
+    soon, undetected = SOON * _usual(rr, INTERPOLATED_OF), np.zeros(len(rr), np.uint8)
+    for number in np.flatnonzero(best > OPEN_ODDS).tolist():
+        at = int(where[number])
+        span = np.array([at - near]), np.array([at + near + 1])
+        odds = [best[number], *(lead.highest(*span)[0][0] for lead in leads[1:])]
+        if np.dot(odds, [lead.trust(at) ** TRUST_POWER for lead in leads]) > 0:
+            after, before = at - peaks[number] < soon[number], peaks[number + 1] - at < soon[number]
+            undetected[number] = SOON_AFTER * after + SOON_BEFORE * before
+    return undetected
+
+
+def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask, Mask]:
+    """Say which beats are sure, which are so at either end of a pause, and which are doubted.
+
+    A pause is confirmed by the signal in it. So at its ends a lead that is not clear-cut has no say.
+    """
     fs_hz = leads[0].fs_hz
     near, delay = round(NEAR_S * fs_hz), round(LATER_PACED_S * fs_hz)
     after = np.where(paced, delay, near)
@@ -195,13 +243,15 @@ def _sure(peaks: Ints, leads: list[_Odds], paced: Mask) -> tuple[Mask, Mask]:
     odds = np.maximum(odds, NOTHING)
     sure = odds.max(axis=0) >= SURE_ODDS
     sure &= ~_interpolated(peaks) | (odds.min(axis=0) >= INTERPOLATED_ODDS)
-    doubted = np.zeros(len(peaks), np.bool_)
+    clear, doubted = sure.copy(), np.zeros(len(peaks), np.bool_)
     for beat in np.flatnonzero((odds < 0).any(axis=0)).tolist():
-        weights = [lead.trust(int(peaks[beat])) ** TRUST_POWER for lead in leads]
-        total = float(np.dot(odds[:, beat], weights))
+        trust = np.array([lead.trust(int(peaks[beat])) for lead in leads])
+        total = float(np.dot(odds[:, beat], trust**TRUST_POWER))
         sure[beat] &= total >= SUM_ODDS
+        say = odds[trust > TRUST, beat]
+        clear[beat] = sure[beat] or bool(clear[beat] and len(say) and say.min() >= 0 and say.max() >= SURE_ODDS)
         doubted[beat] = total < DOUBT_ODDS
-    return np.asarray(sure), doubted
+    return np.asarray(sure), np.asarray(clear), doubted
 
 
 def _interpolated(peaks: Ints) -> Mask:
@@ -226,12 +276,17 @@ def _is_quiet(
     peaks: Ints,
     interval: int,
     known: dict[tuple[int, int], tuple[float, Floats]],
+    *,
+    pause: bool,
 ) -> bool:
     """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
 
-    Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Nor may a
-    lead show a QRS complex of a fraction of its height, or the lead in use so much noise that one would be hidden.
+    Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out. Where the
+    lead in use does not stir, what stirs another one is noise of its own, unless it is likely a wave or as high as a
+    beat. Nor may in a ``pause`` a lead that moves show a QRS complex of a fraction of its height, or the lead in use so
+    much noise that one would be hidden.
     """
+    still = False
     start, stop = int(peaks[interval]), int(peaks[interval + 1])
     margin = round(INSIDE_S * recording.fs_hz)
     for number, (row, lead) in enumerate(zip(rows, leads, strict=True)):
@@ -240,8 +295,11 @@ def _is_quiet(
         quiet = quiet_part(recording, row, peaks, interval, known)
         share = quiet.movement
         odds = lead.highest(np.array([start + margin]), np.array([stop - margin]))[0][0]
-        if share >= MOVES or (share >= STIRS and odds > INSIDE_ODDS) or quiet.small_qrs:
+        if number and still and odds <= INSIDE_ODDS and share < WHOLE:
+            continue
+        if share >= MOVES or (pause and ((share >= STIRS and odds > INSIDE_ODDS) or quiet.small_qrs)):
             return False
-        if not number and quiet.noise > HIDES:
+        if pause and not number and quiet.noise > HIDES:
             return False
+        still = still or (not number and share < STIRS)
     return True

@@ -94,6 +94,7 @@ def record_findings(
     peaks: NDArray[np.int64],
     bad: NDArray[np.bool_] | Sequence[Spans],
     annotation: Annotation | None = None,
+    pacing: Pacing | None = None,
 ) -> list[Finding]:
     """Judge a recording from its leads, the chosen lead's R peaks, and its annotation where there is one.
 
@@ -102,8 +103,10 @@ def record_findings(
         peaks: (peaks,) int64 R peaks detected in the chosen lead; may be empty.
         bad: where each lead is bad, (leads, samples) bool or stretches; what lies there is left out.
         annotation: the recording's reference annotation.
+        pacing: what ``detect_pacing`` returned for these peaks; None detects it.
     """
-    paced = paced_rhythm(recording, annotation, detect_pacing(recording, peaks))
+    pacing = detect_pacing(recording, peaks) if pacing is None else pacing
+    paced = paced_rhythm(recording, annotation, pacing)
     bad_spans = [_spans(item) for item in bad]
     units = _units(recording, peaks, bad_spans)
     if len(peaks) < MIN_BEATS:

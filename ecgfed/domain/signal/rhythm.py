@@ -174,6 +174,12 @@ def excluded_windows(windows_s: Floats, r_s: Floats, paced: Mask | None, flutter
     return np.asarray(excluded | (shared > FLUTTER_SHARE * (windows_s[:, 1] - windows_s[:, 0])))
 
 
+def paced_seconds(duration_s: float, r_s: Floats, paced: Mask) -> float:
+    """Return for how many seconds of a recording fibrillation is not assessed because beats (beats,) are paced."""
+    excluded = excluded_windows(cell_windows(duration_s), r_s, paced, np.empty((0, 2)))
+    return min(CELL_S * int(excluded.sum()), duration_s)
+
+
 def averaged(odds: Floats) -> Floats:
     """Return the log-odds (cells,) averaged over neighbouring windows; NaN where too few of these are assessed."""
     reach, known = len(AVERAGED) // 2, np.isfinite(odds)

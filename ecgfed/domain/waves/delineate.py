@@ -33,6 +33,8 @@ LEAST_MV, P_LEAST_SHARE, T_LEAST_SHARE = 0.015, 0.01, 0.02
 QRS_LEAST_MV = 0.05
 #: A P wave has to repeat in so many alike beats, the wave and so much around it (s).
 P_MIN_BEATS, _P_AROUND_S = 3, 0.02
+#: A Gaussian ends at so many standard deviations.
+_TRUNCATE = 4.0
 #: A single premature beat does not shorten the T wave as a fast rate does.
 T_LEAST_RR_S = 0.6
 
@@ -66,7 +68,7 @@ class _Alike:
 
     Attributes:
         mean_mv: (beats, samples) their mean, QRS complexes replaced.
-        slope_power: (beats, samples) the mean square of their smoothed slopes.
+        slope_power: (beats, samples before the QRS complex) the mean square of their smoothed slopes.
         count: (beats,) how many they are.
     """
 
@@ -116,7 +118,8 @@ def delineate_mean(
     """
     onset, end = qrs_bounds(beats, settings)
     rest = without_qrs(beats, onset, end)
-    points = _located(beats, (onset, end), rest, _Alike(rest, slope_power, count), settings, single=True)
+    alike = _Alike(rest, slope_power[:, _before_qrs(beats)], count)
+    points = _located(beats, (onset, end), rest, alike, settings, single=True)
     return WavePoints.from_array(points)
 
 
@@ -153,18 +156,20 @@ def _until_quiet(low: Mask, quiet: int, at_most: int) -> Ints:
 
 def without_qrs(beats: BeatWindows, onset: Ints, end: Ints) -> Floats:
     """Return the windows with a straight line in place of the QRS complex, less their mean, (beats, samples) mV."""
-    window, row = beats.window_mv, np.arange(len(beats.window_mv))
-    part = (np.arange(window.shape[1]) - onset[:, None]) / np.maximum(end - onset, 1)[:, None]
-    line = window[row, onset][:, None] * (1 - part) + window[row, end][:, None] * part
-    rest = np.where((part > 0) & (part < 1), line, window)
-    return np.asarray(rest - rest.mean(axis=1, keepdims=True))
+    rest, row = beats.window_mv.copy(), np.arange(len(beats.window_mv))
+    columns = slice(int(onset.min(initial=beats.r)), int(end.max(initial=beats.r)) + 1)
+    part = (np.arange(columns.start, columns.stop) - onset[:, None]) / np.maximum(end - onset, 1)[:, None]
+    line = rest[row, onset][:, None] * (1 - part) + rest[row, end][:, None] * part
+    np.copyto(rest[:, columns], line, where=(part > 0) & (part < 1))
+    rest -= rest.mean(axis=1, keepdims=True)
+    return rest
 
 
 def _alike(beats: BeatWindows, rest: Floats, usable: Mask, settings: WaveSettings) -> _Alike:
     shape = beats.window_mv[:, beats.r - beats.samples(_SHAPE_S) : beats.r + beats.samples(_SHAPE_S)]
     shape = shape - shape.mean(axis=1, keepdims=True)
     shape /= np.maximum(np.sqrt((shape**2).sum(axis=1, keepdims=True)), 1e-9)
-    power = wave_slope(rest, beats.fs_hz, settings) ** 2
+    power = _smoothed(rest, settings.wave_sigma_s, beats.fs_hz, 1, _before_qrs(beats)) ** 2
     mean, mean_power, count = rest.copy(), power.copy(), np.ones(len(rest), np.int64)
     for apart in range(1, min(settings.neighbours, len(rest) - 1) + 1):
         first, second = slice(None, -apart), slice(apart, None)
@@ -173,8 +178,8 @@ def _alike(beats: BeatWindows, rest: Floats, usable: Mask, settings: WaveSetting
             apart_s = np.abs(rr_s[first] - rr_s[second])
             both &= apart_s <= settings.alike_rr * np.maximum(rr_s[first], rr_s[second])
         for to, of in ((first, second), (second, first)):
-            mean[to] += np.where(both[:, None], rest[of], 0.0)
-            mean_power[to] += np.where(both[:, None], power[of], 0.0)
+            np.add(mean[to], rest[of], out=mean[to], where=both[:, None])
+            np.add(mean_power[to], power[of], out=mean_power[to], where=both[:, None])
             count[to] += both
     return _Alike(mean / count[:, None], mean_power / count[:, None], count)
 
@@ -225,21 +230,23 @@ def _t_wave(
     beats: BeatWindows, qrs_end: Ints, wave: Floats, slope: Floats, alike: _Alike, settings: WaveSettings
 ) -> tuple[Ints, Ints, Floats]:
     """Return the columns of peak and end of the T waves, and their heights above their ends in mV."""
-    row, last = np.arange(len(wave)), wave.shape[1] - 1
+    r, row = beats.r, np.arange(len(wave))
+    wave, slope, last = wave[:, r:], slope[:, r:], wave.shape[1] - 1 - r  # a T wave is behind the R peak
     by_rate_s = settings.t_root * np.sqrt(np.maximum(beats.rr_before_s, T_LEAST_RR_S))
     reach_s = np.minimum(np.minimum(settings.t_reach_s, by_rate_s), settings.t_rr_share * beats.rr_after_s)
-    low = qrs_end + beats.samples(settings.t_first_s)
-    high = np.clip(beats.r + np.round(reach_s * beats.fs_hz).astype(np.int64), low + 2, last)
-    curvature = -_smoothed(alike.mean_mv, settings.t_sigma_s, beats.fs_hz, 2)
+    low = qrs_end - r + beats.samples(settings.t_first_s)
+    high = np.clip(np.round(reach_s * beats.fs_hz).astype(np.int64), low + 2, last)
+    columns = slice(r, r + int(high.max(initial=0)) + 1)
+    curvature = -_smoothed(alike.mean_mv, settings.t_sigma_s, beats.fs_hz, 2, columns)
     peak = _highest(np.abs(curvature), low, high)
     sign = np.where(curvature[row, peak] < 0, -1.0, 1.0)[:, None]
     near = beats.samples(_T_NEAR_S)
     peak = _highest(sign * wave, np.maximum(peak - near, low), np.minimum(peak + near, last))
     steepest = _highest(-sign * slope, peak, peak + beats.samples(settings.t_slope_s))
-    next_r = beats.r + np.round((beats.rr_after_s - _T_BEFORE_R_S) * beats.fs_hz).astype(np.int64)
+    next_r = np.round((beats.rr_after_s - _T_BEFORE_R_S) * beats.fs_hz).astype(np.int64)
     rest = np.clip(np.minimum(steepest + beats.samples(settings.t_end_s), next_r), steepest + 1, last)
     end = _corner(sign * wave, steepest, rest)
-    return peak, end, np.abs(wave[row, peak] - wave[row, end])
+    return peak + r, end + r, np.abs(wave[row, peak] - wave[row, end])
 
 
 def _p_wave(
@@ -252,6 +259,8 @@ def _p_wave(
     settings: WaveSettings,
 ) -> tuple[Ints, Floats]:
     """Return the columns of onset, peak and end of the P waves, (beats, 3), and their heights in mV."""
+    before = _before_qrs(beats)
+    wave, slope = wave[:, before], slope[:, before]
     row, column = np.arange(len(wave)), np.arange(wave.shape[1])
     reach_s = np.minimum(settings.p_reach_s, settings.p_rr_share * beats.rr_before_s)
     high = qrs_onset - beats.samples(_P_GAP_S)
@@ -259,7 +268,7 @@ def _p_wave(
         beats.r - np.round(reach_s * beats.fs_hz).astype(np.int64), t_before + beats.samples(settings.p_after_t_s)
     )
     low = np.clip(low, 1, high - beats.samples(_P_LEAST_S))
-    curvature = -_smoothed(alike.mean_mv, settings.p_sigma_s, beats.fs_hz, 2)
+    curvature = -_smoothed(alike.mean_mv, settings.p_sigma_s, beats.fs_hz, 2, before)
     far = np.maximum((qrs_onset[:, None] - column) / beats.fs_hz - _P_FULL_S, 0.0)
     weight = np.where(curvature > 0, 1.0, -settings.p_negative) * (1 - settings.p_far * far)
     peak = _highest(weight * curvature, low, high)
@@ -277,25 +286,42 @@ def _p_wave(
 
 def _repeats(alike: _Alike, low: Ints, high: Ints, settings: WaveSettings, fs_hz: float) -> Mask:
     """Return whether the P waves, whose onset and end stand in the first and last column, are common to alike beats."""
-    inside = (np.arange(alike.mean_mv.shape[1]) >= low[:, :1]) & (np.arange(alike.mean_mv.shape[1]) <= high[:, -1:])
-    of_mean = (wave_slope(alike.mean_mv, fs_hz, settings) ** 2 * inside).sum(axis=1)
+    column = np.arange(alike.slope_power.shape[1])
+    inside = (column >= low[:, :1]) & (column <= high[:, -1:])
+    slope = _smoothed(alike.mean_mv, settings.wave_sigma_s, fs_hz, 1, slice(0, len(column)))
+    of_mean = (slope**2 * inside).sum(axis=1)
     share = of_mean / np.maximum((alike.slope_power * inside).sum(axis=1), 1e-12)
     # without what chance leaves of the power of unlike waves in their mean
     common = (alike.count * share - 1) / np.maximum(alike.count - 1, 1)
     return np.asarray((alike.count >= P_MIN_BEATS) & (common >= settings.p_common))
 
 
-def _smoothed(window_mv: Floats, sigma_s: float, fs_hz: float, derivative: int = 0) -> Floats:
-    """Return windows smoothed by a Gaussian, or a derivative of that by seconds."""
-    result = gaussian_filter1d(window_mv, sigma_s * fs_hz, axis=1, order=derivative, mode="nearest")
-    return np.asarray(result * fs_hz**derivative, np.float64)
+def _before_qrs(beats: BeatWindows) -> slice:
+    """Return the columns that a P wave and what is around it may lie in."""
+    return slice(0, beats.r + beats.samples(_P_AROUND_S) + 2)
+
+
+def _smoothed(
+    window_mv: Floats, sigma_s: float, fs_hz: float, derivative: int = 0, columns: slice | None = None
+) -> Floats:
+    """Return windows, or some columns of them, smoothed by a Gaussian, or a derivative of that by seconds."""
+    sigma = sigma_s * fs_hz
+    start, stop = (0, window_mv.shape[1]) if columns is None else (columns.start, columns.stop)
+    reach = int(_TRUNCATE * sigma + 0.5)
+    low = max(start - reach, 0)
+    part = window_mv[:, low : stop + reach]
+    result = gaussian_filter1d(part, sigma, axis=1, order=derivative, mode="nearest", truncate=_TRUNCATE)
+    return np.asarray(result[:, start - low : stop - low] * fs_hz**derivative, np.float64)
 
 
 def _highest(values: Floats, low: Ints, high: Ints) -> Ints:
     """Return the column of each row's highest value from column ``low`` to ``high``, both included."""
-    column = np.arange(values.shape[1])
+    first = max(int(low.min(initial=values.shape[1] - 1)), 0)
+    values = values[:, first : int(high.max(initial=first)) + 1]
+    column = np.arange(first, first + values.shape[1])
     inside = (column >= low[:, None]) & (column <= high[:, None])
-    return np.asarray(np.where(inside, values, -np.inf).argmax(axis=1), np.int64)
+    highest = np.where(inside, values, -np.inf).argmax(axis=1) + first
+    return np.asarray(np.where(low <= high, highest, 0), np.int64)
 
 
 def _corner(upright: Floats, steepest: Ints, rest: Ints) -> Ints:
@@ -304,10 +330,12 @@ def _corner(upright: Floats, steepest: Ints, rest: Ints) -> Ints:
     It is where the trapezium between the wave's height at the steepest point and at a column, and between these two
     and the point at rest, is largest.
     """
-    column = np.arange(upright.shape[1])
-    fall = upright[np.arange(len(upright)), steepest][:, None] - upright
+    low, high = np.minimum(steepest, rest), np.maximum(steepest, rest)
+    first = int(low.min(initial=upright.shape[1] - 1))
+    column = np.arange(first, int(high.max(initial=first)) + 1)
+    fall = upright[np.arange(len(upright)), steepest][:, None] - upright[:, column[0] : column[-1] + 1]
     area = fall * np.abs(2 * rest[:, None] - column - steepest[:, None])
-    return _highest(area, np.minimum(steepest, rest), np.maximum(steepest, rest))
+    return _highest(area, low - first, high - first) + first
 
 
 def beat_windows(signal_mv: NDArray[np.floating], fs_hz: float, r_samples: Ints, rr_s: Floats) -> BeatWindows:

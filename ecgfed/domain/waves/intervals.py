@@ -16,7 +16,7 @@ from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.record.recording import Recording
 from ecgfed.domain.waves.delineate import BeatWindows, delineate_mean, qrs_bounds, wave_slope, without_qrs
 from ecgfed.domain.waves.lead import lead_windows, rr_intervals
-from ecgfed.domain.waves.points import POINTS, Floats, Ints, Mask, WavePoints
+from ecgfed.domain.waves.points import LEVEL_S, POINTS, ST_S, Floats, Ints, Mask, WavePoints
 
 #: An average needs so many beats ...
 MIN_BEATS = 10
@@ -26,8 +26,6 @@ ALIKE, ALIKE_RR, _SHAPE_S = 0.9, 0.2, 0.10
 FIBRILLATION_SHARE = 0.5
 #: A wave that is located in a smaller share of the single beats is none.
 WAVE_SHARE = 0.5
-#: The ST level is measured so long behind the J point, against the mean of so long before the QRS complex.
-ST_S, LEVEL_S = 0.060, 0.020
 #: Why an interval is not assessed.
 NOISE, FEW_BEATS = tr_later("noise"), tr_later("too few beats")
 FIBRILLATION, NO_P_WAVE, NO_T_WAVE = (
@@ -52,6 +50,7 @@ class AverageBeat:
         r: the column of the R peak.
         points: (7,) float64, its points (``POINTS``) in samples from the R peak, NaN where not located.
         rr_s: mean interval before the averaged beats in seconds; NaN without any.
+        numbers: (averaged,) int64, which of all beats the average is made of.
         pr_ms: from the onset of the P wave to that of the QRS complex.
         qrs_ms: duration of the QRS complex.
         qt_ms: from the onset of the QRS complex to the end of the T wave.
@@ -69,6 +68,7 @@ class AverageBeat:
     r: int
     points: Floats
     rr_s: float
+    numbers: Ints
     pr_ms: Measurement
     qrs_ms: Measurement
     qt_ms: Measurement
@@ -109,7 +109,7 @@ class LabelledWaves:
 
 
 def average_beats(
-    recording: Recording, lead: str, beats: LabelledWaves, *, bin_s: float = 3600.0
+    recording: Recording, lead: str, beats: LabelledWaves, *, bin_s: float = 3600.0, min_beats: int = MIN_BEATS
 ) -> Iterator[AverageBeat]:
     """Yield the average beat of each class in each hour that has any, in order of time.
 
@@ -118,6 +118,7 @@ def average_beats(
         lead: the lead in which the waves were located.
         beats: all its beats.
         bin_s: what is meant by an hour, in seconds.
+        min_beats: an average is made of at least so many beats.
 
     Raises:
         RecordError: the file cannot be read any more.
@@ -130,23 +131,25 @@ def average_beats(
         edges = number * bin_s, min((number + 1) * bin_s, recording.duration_s)
         for label in np.unique(beats.label[first:stop]).tolist():
             of_class = np.flatnonzero(beats.label[first:stop] == label)
-            yield _average(windows, beats, first + of_class, of_class, edges)
+            yield _average(windows, beats, first + of_class, of_class, edges, min_beats)
 
 
 def _average(
-    windows: BeatWindows, beats: LabelledWaves, numbers: Ints, rows: Ints, edges: tuple[float, float]
+    windows: BeatWindows, beats: LabelledWaves, numbers: Ints, rows: Ints, edges: tuple[float, float], min_beats: int
 ) -> AverageBeat:
     """Return the average of the beats ``numbers``, whose windows are ``rows``."""
     usable = beats.usable[numbers]
     name, count = str(beats.classes[int(beats.label[numbers[0]])]), len(numbers)
     chosen = np.flatnonzero(usable)
-    if len(chosen) >= MIN_BEATS:
+    if len(chosen) >= min_beats:
         chosen = chosen[_typical(windows, rows[chosen])]
-    if len(chosen) < MIN_BEATS:
-        reason = FEW_BEATS if count < MIN_BEATS or usable.sum() >= MIN_BEATS else NOISE
-        none, lost = Measurement(None, None, 0, reason), np.full(len(POINTS), np.nan)
-        not_assessed = dict.fromkeys(INTERVALS, none)
-        return AverageBeat(name, edges[0], edges[1], count, 0, np.empty(0), windows.r, lost, np.nan, **not_assessed)
+    if len(chosen) < min_beats:
+        reason = FEW_BEATS if count < min_beats or usable.sum() >= min_beats else NOISE
+        lost, none = np.full(len(POINTS), np.nan), numbers[:0]
+        not_assessed = dict.fromkeys(INTERVALS, Measurement(None, None, 0, reason))
+        return AverageBeat(
+            name, edges[0], edges[1], count, 0, np.empty(0), windows.r, lost, np.nan, none, **not_assessed
+        )
     numbers, rows = numbers[chosen], rows[chosen]
     averaged, points, levelled = _mean_beat(windows, rows)
     single = beats.points.array()[numbers]
@@ -156,7 +159,7 @@ def _average(
     measured = _intervals(points, single, mean_rr_s, rr_s, windows.fs_hz, in_fibrillation)
     measured["st_mv"] = _st_level(averaged, levelled, points, windows)
     return AverageBeat(
-        name, edges[0], edges[1], count, len(numbers), averaged, windows.r, points, mean_rr_s, **measured
+        name, edges[0], edges[1], count, len(numbers), averaged, windows.r, points, mean_rr_s, numbers, **measured
     )
 
 

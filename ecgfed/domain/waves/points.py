@@ -9,6 +9,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+#: The ST level is measured so long behind the J point, against the mean of so long before the QRS complex.
+ST_S, LEVEL_S = 0.060, 0.020
+
 
 @dataclass(frozen=True, eq=False)
 class WavePoints:

@@ -13,7 +13,7 @@ from ecgfed.domain.record.recording import ReadOptions, Recording, read_options
 
 
 @dataclass(frozen=True)
-class FileFacts:
+class FileSummary:
     """What a file states, and what it leaves open.
 
     Attributes:
@@ -48,7 +48,7 @@ class FileFacts:
         return None if self.fs_hz is None else self.samples / self.fs_hz
 
 
-def file_facts(path: Path | str, *, how: ReadOptions | None = None, leads: Sequence[str] = ()) -> FileFacts:
+def file_summary(path: Path | str, *, how: ReadOptions | None = None, leads: Sequence[str] = ()) -> FileSummary:
     """Return what a file states, and all that it leaves open.
 
     Args:
@@ -72,7 +72,7 @@ def file_facts(path: Path | str, *, how: ReadOptions | None = None, leads: Seque
             columns = table.table.header or tuple(f"column {n + 1}" for n in range(table.table.columns))
             if table.missing:
                 samples = len(table.table.rows)
-                return FileFacts(
+                return FileSummary(
                     path, kind, names, columns, units, table.fs_hz, samples, "", table.missing, table.notes, None
                 )
         elif kind == "numpy":
@@ -81,12 +81,12 @@ def file_facts(path: Path | str, *, how: ReadOptions | None = None, leads: Seque
             names = tuple(name for name, is_ecg in zip(columns, are_ecg(columns), strict=True) if is_ecg)
             units = ("",) * len(names)
             if array.missing:
-                return FileFacts(
+                return FileSummary(
                     path, kind, names, columns, units, array.fs_hz, array.samples, "", array.missing, (), None
                 )
         recording = open_every_lead(path, tuple(leads), how=how)
         names = tuple(name for name, is_ecg in zip(recording.leads, are_ecg(recording.leads), strict=True) if is_ecg)
-        return FileFacts(
+        return FileSummary(
             path,
             kind,
             names or recording.leads,

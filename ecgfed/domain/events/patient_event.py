@@ -1,0 +1,21 @@
+"""An event that a patient marked on the recorder or wrote in a diary."""
+
+from dataclasses import dataclass
+
+#: Names of events by their source.
+RECORDER, DIARY = "patient event", "diary entry"
+
+
+@dataclass(frozen=True)
+class PatientEvent:
+    """An event that a patient marked or wrote down.
+
+    Attributes:
+        time_s: when, in seconds from the start of the recording.
+        text: what the file says of it, one printable line; it may name somebody.
+        source: ``RECORDER`` or ``DIARY``.
+    """
+
+    time_s: float
+    text: str = ""
+    source: str = RECORDER

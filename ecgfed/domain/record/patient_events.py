@@ -1,0 +1,122 @@
+"""Events that a patient marked on the recorder, as the files of a recording state them.
+
+EDF+ has them as free text among other annotations, DICOM as text annotations of the waveform, WFDB as notes (``"``) of
+an annotation file. Of a file that holds other annotations too only texts that call themselves such an event are taken.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from ecgfed.base.errors import EcgfedError
+from ecgfed.base.text import count_of
+from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
+from ecgfed.domain.record.dicom_files import dicom_texts
+from ecgfed.domain.record.edf_files import edf_texts
+from ecgfed.domain.record.reader import format_of, is_edf_plus, read_annotation
+from ecgfed.domain.record.recording import Recording
+
+#: Characters of a text, and events of a file, at most.
+MAX_TEXT, MAX_EVENTS = 120, 1000
+#: Annotators of WFDB files that hold the events alone.
+_OWN_ANNOTATORS = ("event", "evt", "diary")
+_ANNOTATORS = ("atr", *_OWN_ANNOTATORS)
+#: How a text calls itself an event that the patient marked.
+_MARKER = re.compile(r"\b(?:patient|event|push.?button|button|symptoms?|diary)\b", re.IGNORECASE)
+
+#: (seconds from the start, text) of an annotation.
+Timed = tuple[float, str]
+
+
+@dataclass(frozen=True)
+class PatientEvents:
+    """The events of a recording.
+
+    Attributes:
+        events: in order of time.
+        notes: what was left out or changed, one sentence each.
+    """
+
+    events: tuple[PatientEvent, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, other: "PatientEvents") -> "PatientEvents":
+        events = sorted((*self.events, *other.events), key=lambda event: event.time_s)
+        return PatientEvents(tuple(events), (*self.notes, *other.notes))
+
+
+def recorded_events(recording: Recording) -> PatientEvents:
+    """Return the events inside a recording's file, or in an annotation file beside it.
+
+    A file whose annotations cannot be read has none, and a note says so: the signal can be reported all the same.
+    """
+    kind, found = format_of(recording.path), PatientEvents()
+    if kind == "edf" and recording.path.is_file() and is_edf_plus(recording.path):
+        found += _from(recording, "the EDF+ file", lambda: edf_texts(recording.path))
+    if kind == "dicom" and recording.path.is_file():
+        found += _from(recording, "the DICOM file", lambda: dicom_texts(recording.path))
+    if kind == "wfdb":
+        for annotator in _ANNOTATORS:
+            if recording.path.with_name(f"{recording.path.name}.{annotator}").is_file():
+                own = annotator in _OWN_ANNOTATORS
+                found += _from(
+                    recording, f"the .{annotator} file", partial(_wfdb_notes, recording, annotator), every=own
+                )
+    return found
+
+
+def events_of(
+    timed: Iterable[Timed], duration_s: float, where: str, source: str, *, every: bool = True
+) -> PatientEvents:
+    """Return the annotations that are events.
+
+    Args:
+        timed: the annotations.
+        duration_s: length of the recording: events outside are left out, with a note.
+        where: the file, for notes; not its name, which may name the patient.
+        source: of the events.
+        every: every text is an event, not only one that calls itself so.
+    """
+    wanted = [(time_s, text) for time_s, text in timed if every or _MARKER.search(text)]
+    inside = sorted((time_s, text) for time_s, text in wanted if math.isfinite(time_s) and 0 <= time_s < duration_s)
+    notes = []
+    if outside := len(wanted) - len(inside):
+        notes.append(f"{count_of(outside, source, _plural(source))} of {where} outside the recording: left out.")
+    if len(inside) > MAX_EVENTS:
+        notes.append(
+            f"{_plural(source).capitalize()} of {where}: the first {MAX_EVENTS:,} of {len(inside):,} are listed."
+        )
+        inside = inside[:MAX_EVENTS]
+    events = tuple(PatientEvent(time_s, _printable(text), source) for time_s, text in inside)
+    changed = sum(event.text != text.strip() for event, (_, text) in zip(events, inside, strict=True))
+    if changed:
+        texts = count_of(changed, "text")
+        notes.append(f"{texts} of {where} shortened to {MAX_TEXT} characters, or freed of control characters.")
+    return PatientEvents(events, tuple(notes))
+
+
+def _plural(source: str) -> str:
+    return "diary entries" if source == DIARY else f"{source}s"
+
+
+def _printable(text: str) -> str:
+    """Return a text as one line of printable characters, shortened."""
+    line = "".join(character for character in " ".join(text.split()) if character.isprintable()).strip()
+    return line if len(line) <= MAX_TEXT else f"{line[: MAX_TEXT - 1]}…"
+
+
+def _from(recording: Recording, where: str, read: Callable[[], list[Timed]], *, every: bool = False) -> PatientEvents:
+    try:
+        timed = read()
+    except EcgfedError as error:
+        return PatientEvents((), (f"Patient events of {where} are not listed: {error.reason}.",))
+    return events_of(timed, recording.duration_s, where, RECORDER, every=every)
+
+
+def _wfdb_notes(recording: Recording, annotator: str) -> list[Timed]:
+    """Return the notes of an annotation file; raises RecordError."""
+    marks = read_annotation(recording, annotator)
+    notes = zip(marks.sample.tolist(), marks.symbol.tolist(), marks.note, strict=False)
+    return [(sample / recording.fs_hz, note.strip("\0 ")) for sample, symbol, note in notes if symbol == '"']

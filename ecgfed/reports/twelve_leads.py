@@ -1,0 +1,131 @@
+"""The twelve leads of a report: the sheet of 3 x 4 leads, each lead's average beat, axes, a check of the limb leads."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ecgfed.domain.events.axis import AXES
+from ecgfed.domain.events.figure import Measurement
+from ecgfed.domain.record.twelve_leads import (
+    CABRERA_ORDER,
+    OF_I_AND_II,
+    RHYTHM_LEAD,
+    STANDARD_LEADS,
+    STANDARD_ORDER,
+    stored_leads,
+)
+from ecgfed.domain.waves.intervals import FEW_BEATS, NOISE
+from ecgfed.domain.waves.lead import readable
+from ecgfed.domain.waves.limb_leads import beat_windows_of, frontal_axes, leads_apart
+from ecgfed.domain.waves.points import POINTS, Ints
+from ecgfed.reports.drawing import Drawing, Reading
+from ecgfed.reports.interval_table import HourIntervals, NormalIntervals
+from ecgfed.reports.recording_parts import TwelveLeadPage
+from ecgfed.reports.signals import DrawnTwelve, mean_beat
+from ecgfed.reports.strip_selection import STRIP_S
+
+#: The average beat of a lead is drawn from so long before the R peak to so long behind it: twelve fit on a sheet of A4.
+_BEFORE_S, _AFTER_S = 0.3, 0.5
+#: Points that are marked on it.
+_MARKED = {"p_onset": "onset of P", "qrs_onset": "onset of QRS", "qrs_end": "end of QRS", "t_end": "end of T"}
+_FORMULAS = {"III": "II - I", "aVR": "-(I + II) / 2", "aVL": "I - II / 2", "aVF": "II - I / 2"}
+
+
+def twelve_lead_sheet(drawing: Drawing, intervals: NormalIntervals) -> tuple[TwelveLeadPage, dict[str, Any]]:
+    """Return the text of the sheet of twelve leads, and the data that the page's script draws it from.
+
+    Args:
+        drawing: of a recording with twelve leads.
+        intervals: with the average normal beats.
+    """
+    assert drawing.twelve is not None
+    reading, twelve = drawing.reading, drawing.twelve
+    averages = [hour for hour in intervals.hours if hour.averaged]
+    average = max(averages, key=lambda hour: hour.averaged, default=None)
+    reason = intervals.overall("qrs_ms").not_assessed or FEW_BEATS
+    axes = dict.fromkeys(AXES, Measurement(None, None, 0, reason))
+    start_s = _start_s(reading, average)
+    strip, shown = drawing.sheet(start_s), None
+    if average is not None:
+        axes, shown = _axes(reading, twelve, average), _average_leads(reading, twelve, average)
+    page = TwelveLeadPage(
+        twelve.twelve.derived,
+        strip["start_s"],
+        min(STRIP_S, reading.recording.duration_s - start_s),
+        axes,
+        0 if average is None else average.averaged,
+        reading.recording.lead,
+    )
+    orders = {"standard": STANDARD_ORDER, "Cabrera": CABRERA_ORDER}
+    return page, {"strip": strip, "orders": orders, "rhythm": RHYTHM_LEAD, "averages": shown}
+
+
+def _start_s(reading: Reading, average: HourIntervals | None) -> float:
+    """Return where the sheet begins: the 10 s with most beats of the average one, else with most beats."""
+    last = max(0.0, reading.recording.duration_s - STRIP_S)
+    times = reading.beats.time_s[reading.beats.assessed if average is None else average.numbers]
+    if not last or not len(times):
+        return 0.0
+    starts = np.clip(times - 0.5, 0.0, last)
+    inside = np.searchsorted(times, starts + STRIP_S) - np.searchsorted(times, starts)
+    return float(starts[inside.argmax()])
+
+
+def _axes(reading: Reading, twelve: DrawnTwelve, average: HourIntervals) -> dict[str, Measurement]:
+    numbers = _readable(reading, twelve, average, ("I", "aVF"))
+    if not len(numbers):
+        return dict.fromkeys(AXES, Measurement(None, None, 0, NOISE))
+    lead_i, avf = beat_windows_of(twelve.twelve.recording, ("I", "aVF"), reading.beats.sample, numbers)
+    return frontal_axes(lead_i, avf, average.points)
+
+
+def _average_leads(reading: Reading, twelve: DrawnTwelve, average: HourIntervals) -> dict[str, Any]:
+    """Return the average beat of each lead that can be read, and the points on it, as the page's script draws them."""
+    fs_hz = reading.recording.fs_hz
+    before, after = round(_BEFORE_S * fs_hz), round(_AFTER_S * fs_hz) - 1
+    leads = []
+    for name in STANDARD_LEADS:
+        at = reading.beats.sample[_readable(reading, twelve, average, (name,))]
+        at = at[(at >= before) & (at + after < reading.recording.samples)]
+        if len(at):
+            leads.append({"name": name, **mean_beat(twelve.leads, name, at, before, after)})
+    marks = [
+        {"sample": round((before + value) / twelve.leads.step, 2), "text": _MARKED[point]}
+        for point, value in zip(POINTS, average.points.tolist(), strict=True)
+        if point in _MARKED and np.isfinite(value)
+    ]
+    return {"leads": leads, "marks": marks}
+
+
+def _readable(reading: Reading, twelve: DrawnTwelve, average: HourIntervals, leads: Sequence[str]) -> Ints:
+    """Return which of the averaged beats can be read in some leads."""
+    usable = np.ones(len(average.numbers), np.bool_)
+    for name in leads:
+        usable &= readable(reading.recording, reading.beats.sample[average.numbers], twelve.leads.quality[name].spans())
+    return np.asarray(average.numbers[usable])
+
+
+def limb_lead_warnings(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Warn of stored limb leads that are not what Einthoven's and Goldberger's equations give."""
+    recording, beats = reading.recording, reading.beats
+    stored = stored_leads(recording.leads)
+    if not len(beats):
+        return
+    usable = beats.assessed & np.append(True, np.diff(beats.sample) > 0)
+    for name in ("I", "II", *OF_I_AND_II):
+        if name in stored:
+            usable &= readable(recording, beats.sample, reading.quality[stored[name]].spans())
+    apart = list(leads_apart(recording, stored, beats.sample, np.flatnonzero(usable)))
+    if apart:
+        each = "; ".join(
+            f"{one.lead} is not {_FORMULAS[one.lead]}, but differs by up to {one.difference_mv:.2f} mV "
+            f"({one.difference_mv / one.height_mv:.0%} of the height)"
+            for one in apart
+        )
+        text = (
+            f"The limb leads do not agree in the average beat: {each}. A lead is mislabelled, has another sign or "
+            "gain, or was recorded at another time; do not rely on the axis. Exchanged electrodes do not "
+            "show in this check."
+        )
+        yield "limb-leads", text

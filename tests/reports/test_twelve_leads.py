@@ -1,0 +1,198 @@
+"""Reports of twelve leads, and of recordings of at most a minute."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser_driver import driven, opened
+from record_files import write_leads
+from twelve_lead_records import FS_HZ, dipole_leads, write_twelve
+
+import ecgfed
+from ecgfed.domain.record.twelve_leads import STANDARD_LEADS
+from ecgfed.reports.recording_report import RecordingReport
+
+HOLTER = ("Heart rate variability", "Beats hour by hour", "timeline-slider", "burden", "Slowest minute", "Busiest hour")
+ROWS = {"I": 0, "aVR": 0, "V1": 0, "V4": 0, "II": 1, "aVL": 1, "V2": 1, "V5": 1, "III": 2, "aVF": 2, "V3": 2, "V6": 2}
+COLUMNS = {name: number // 3 for number, name in enumerate(STANDARD_LEADS)}
+
+
+def labels(path: Path, seconds: float = 10.0, ectopic: tuple[int, ...] = ()) -> Path:
+    """The beats of ``dipole_leads`` as a table."""
+    at = np.round(np.arange(0.35, seconds, 60 / 66) * FS_HZ).astype(int)
+    rows = [f"{sample},{'V' if number in ectopic else 'N'}" for number, sample in enumerate(at.tolist())]
+    path.write_text("\n".join(["sample,symbol", *rows]) + "\n")
+    return path
+
+
+def reported(folder: Path, leads: dict[str, np.ndarray], name: str = "ecg", **how: Any) -> RecordingReport:
+    record = write_twelve(folder, name, leads)
+    seconds = len(next(iter(leads.values()))) / FS_HZ
+    ectopic = how.pop("ectopic", ())
+    report = ecgfed.report(record, labels=labels(folder / f"{name}.csv", seconds, ectopic), **how)
+    assert isinstance(report, RecordingReport)
+    return report
+
+
+def body(report: RecordingReport) -> str:
+    """The page without its styles, scripts and data."""
+    return re.sub(r"<(style|script)\b.*?</\1>", "", report.html, flags=re.DOTALL)
+
+
+def findings(report: RecordingReport) -> dict[str, str]:
+    short = re.search(r'id="short".*?</section>', report.html, re.DOTALL)
+    assert short is not None
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", short[0]))
+
+
+@pytest.fixture(scope="module")
+def resting(tmp_path_factory: pytest.TempPathFactory) -> RecordingReport:
+    folder = tmp_path_factory.mktemp("resting")
+    return reported(folder, dipole_leads(-45, p_deg=60), out=folder / "page.html", pdf=False)
+
+
+def test_a_resting_ecg_has_its_findings_and_no_table_of_a_holter_report(resting: RecordingReport) -> None:
+    found = findings(resting)
+    assert found["Heart rate"].startswith("66/min")
+    assert found["QRS axis"] == "\N{MINUS SIGN}45°, left axis deviation"
+    assert abs(int(found["P axis"].rstrip("°")) - 60) < 10
+    assert found["Ventricular ectopic beats"] == "none detected"
+    assert "regular" in found["Rhythm"]
+    assert "irregular" not in found["Rhythm"]
+    for name, expected, within in (("PR", 185, 30), ("QRS", 80, 30), ("QT", 430, 40)):
+        assert abs(float(found[name].split()[0]) - expected) < within, name
+    qt, bazett, fridericia = (float(found[name].split()[0]) for name in ("QT", "QTc Bazett", "QTc Fridericia"))
+    rr_s = 60 / 66
+    assert bazett == pytest.approx(qt / rr_s ** (1 / 2), abs=1.5)
+    assert fridericia == pytest.approx(qt / rr_s ** (1 / 3), abs=1.5)
+    assert not [text for text in HOLTER if text in body(resting)]
+    assert "data-at=" not in resting.html.split("<script")[0]  # there is no line for a time to lead to
+
+
+def test_ectopic_beats_of_a_resting_ecg_are_counted_without_a_share(tmp_path: Path) -> None:
+    found = findings(reported(tmp_path, dipole_leads(), ectopic=(4, 7)))
+    assert found["Ventricular ectopic beats"] == "2"
+
+
+def test_the_axis_is_in_the_json(resting: RecordingReport) -> None:
+    twelve = resting.to_dict()["twelve_leads"]
+    assert twelve["qrs_axis_deg"]["value"] == pytest.approx(-45, abs=2)
+    assert twelve["derived"] == []
+    assert twelve["averaged"] >= 8
+
+
+def test_derived_leads_are_named(tmp_path: Path) -> None:
+    eight = {name: signal for name, signal in dipole_leads().items() if name in ("I", "II") or name[0] == "V"}
+    report = reported(tmp_path, eight)
+    assert "III, aVR, aVL, aVF are not\nstored, but derived from I and II." in report.html
+    assert report.to_dict()["twelve_leads"]["qrs_axis_deg"]["value"] == pytest.approx(50, abs=3)
+
+
+def test_one_lead_of_ten_seconds_has_the_short_form_with_that_lead(tmp_path: Path) -> None:
+    report = reported(tmp_path, {"II": dipole_leads()["II"]})
+    assert {"Heart rate", "PR", "QTc Fridericia"} <= set(findings(report))
+    assert "QRS axis" not in findings(report)
+    assert report.to_dict()["twelve_leads"] is None
+    assert not [text for text in HOLTER if text in body(report)]
+    assert 'data-strip="0"' in report.html
+
+
+def test_leads_that_do_not_agree_are_a_warning(tmp_path: Path) -> None:
+    leads = dipole_leads()
+    report = reported(tmp_path, {**leads, "II": leads["III"], "III": leads["II"]})
+    assert "limb-leads" in dict(report.parts.warnings)
+    three = reported(tmp_path, {name: leads[name] for name in ("I", "II")} | {"III": -leads["III"]}, "three")
+    assert "III is not II - I" in dict(three.parts.warnings)["limb-leads"]  # without chest leads too
+    assert "limb-leads" not in dict(reported(tmp_path, leads, "whole").parts.warnings)
+
+
+def test_a_longer_recording_has_both_the_holter_report_and_the_sheet(tmp_path: Path) -> None:
+    leads = dipole_leads(seconds=80)
+    for signal in leads.values():
+        signal[: round(20 * FS_HZ)] = np.nan
+    report = reported(tmp_path, leads)
+    assert "Heart rate variability" in report.html
+    assert 'id="twelve-sheet"' in report.html
+    assert report.parts.twelve is not None
+    assert report.parts.twelve.start_s >= 19.5  # where the beats of the average are
+    assert "data-twelve=" in report.html
+
+
+def test_two_leads_have_no_sheet(tmp_path: Path) -> None:
+    leads = dipole_leads(seconds=65)
+    record = write_leads(tmp_path, "two", {name: leads[name] for name in ("II", "V1")}, fs_hz=FS_HZ)
+    report = ecgfed.report(record, labels=labels(tmp_path / "two.csv", 65))
+    assert isinstance(report, RecordingReport)
+    assert report.parts.twelve is None
+    assert 'id="twelve-sheet"' not in report.html
+
+
+@pytest.fixture(scope="module")
+def used(resting: RecordingReport, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("used")
+    return driven("twelve.mjs", {"page": str(resting.files[0])}, folder, timeout_s=120)
+
+
+@pytest.mark.browser
+def test_every_lead_is_in_its_place_at_its_scale(used: dict[str, Any]) -> None:
+    assert used["errors"] == []
+    sheet = used["sheet"]
+    *twelve, rhythm = sheet["names"]
+    assert rhythm[0] == "II"
+    assert {name for name, _, _ in twelve} == set(STANDARD_LEADS)
+    heights = sorted({round(y, 1) for name, _, y in twelve if name in ("I", "II", "III")})
+    assert len(heights) == 3
+    for name, x, y in twelve:
+        assert x == pytest.approx(16 + COLUMNS[name] * 2.5 * 25), name
+        assert round(y, 1) == heights[ROWS[name]], name
+    assert rhythm[2] > heights[2]
+    assert sheet["wide"] == pytest.approx(15 + 10 * 25, abs=0.1)  # 25 mm a second at 100%
+    assert sheet["wide"] == pytest.approx(sheet["view"][0], abs=0.1)  # a unit of the drawing is a millimetre
+    assert len(sheet["pulses"]) == 4
+    for pulse in sheet["pulses"]:  # 1 mV is 10 mm, 0.2 s are 5 mm
+        assert re.search(r"v-10h5v10", pulse)
+    assert used["scale"] == "25 mm/s, 10 mm/mV"
+
+
+@pytest.mark.browser
+def test_cabrera_begins_with_avl_and_inverts_avr(used: dict[str, Any]) -> None:
+    names = [name for name, _, _ in used["cabrera"]["names"]]
+    assert names[:12] == ["aVL", "II", "V1", "V4", "I", "aVF", "V2", "V5", "-aVR", "III", "V3", "V6"]
+
+
+@pytest.mark.browser
+def test_each_lead_has_its_average_beat_with_its_points(used: dict[str, Any]) -> None:
+    assert [panel["name"] for panel in used["averages"]] == list(STANDARD_LEADS)
+    assert {panel["points"] for panel in used["averages"]} == {4}
+
+
+@pytest.mark.browser
+def test_a_beat_is_edited_on_the_sheet(used: dict[str, Any]) -> None:
+    assert used["chosen"] == "Beat N at 0:04.0"
+    assert used["sheet"]["labels"].count("V") == 0
+    assert used["relabelled"].count("V") == 1
+    assert {"short", "strips", "beats-of-leads"} <= set(used["older"])
+    assert used["opened"].count("V6") == 1
+
+
+@pytest.mark.browser
+def test_it_prints_on_two_sheets_and_is_accessible(resting: RecordingReport, tmp_path: Path) -> None:
+    seen = opened(resting.files[0], tmp_path)
+    assert seen["errors"] == []
+    assert seen["axe"] == {"desktop": [], "phone": []}
+    assert seen["widths"] == {"desktop": 1280, "phone": 390, "small": 320}
+    assert seen["unreachable"] == 0
+    boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", seen["pdf"])
+    assert 1 <= len(boxes) <= 2
+    assert {(round(float(width) / 72 * 25.4), round(float(height) / 72 * 25.4)) for width, height in boxes} == {
+        (297, 210)
+    }
+
+
+@pytest.mark.browser
+def test_the_printed_sheet_is_true_to_scale(used: dict[str, Any]) -> None:
+    assert used["printed_scale"] == "25 mm/s, 10 mm/mV"
+    assert used["printed"]["wide"] == pytest.approx(265, abs=0.1)
+    assert used["printed"]["high"] <= 120

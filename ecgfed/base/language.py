@@ -209,6 +209,11 @@ def _message(form: tuple[str, str, int | None], values: Mapping[str, object]) ->
     return result
 
 
+def name_message(text: str) -> Message:
+    """Return a marked constant, or any other name, as a value of messages: a page translates it."""
+    return message(text.replace("{", "{{").replace("}", "}}"))
+
+
 def tr_later(text: str) -> str:
     """Mark a constant for the catalogue; ``translated`` translates it on a page."""
     return text

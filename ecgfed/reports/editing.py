@@ -46,7 +46,9 @@ def editing_data(reading: Reading, recording: str, beats: str) -> dict[str, Any]
         "rhythm_names": list(RHYTHM_NAMES),
         "refractory_s": REFRACTORY_S,
         "rules": {**asdict(reading.events.rules), "sinus_rhythms": sorted(SINUS_RHYTHMS)},
-        "symbols": {symbol: [int(kind_of([symbol])), meaning_of(symbol)] for symbol in sorted(SYMBOLS - {NO_BEAT})},
+        "symbols": {
+            symbol: [int(kind_of([symbol])), translated(meaning_of(symbol))] for symbol in sorted(SYMBOLS - {NO_BEAT})
+        },
         "patient_events": [[event.time_s, event.source, event.text] for event in reading.patient_events],
         "sentences": SENTENCES,
         "conclusion_notes": CONCLUSION_NOTES,

@@ -5,7 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from ecgfed.base.language import tr, tr_later, translated, trn
+from ecgfed.base.language import (
+    joined_message,
+    message,
+    messages,
+    name_message,
+    tr,
+    tr_later,
+    translated,
+    trn,
+    trn_later,
+)
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.certainty import episode_name
 from ecgfed.domain.events.ectopy import Ectopy
@@ -23,8 +33,19 @@ EVENT_HEAD = (
     *(tr_later("Event"), tr_later("From"), tr_later("Length"), tr_later("Beats"), tr_later("Rate")),
     *(tr_later("Confidence"), tr_later("Strip")),
 )
-
-
+#: Counts of ectopic beats around a patient event: all, with those of low confidence, and why there is none.
+_AROUND = {
+    Kind.VENTRICULAR: (
+        trn_later("{n} ventricular", "{n} ventricular"),
+        trn_later("{n} ventricular ({low} of low confidence)", "{n} ventricular ({low} of low confidence)"),
+        (tr_later("ventricular withheld"), tr_later("ventricular not assessed")),
+    ),
+    Kind.SUPRA: (
+        trn_later("{n} supraventricular", "{n} supraventricular"),
+        trn_later("{n} supraventricular ({low} of low confidence)", "{n} supraventricular ({low} of low confidence)"),
+        (tr_later("supraventricular withheld"), tr_later("supraventricular not assessed")),
+    ),
+}
 _RUNS_OF = {
     Kind.VENTRICULAR: tr_later("Runs of ventricular beats: {reason}."),
     Kind.SUPRA: tr_later("Runs of supraventricular beats: {reason}."),
@@ -167,20 +188,22 @@ def _patient_event(
     inside, intervals = slice(first, last), slice(first, max(first, last - 1))
     rr = beats.rr_s[intervals][beats.measured[intervals]]
     context = []
-    for kind, word in KIND_WORDS.items():
+    for kind, (every, with_low, (withheld, not_assessed)) in _AROUND.items():
         of_kind = beats.assessed[inside] & (beats.kind[inside] == kind)
         low = 0 if beats.uncertain is None else int((of_kind & beats.uncertain[inside]).sum())
         if events.ectopic[kind] is None:
-            context.append(f"{word} {'withheld' if kind in events.withheld else 'not assessed'}")
+            context.append(message(withheld if kind in events.withheld else not_assessed))
         elif of_kind.any():
-            context.append(f"{int(of_kind.sum())} {word}{f' ({low} of low confidence)' if low else ''}")
+            forms, values = (with_low, {"low": low}) if low else (every, {})
+            context.append(messages(*forms, int(of_kind.sum()), **values))
     if not beats.assessed[inside].any():
-        context = ["no beat counted"]
+        context = [message("no beat counted")]
     elif not context:
-        context = ["no ectopic beat"]
+        context = [message("no ectopic beat")]
     for rhythm in rhythms:
         if any(begin < stop and end > start for begin, end in rhythm.episodes):
-            context.append(f"{rhythm.rhythm}{' (to review)' * to_review(rhythm)}")
+            name = name_message(rhythm.rhythm)
+            context.append(message("{rhythm} (to review)", rhythm=name) if to_review(rhythm) else name)
     return ListedEvent(
         RECORDER,
         event.source,
@@ -189,15 +212,18 @@ def _patient_event(
         per_min=60 * len(rr) / float(rr.sum()) if len(rr) else None,
         strip=_strip_at(event.time_s, gallery),
         text=event.text,
-        context=", ".join(context),
+        context=joined_message(context, ", "),
     )
 
 
 def _name(event: ListedEvent) -> str:
     """Return the name of an event; of a patient event with its text and what is around it."""
     if event.kind != RECORDER:
-        return event.name
-    return f"{event.name}{f': {event.text}' if event.text else ''}; within {AROUND_S:g} s: {event.context}"
+        return translated(event.name)
+    name = f"{translated(event.name)}: {event.text}" if event.text else translated(event.name)
+    return tr(
+        "{event}; within {seconds:g} s: {context}", event=name, seconds=AROUND_S, context=translated(event.context)
+    )
 
 
 def _strip_at(time_s: float, gallery: Sequence[Drawn]) -> int | None:

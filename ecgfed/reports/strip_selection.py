@@ -11,7 +11,7 @@ from ecgfed.base.language import number, tr, tr_later, translated, trn, uncapita
 from ecgfed.domain.events.beats import Beats
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.patient_event import PatientEvent
+from ecgfed.domain.events.patient_event import DIARY, RECORDER, PatientEvent
 from ecgfed.domain.events.rhythm import At
 from ecgfed.domain.events.series import Series
 
@@ -70,6 +70,7 @@ _SAME_S = 2.0
 MAX_PRINTED = 6
 #: Strips of patient events at most, and how many of them are printed beside the others.
 MAX_PATIENT_EVENTS, PRINTED_PATIENT_EVENTS = 12, 3
+_PATIENT_EVENTS = {RECORDER: tr_later("Patient event {n}"), DIARY: tr_later("Diary entry {n}")}
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,11 @@ def select_strips(
     in_turn = [strip for group in (findings, examples) for rank in zip_longest(*group) for strip in rank if strip]
     printed = set(in_turn[:MAX_PRINTED])
     strips = [replace(strip, printed=strip in printed) for group in (*findings, *examples) for strip in group]
-    for number, event in enumerate(patient_events[:MAX_PATIENT_EVENTS]):
-        span = Span(event.time_s - 0.1, event.time_s + 0.1, "event", event.source)
-        title = f"{event.source[0].upper()}{event.source[1:]} {number + 1}"
+    for at, event in enumerate(patient_events[:MAX_PATIENT_EVENTS]):
+        span = Span(event.time_s - 0.1, event.time_s + 0.1, "event", translated(event.source))
+        title = tr(_PATIENT_EVENTS[event.source], n=at + 1)
         start = around(event.time_s, beats.duration_s)
-        strips.append(SelectedStrip(title, event.text, start, (span,), number < PRINTED_PATIENT_EVENTS))
+        strips.append(SelectedStrip(title, event.text, start, (span,), at < PRINTED_PATIENT_EVENTS))
     if not strips and len(beats):
         strips.append(SelectedStrip(tr("The first beats"), "", max(0.0, float(beats.time_s[0]) - 1.0)))
     return _joined(strips)

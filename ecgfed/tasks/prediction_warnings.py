@@ -235,8 +235,8 @@ def _intervals_not_confirmed(beats: RecordingBeats) -> Iterator[ModelWarning]:
 
 _PACED = {
     (True, True): tr_later(
-        "The rhythm is paced: {evidence}. Paced beats have the symbol /. Atrial fibrillation and flutter were not assessed "
-        "in {seconds:,.0f} s. {training}"
+        "The rhythm is paced: {evidence}. Paced beats have the symbol /. Atrial fibrillation and flutter were not "
+        "assessed in {seconds:,.0f} s. {training}"
     ),
     (True, False): tr_later("The rhythm is paced: {evidence}. Paced beats have the symbol /. {training}"),
     (False, True): tr_later(

@@ -6,12 +6,15 @@ from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 import pytest
 from babel import Locale
 from babel.numbers import format_decimal, format_percent
 from babel.plural import PluralRule
 from catalogue import catalogue_in, extracted, new_catalogue, path_of, written
+from conftest import PATIENTS, write_record
+from twelve_lead_records import dipole_leads, write_twelve
 
 import ecgfed
 from ecgfed.base import language as languages
@@ -30,12 +33,13 @@ from ecgfed.base.language import (
     trn,
 )
 from ecgfed.reports.recording_page import recording_page
+from ecgfed.reports.recording_report import RecordingReport
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 #: Words that are the same in every language: units, waves, leads, names of files, methods, commands and keys.
 SAME = re.compile(
     r"\b(mV|mm|ms|min|s|h|Hz|p|P|QRS|T|PR|QT|QTc|RR|NN|R|X|U|SDNN|RMSSD|Bazett|Fridericia|F1|ECG|EKG|QTDB|CSV|JSON|"
-    r"MLII|V\d|[NSVFQAJLRB]|ecgfed|report|RECORDING|edits|FILE|personalize|language|en|Enter|Page|Home|End|Up|Down)\b"
+    r"MLII|I{2,3}|aV[RLF]|V\d|Cabrera|[NSVFQAJLRB]|ecgfed|report|RECORDING|edits|FILE|personalize|language|en|Enter|Page|Home|End|Up|Down)\b"
 )
 
 
@@ -162,9 +166,25 @@ def unmarked(page: str) -> list[str]:
     return [part for part in text.split("\x00") if re.search(r"[^\W\d_]{2,}", SAME.sub("", part))]
 
 
-def test_no_text_of_a_report_is_left_in_english(monkeypatch: pytest.MonkeyPatch, records: Path) -> None:
+def left_in_english(report: RecordingReport, *own: str) -> list[str]:
+    own = (report.parts.record, "demo", "fedavg", "CARD.md", *own)
+    return [text for text in unmarked(recording_page(report.parts)) if not any(name in text for name in own)]
+
+
+def test_no_text_of_a_report_is_left_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bracketed(monkeypatch)
-    report = ecgfed.report(records / "p1", language="de", force=True, show="date,age,sex,recorder")
-    own = ("p1", report.parts.record, "demo", "fedavg", "CARD.md")
-    left = [text for text in unmarked(recording_page(report.parts)) if not any(name in text for name in own)]
-    assert left == []
+    record = write_record(tmp_path / "records", "p1", PATIENTS["p1"] * 2)
+    diary = tmp_path / "diary.csv"
+    diary.write_text("time_s,text\n20,palpitations\n70,dizzy\n900,too late\n")
+    how: dict[str, Any] = {"diary": diary, "full_disclosure": True, "show": "date,age,sex,recorder,notes"}
+    report = ecgfed.report(record, language="de", force=True, **how)
+    assert left_in_english(report, "palpitations", "dizzy") == []
+
+
+def test_no_text_of_a_resting_ecg_is_left_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bracketed(monkeypatch)
+    leads = dipole_leads(-45.0)
+    leads["aVF"] = -leads["aVF"]  # the limb leads do not agree
+    report = ecgfed.report(write_twelve(tmp_path, "ecg", leads), language="de", force=True)
+    assert report.parts.short_form
+    assert left_in_english(report) == []

@@ -398,6 +398,6 @@ const EcgCounts = (() => {
     return counts;
   }
 
-  return { count, toReview, withholds, episodeName, byCertainty, WORDS };
+  return { AROUND_S, count, toReview, withholds, episodeName, byCertainty, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

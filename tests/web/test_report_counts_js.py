@@ -183,10 +183,12 @@ def test_a_page_that_is_edited_equals_the_rebuilt_one(patient: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("language", ["de", "fr", "es"])
-def test_a_page_in_another_language_has_the_numbers_of_the_rebuilt_one(
-    language: str, records: Path, tmp_path: Path
-) -> None:
-    assert_rebuilt_page_is_the_edited_one(records / "p2", tmp_path, language, start="23:59:30")
+def test_a_page_in_another_language_has_the_numbers_of_the_rebuilt_one(language: str, tmp_path: Path) -> None:
+    record = write_record(tmp_path / "records", "p2", PATIENTS["p2"] * 2)
+    diary = tmp_path / "diary.csv"
+    diary.write_text("time_s,text\n20,palpitations\n70,dizzy\n")
+    how = {"start": "23:59:30", "diary": diary, "show": "notes"}
+    assert_rebuilt_page_is_the_edited_one(record, tmp_path, language, **how)
 
 
 @pytest.mark.mitdb

@@ -298,10 +298,8 @@ const EcgCounts = (() => {
   function contextOf(counts, around, counted, rhythms) {
     let context = [];
     for (const [word, [all, low]] of Object.entries(around)) {
-      const ventricular = word === "ventricular";
-      if (!counts[word]) context.push(word in counts.withheld ? (ventricular ? tr("ventricular withheld") : tr("supraventricular withheld")) : ventricular ? tr("ventricular not assessed") : tr("supraventricular not assessed"));
-      else if (low) context.push(ventricular ? trn("{n} ventricular ({low} of low confidence)", "{n} ventricular ({low} of low confidence)", all, { low }) : trn("{n} supraventricular ({low} of low confidence)", "{n} supraventricular ({low} of low confidence)", all, { low }));
-      else if (all) context.push(ventricular ? trn("{n} ventricular", "{n} ventricular", all) : trn("{n} supraventricular", "{n} supraventricular", all));
+      const [reason, sentence] = [word in counts.withheld ? `${word} withheld` : `${word} not assessed`, low ? `{n} ${word} ({low} of low confidence)` : `{n} ${word}`];
+      if (!counts[word] || all) context.push(counts[word] ? trn(sentence, sentence, all, { low }) : tr(reason)); // marked in event_list.py
     }
     if (!counted) context = [tr("no beat counted")];
     else if (!context.length) context = [tr("no ectopic beat")];
@@ -328,8 +326,7 @@ const EcgCounts = (() => {
       }
       around[word] = [all, low];
     }
-    const beside = rhythms.filter((rhythm) => rhythm.episodes.some(([begin, end]) => begin < stop && end > start));
-    const context = () => contextOf(counts, around, counted, beside);
+    const context = () => contextOf(counts, around, counted, rhythms.filter((rhythm) => rhythm.episodes.some(([begin, end]) => begin < stop && end > start)));
     return { kind: "patient event", name: source, start_s: time, stop_s: time, per_min: rr.length ? (60 * rr.length) / B.sum(rr) : null, review: false, text, context: L.inEnglish(context), context_text: context() };
   }
 

@@ -14,6 +14,8 @@ from babel.numbers import format_decimal, format_percent
 from babel.plural import PluralRule
 from catalogue import catalogue_in, extracted, new_catalogue, path_of, written
 from conftest import PATIENTS, write_record
+from edits_files import document_of
+from edits_files import written as written_edits
 from twelve_lead_records import dipole_leads, write_twelve
 
 import ecgfed
@@ -188,3 +190,15 @@ def test_no_text_of_a_resting_ecg_is_left_in_english(monkeypatch: pytest.MonkeyP
     report = ecgfed.report(write_twelve(tmp_path, "ecg", leads), language="de", force=True)
     assert report.parts.short_form
     assert left_in_english(report) == []
+
+
+def test_a_conclusion_accepted_in_one_language_is_not_older_in_another(records: Path, tmp_path: Path) -> None:
+    german = ecgfed.report(records / "p1", language="de").parts
+    accepted = "\n".join(german.draft_on_page)
+    assert accepted != "\n".join(german.draft)
+    base = ecgfed.report(records / "p1")
+    document = document_of(base, conclusion=accepted, conclusion_draft="\n".join(german.draft))
+    french = ecgfed.report(records / "p1", language="fr", edits=written_edits(tmp_path, document)).parts
+    assert french.draft == base.parts.draft_on_page
+    assert french.conclusion == accepted
+    assert not french.conclusion_is_older

@@ -187,7 +187,7 @@ def _series(ectopy: Ectopy, fast: str) -> Iterator[str]:
             name,
             count=len(runs),
             fast=sum(run.name == fast for run in runs),
-            name=fast,
+            name=translated(fast),
             beats=f"{'≥ ' * longest.cut}{number(longest.beats)}",
             per_min=max(run.per_min for run in runs),
         )

@@ -40,6 +40,7 @@ SCRIPTS = (
     "adding.js",
     "report.js",
     "edited_page.js",
+    "editing_texts.js",
     "editing.js",
 )
 SCALE = "25 mm/s, 10 mm/mV"

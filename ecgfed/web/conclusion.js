@@ -52,7 +52,7 @@ const EcgConclusion = (() => {
         return filled(name, {
           count: runs.length,
           fast: runs.filter((run) => run.name === fast).length,
-          name: fast,
+          name: tr(fast),
           beats: `${longest.cut ? "≥ " : ""}${W.comma(longest.beats)}`,
           per_min: W.highestOf(runs, "per_min").per_min,
         });

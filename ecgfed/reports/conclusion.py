@@ -12,6 +12,7 @@ from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
 from ecgfed.domain.events.rhythm import Pauses, Rates, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
+from ecgfed.reports.headline import FEW_INTERVALS, FIBRILLATION_S
 from ecgfed.reports.markup import clock, per_cent
 
 #: What marks a draft, a conclusion that a reader accepted or wrote, and one of these whose draft differs by now.
@@ -25,8 +26,6 @@ _UNDERLYING_PERCENT = 50.0
 #: Unusable shares from this one on are stated: smaller ones would be written 0.0%.
 _UNUSABLE_PERCENT = 0.05
 _FIBRILLATION = ("AF", "AF or flutter", "atrial flutter")
-#: Shorter episodes of atrial fibrillation are not detected.
-_FIBRILLATION_S = 30.0
 #: Whole sentences, which ``web/conclusion.js`` fills in too.
 SENTENCES = {
     "rhythm": tr_later("{rhythm} for {percent} of the recording."),
@@ -41,6 +40,7 @@ SENTENCES = {
     ),
     "rate_both_open": tr_later("Mean heart rate {mean:.0f}/min; lowest and highest not confirmed, to be reviewed."),
     "rate_mean": tr_later("Mean heart rate {mean:.0f}/min; lowest and highest not assessed."),
+    "rate_few": tr_later("Heart rate to be reviewed: too few intervals for a mean."),
     "rate_open": tr_later("Heart rate not confirmed, to be reviewed."),
     "rate_none": tr_later("Heart rate not assessed."),
     "ventricular": tr_later("Ventricular ectopic beats: {beats} ({percent})."),
@@ -107,7 +107,7 @@ def conclusion_draft(
     third += _pauses(events.pauses, events.rules.pause_s)
     third += [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source == "rates"]
     if not any(rhythm.rhythm in _FIBRILLATION for rhythm in rhythms):
-        third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= _FIBRILLATION_S))
+        third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= FIBRILLATION_S))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
         third.append(_filled("block"))
     if 100 - usable_percent >= _UNUSABLE_PERCENT:
@@ -147,7 +147,7 @@ def _no_fibrillation(rhythms: Sequence[RhythmEpisodes], *, assessed: bool) -> st
         return _filled("no_af_marked")
     if any(rhythm.rhythm == "paced" for rhythm in rhythms):
         return _filled("af_paced")
-    return _filled("no_af", seconds=_FIBRILLATION_S) if assessed else _filled("af_open")
+    return _filled("no_af", seconds=FIBRILLATION_S) if assessed else _filled("af_open")
 
 
 def _rate(rates: Rates) -> str:
@@ -155,6 +155,8 @@ def _rate(rates: Rates) -> str:
     possible = rates.lowest_possible is not None or rates.highest_possible is not None
     if rates.mean is None:
         return _filled("rate_open" if possible else "rate_none")
+    if rates.intervals < FEW_INTERVALS:
+        return _filled("rate_open" if possible else "rate_few")
     values = {"mean": rates.mean}
     if lowest is None or highest is None:
         return _filled("rate_both_open" if possible else "rate_mean", **values)

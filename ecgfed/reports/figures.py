@@ -6,12 +6,13 @@ Where the LOINC codes were looked up: docs/decisions/0091-report-for-other-progr
 from collections.abc import Iterator
 
 from ecgfed.base.language import tr, tr_later, translated
+from ecgfed.base.text import count_of
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.figure import Figure
 from ecgfed.domain.events.kinds import KIND_WORDS, Kind
 from ecgfed.domain.events.rate_episodes import BRADYCARDIA, TACHYCARDIA
 from ecgfed.domain.events.rhythm import At, RhythmEpisodes
-from ecgfed.reports.headline import AF, STANDSTILL, rhythms_assessed
+from ecgfed.reports.headline import AF, FEW_INTERVALS, FIBRILLATION_S, STANDSTILL, rhythms_assessed
 from ecgfed.reports.interval_table import TITLES, Overall, error_text
 from ecgfed.reports.markup import clock
 from ecgfed.reports.recording_parts import RecordingParts
@@ -19,6 +20,7 @@ from ecgfed.reports.st_trend import st_figures
 
 NO_BEAT, NO_CLASS = tr_later("no beat was counted"), tr_later("the labels know no such class")
 _NO_INTERVAL = tr_later("not measured")
+_PACED, _SHORT = "not detected in a paced rhythm", "episodes shorter than 30 s are not detected"
 _FEW, _NO_RUN = "too few intervals can be used", "no certain run"
 _SYMPTOMS = "the patient's events are listed; what the patient felt is not assessed"
 #: Times of patient events beside their count at most.
@@ -112,7 +114,9 @@ def _recording(parts: RecordingParts) -> Iterator[Figure]:
 def _rates(parts: RecordingParts) -> Iterator[Figure]:
     rates, pauses = parts.events.rates, parts.events.pauses
     day = _DAY_S[0] <= parts.duration_s <= _DAY_S[1]
-    mean = Figure("heart_rate_mean_per_min", "Mean heart rate", "/min", rates.mean, loinc=_MEAN_24H if day else _MEAN)
+    few = f"of {count_of(rates.intervals, 'interval')} alone" if rates.intervals < FEW_INTERVALS else ""
+    code = _MEAN_24H if day else _MEAN
+    mean = Figure("heart_rate_mean_per_min", "Mean heart rate", "/min", rates.mean, loinc=code, remark=few)
     yield mean if rates.mean is not None else _missing(mean, _FEW)
     extremes: tuple[tuple[str, str, At | None, At | None, tuple[str, str] | None], ...] = (
         ("lowest", "Lowest heart rate", rates.lowest, rates.lowest_possible, _LOWEST_24H),
@@ -239,6 +243,8 @@ def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
     """Yield time and share of the rhythms that are looked for, then the time of all others."""
     assessed = rhythms_assessed(parts.events, parts.duration_s)
     marked = any(rhythm.source == "labels" for rhythm in parts.rhythms)
+    paced = any(rhythm.rhythm == "paced" and rhythm.source == "signal" for rhythm in parts.rhythms)
+    not_detected = _PACED if paced else _SHORT if parts.duration_s < FIBRILLATION_S else ""
     seconds = dict.fromkeys(dict(_RHYTHMS.values()), 0.0)
     other: list[RhythmEpisodes] = []
     for rhythm in parts.rhythms:
@@ -247,8 +253,10 @@ def _rhythms(parts: RecordingParts) -> Iterator[Figure]:
         else:
             other.append(rhythm)
     for title, name in dict(_RHYTHMS.values()).items():
-        known = title in assessed or seconds[title] > 0
-        reason = "" if known else NO_BEAT if not parts.events.counted else _FEW
+        missing = not_detected if title == AF and not marked else ""
+        looked_for = title in assessed or bool(title == AF and marked and parts.events.counted)
+        known = (looked_for and not missing) or seconds[title] > 0
+        reason = "" if known else NO_BEAT if not parts.events.counted else missing or _FEW
         remark = "as marked in the labels' file" if known and title == AF and marked else ""
         time, share = round(seconds[title], 3), 100 * seconds[title] / parts.duration_s
         words = title.capitalize()

@@ -15,6 +15,10 @@ from ecgfed.reports.markup import ELAPSED, PageTimes, per_cent
 LEFT_OUT_PERCENT = 10.0
 #: Rhythms that are looked for, beside those of the rate.
 AF, STANDSTILL = tr_later("atrial fibrillation or flutter"), tr_later("standstill")
+#: Shorter episodes of atrial fibrillation are not detected.
+FIBRILLATION_S = 30.0
+#: A mean rate of fewer intervals may be that of one misdetected beat.
+FEW_INTERVALS = 3
 
 
 #: Series that are counted -> words for none, for none that is certain, for one and for several; ``web/words.js`` has
@@ -114,7 +118,8 @@ def rates_text(rates: Rates) -> str | None:
     if rates.mean is None:
         return tr("not confirmed: possibly {rates}", rates=possible) if possible else None
     mean = tr("{rate:.0f}/min", rate=rates.mean)
-    parts = []
+    few = rates.intervals < FEW_INTERVALS
+    parts = [trn("of {n} interval alone", "of {n} intervals alone", rates.intervals)] if few else []
     if rates.lowest is not None and rates.highest is not None:
         parts.append(tr("{low:.0f} to {high:.0f}", low=rates.lowest.value, high=rates.highest.value))
         if not rates.lowest.confirmed and not rates.highest.confirmed:
@@ -140,10 +145,19 @@ def rhythms_assessed(events: Events, duration_s: float) -> tuple[str, ...]:
     """Return which rhythms were looked for in a recording of this length; none where no beat counts."""
     if not events.counted:
         return ()
-    assessed = [AF]
+    assessed = [AF] if duration_s >= FIBRILLATION_S else []
     if events.rates.lowest is not None and duration_s >= events.rules.rate_episode_s:
         assessed += [BRADYCARDIA, TACHYCARDIA]
     return (*assessed, STANDSTILL) if duration_s >= 2 * events.rules.pause_s else tuple(assessed)
+
+
+#: Whether atrial fibrillation, and the rhythms of the rate, were looked for -> what is stated of those that were not.
+_NOT_ASSESSED = {
+    (True, True): "",
+    (True, False): tr_later("{text}; bradycardia and tachycardia not assessed"),
+    (False, True): tr_later("{text}; atrial fibrillation not assessed"),
+    (False, False): tr_later("{text}; atrial fibrillation, bradycardia and tachycardia not assessed"),
+}
 
 
 def none_detected(events: Events, duration_s: float, usable_percent: float) -> str | None:
@@ -164,9 +178,8 @@ def none_detected(events: Events, duration_s: float, usable_percent: float) -> s
         text = tr("no {rhythm} detected", rhythm=last)
     if usable_percent < 100 - LEFT_OUT_PERCENT:
         text = tr("{text} in the {share:.0%} that can be used", text=text, share=usable_percent / 100)
-    if BRADYCARDIA in assessed:
-        return text
-    return tr("{text}; bradycardia and tachycardia not assessed", text=text)
+    sentence = _NOT_ASSESSED[AF in assessed, BRADYCARDIA in assessed]
+    return tr(sentence, text=text) if sentence else text
 
 
 def longest_text(pauses: Pauses) -> str:

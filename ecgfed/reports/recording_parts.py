@@ -312,8 +312,8 @@ class RecordingParts:
 
     @property
     def conclusion(self) -> str:
-        """The conclusion that a reader accepted or wrote; ``""`` for none."""
-        return "" if self.review is None else self.review.conclusion
+        """The conclusion that a reader accepted or wrote; ``""`` for none, or for blanks alone."""
+        return "" if self.review is None or not self.review.conclusion.strip() else self.review.conclusion
 
     @property
     def conclusion_is_older(self) -> bool:

@@ -35,6 +35,8 @@ _MARKED = {
     "qrs_end": tr_later("end of QRS"),
     "t_end": tr_later("end of T"),
 }
+#: Why axes are not assessed where stored limb leads contradict each other.
+APART = tr_later("the limb leads do not agree")
 _FORMULAS = {"III": "II - I", "aVR": "-(I + II) / 2", "aVL": "I - II / 2", "aVF": "II - I / 2"}
 
 
@@ -54,7 +56,9 @@ def twelve_lead_sheet(drawing: Drawing, intervals: NormalIntervals) -> tuple[Twe
     start_s = _start_s(reading, average)
     strip, shown = drawing.sheet(start_s), None
     if average is not None:
-        axes, shown = _axes(reading, twelve, average), _average_leads(reading, twelve, average)
+        shown = _average_leads(reading, twelve, average)
+        apart = next(limb_lead_warnings(reading), None) is not None
+        axes = dict.fromkeys(AXES, Measurement(None, None, 0, APART)) if apart else _axes(reading, twelve, average)
     page = TwelveLeadPage(
         twelve.twelve.derived,
         strip["start_s"],

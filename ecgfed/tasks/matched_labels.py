@@ -104,8 +104,12 @@ def read_label_file(path: Path, recording: Recording) -> FileLabels:
     keep = np.isin(annotation.symbol, sorted(SYMBOLS))
     sample, first = np.unique(annotation.sample[keep], return_index=True)
     is_added = np.array([note == ADDED for note in annotation.note] or [False] * len(keep), np.bool_)
-    added = annotation.sample[keep & is_added & (annotation.symbol != NO_BEAT)]
-    return FileLabels(sample, annotation.symbol[keep][first], added=np.unique(added))
+    added = np.unique(annotation.sample[keep & is_added & (annotation.symbol != NO_BEAT)])
+    symbol = annotation.symbol[keep][first]
+    # a beat removed and added beside its place was moved: the R peak found there is that beat
+    no_beat = np.flatnonzero(symbol == NO_BEAT)
+    moved = no_beat[match_peaks(added, sample[no_beat], round(MATCH_S * recording.fs_hz))[1]]
+    return FileLabels(np.delete(sample, moved), np.delete(symbol, moved), added=added)
 
 
 def match_labels(file_labels: FileLabels, path: Path, grouped: GroupedBeats, minutes: float | None) -> MatchedLabels:

@@ -26,7 +26,7 @@ from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.label_parts import drawn_leads
 from ecgfed.tasks.label_server import Served, serve_labels
 from ecgfed.tasks.label_strips import label_strips
-from ecgfed.tasks.matched_labels import MAX_UNMATCHED, read_label_file
+from ecgfed.tasks.matched_labels import MAX_UNMATCHED, FileLabels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.progress import SILENT, ProgressReporter, minutes_reporter
 from ecgfed.tasks.records import open_for_model
@@ -147,17 +147,21 @@ def second_reader_page(
     chosen = RecordingOptions.merged(how, options, "second_reader_page")
     beat_options = chosen.beat_options(opened.leads)
     recording = open_for_model(recording, opened.leads, chosen.leads, how=beat_options.how)
+    if labels_name(recording.name, reader).casefold() == Path(first).name.casefold():
+        problem = f"{reader!r:.60} is the reader of {Path(first).name}, and both tables would have one name"
+        raise OptionError("reader", problem, "the name or initials of another person")
     folder, name = None if out is None else Path(out), f"{recording.name}-label-{reader}.html"
     target = None if folder is None or not page_file else folder / name
     if target is not None:
         check_free([target], [*recording.files, Path(first)], overwrite=overwrite)
-    asked = read_label_file(Path(first), recording).sample
+    labels = read_label_file(Path(first), recording)
+    asked = labels.sample
     if len(asked) > MAX_BEATS:
         problem = f"labels {len(asked):,} beats"
         raise RecordError(Path(first), problem, f"at most {MAX_BEATS:,}", "leave some of them out")
     beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, beat_options)
-    peaks = _with_asked(beats.r_samples, asked, Path(first), recording)
+    peaks = _with_asked(beats.r_samples, labels, Path(first), recording)
     leads = drawn_leads(beats)
     order = np.random.default_rng(seed).permutation(asked)
     strips = list(label_strips(leads, peaks, np.searchsorted(peaks, order).tolist()).values())
@@ -171,12 +175,11 @@ def second_reader_page(
     return reading
 
 
-def _with_asked(
-    peaks: NDArray[np.int64], asked: NDArray[np.int64], first: Path, recording: Recording
-) -> NDArray[np.int64]:
-    """Return the R peaks with the beats that are asked about in place of those within 150 ms; raises RecordError."""
+def _with_asked(peaks: NDArray[np.int64], labels: FileLabels, first: Path, recording: Recording) -> NDArray[np.int64]:
+    """Return the R peaks with the labelled beats in place of those within 150 ms; raises RecordError."""
+    asked = labels.sample
     at_peak, matched = match_peaks(peaks, asked, round(MATCH_S * recording.fs_hz))
-    without = len(asked) - len(matched)
+    without = len(np.setdiff1d(np.delete(asked, matched), labels.added))  # the detector finds no added beat
     if without > MAX_UNMATCHED * len(asked):
         problem = f"{without:,} of {len(asked):,} labels lie at no beat of {recording.name}"
         expected = "each within 150 ms of an R peak"

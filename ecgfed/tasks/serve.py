@@ -289,6 +289,7 @@ def serve(
     model, path = opened_bundle(bundle, trusted), Path(work)
     folder = WorkFolder(path)
     with locked(path / "server"):
+        folder.resume()
         app = _App(folder, model)
         server = LocalServer(app.find)
         try:

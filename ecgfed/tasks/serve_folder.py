@@ -179,7 +179,14 @@ class WorkFolder:
                 folder.chmod(0o700)  # whatever the process's mask is
         except OSError as problem:
             raise OptionError("work", f"{path} cannot be created ({problem.strerror})", "another folder") from problem
-        for folder in (path / "uploads").iterdir():  # of a session that ended while files arrived
+        self.entries = {entry.id: entry for entry in self._earlier()}
+
+    def resume(self) -> None:
+        """Go on from an earlier session: remove what arrived of its unfinished uploads, and read its recordings.
+
+        Only for the holder of the folder's lock: the uploads of another server would be removed.
+        """
+        for folder in (self.path / "uploads").iterdir():
             if folder.name.endswith(PART) and _UPLOAD.fullmatch(folder.name):
                 shutil.rmtree(folder, ignore_errors=True)
         self.entries = {entry.id: entry for entry in self._earlier()}
@@ -272,6 +279,8 @@ class WorkFolder:
                 id = f"{last + 1:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', record_path(path).name)[:60]}"
                 self.entries[id] = Entry(id, _created(self.path / "recordings" / id), path)
                 entries.append(self.entries[id])
+                with suppress(StorageError):  # it is stored again when it has been read, which may take minutes
+                    self.save(self.entries[id])
         return entries
 
     def save(self, entry: Entry) -> None:

@@ -10,7 +10,6 @@ const EcgConclusion = (() => {
   const UNDERLYING_PERCENT = 50;
   const UNUSABLE_PERCENT = 0.05;
   const FIBRILLATION = ["AF", "AF or flutter", "atrial flutter"];
-  const FIBRILLATION_S = 30;
   const KINDS = [["ventricular", "VT"], ["supraventricular", "SVT"]];
 
   const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
@@ -32,8 +31,9 @@ const EcgConclusion = (() => {
       return filled(C.toReview(rhythm) ? `${name}_review` : name, { rhythm: capital(tr(rhythm.rhythm)), percent, longest: W.clock(longest, 0) });
     }
 
-    function rate({ mean, lowest, highest, lowest_possible: lower, highest_possible: higher }) {
+    function rate({ mean, intervals, lowest, highest, lowest_possible: lower, highest_possible: higher }) {
       if (mean === null) return filled(lower || higher ? "rate_open" : "rate_none");
+      if (intervals < W.FEW_INTERVALS) return filled(lower || higher ? "rate_open" : "rate_few");
       const values = { mean };
       if (!lowest || !highest) return filled(lower || higher ? "rate_both_open" : "rate_mean", values);
       Object.assign(values, { lowest: lowest.value, highest: highest.value });
@@ -89,8 +89,8 @@ const EcgConclusion = (() => {
     function noFibrillation() {
       if (rhythms.some((rhythm) => rhythm.source === "labels")) return filled("no_af_marked");
       if (rhythms.some((rhythm) => rhythm.rhythm === "paced")) return filled("af_paced");
-      const assessed = counts.counted && page.duration_s >= FIBRILLATION_S;
-      return assessed ? filled("no_af", { seconds: FIBRILLATION_S }) : filled("af_open");
+      const assessed = counts.counted && page.duration_s >= W.FIBRILLATION_S;
+      return assessed ? filled("no_af", { seconds: W.FIBRILLATION_S }) : filled("af_open");
     }
 
     const underlying = underlyingOf(rhythms);

@@ -38,8 +38,9 @@
   }
 
   function store() {
+    const author = EcgEditsFile.isName(book.author()) ? book.author() : ""; // a draft with another one would not be read
     try {
-      window.localStorage.setItem(storageKey, JSON.stringify(book.document()));
+      window.localStorage.setItem(storageKey, JSON.stringify({ ...book.document(), author }));
     } catch {
       say(tr("This browser does not store the edits: save them before you close the page."));
     }
@@ -90,9 +91,15 @@
   function episodeOf(row) {
     for (const rhythm of EcgEdits.rhythmsOf(base, book.state().edits)) {
       const number = rhythm.episodes.findIndex(([start, stop], i) => EcgCounts.episodeName(rhythm, i) === row.name && start === row.start_s && stop === row.stop_s);
-      if (number >= 0) return { name: rhythm.origins ? rhythm.origins[number] : rhythm.rhythm, shown: rhythm.rhythm, samples: rhythm.samples[number] };
+      if (number >= 0) return { name: rhythm.origins ? rhythm.origins[number] : rhythm.rhythm, samples: rhythm.samples[number] };
     }
     return null;
+  }
+
+  /** Return the name that an episode has now, also after undo; a rejected one has its own. */
+  function shownOf({ name, samples }) {
+    const last = book.state().edits.findLast((edit) => edit.edit === "rhythm" && edit.rhythm === name && edit.samples.every((sample, i) => sample === samples[i]));
+    return (last && last.label) || name;
   }
 
   function chooseBeat(number) {
@@ -166,7 +173,9 @@
       host.scrollLeft = ((chosen.time - strip.start_s) / 10) * host.scrollWidth - host.clientWidth / 2;
       byId("edit-caption").textContent = tr("from {time}, {caption}", { time: EcgWords.time(strip.start_s), caption: data.scale });
     } else if (chosen) byId("edit-caption").textContent = tr("No strip of this place is on the page.");
+    const focused = actions.contains(document.activeElement) ? document.activeElement.tagName : "";
     actions.replaceChildren();
+    if (focused) byId("edit-box").focus(); // the focus is not lost with the button that had it
     if (!chosen) return;
     if (chosen.fixed) return make("span", {}, actions, chosen.fixed);
     const button = (text, key, act) => make("button", { type: "button", "data-key": key }, actions, `${text} [${key}]`).addEventListener("click", act);
@@ -182,8 +191,10 @@
     }
     if (chosen.rhythm) {
       const select = make("select", { "aria-label": tr("Rhythm") }, actions);
-      for (const name of [chosen.rhythm.shown, ...base.rhythm_names]) make("option", { value: name }, select, tr(name));
+      for (const name of new Set([chosen.rhythm.name, ...base.rhythm_names])) make("option", { value: name }, select, tr(name));
+      select.value = shownOf(chosen.rhythm);
       select.addEventListener("change", () => rhythm(select.value));
+      if (focused === "SELECT") select.focus();
     }
   }
 
@@ -201,21 +212,25 @@
 
   function add(edits, message) {
     const at = now();
-    book.add({ edits: edits.map((edit) => ({ ...edit, at })) });
-    say(message);
+    const timed = edits.map((edit) => ({ ...edit, at }));
+    if (!EcgEditsFile.hasRoom([...book.state().edits, ...timed])) return say(tr("No further edit fits into a file of edits: undo some, or edit smaller groups."));
+    book.add({ edits: timed });
+    return say(message);
   }
 
   /** Return the samples of the remaining beats that lie inside an interval. */
   const inside = ([start, stop]) => Array.from(labelled.sample).filter((sample) => sample > start && sample < stop);
 
   const NO_BEAT_HERE = tr("There is no beat here: a letter adds one.");
+  const REMOVED = tr("These beats were removed."); // an edit of them would be of no beat of the report
   /** Return why nothing can be accepted or rejected, "" where it can. */
   const undecidable = () => (chosen ? chosen.fixed || (chosen.place === undefined ? "" : NO_BEAT_HERE) : tr("Choose something first."));
 
   function accept() {
     if (undecidable()) return say(undecidable());
-    if (chosen.samples) return add([{ edit: "accept", samples: left() }], tr("Accepted: {what}.", { what: chosen.title }));
-    if (chosen.rhythm) return rhythm(chosen.rhythm.shown);
+    if (chosen.samples) return left().length ? add([{ edit: "accept", samples: left() }], tr("Accepted: {what}.", { what: chosen.title })) : say(REMOVED);
+    if (chosen.rhythm) return rhythm(shownOf(chosen.rhythm));
+    if (remaining(chosen.interval).length < 2) return say(REMOVED);
     const between = inside(chosen.interval);
     const removal = between.length ? [{ edit: "label", samples: between, label: EcgEdits.NO_BEAT }] : [];
     return add([...removal, { edit: "interval", samples: chosen.interval, accepted: true }], tr("Accepted: {what}.", { what: chosen.title }));
@@ -227,6 +242,7 @@
   function reject() {
     if (undecidable()) return say(undecidable());
     if (chosen.rhythm) return rhythm("");
+    if (chosen.interval && remaining(chosen.interval).length < 2) return say(REMOVED);
     if (chosen.interval) {
       const between = inside(chosen.interval);
       const edit = between.length ? { edit: "accept", samples: between } : { edit: "interval", samples: chosen.interval, accepted: false };
@@ -260,6 +276,7 @@
     // a beat that was removed here is the same beat again
     const known = base.numbers.has(place) || book.state().edits.some((edit) => edit.edit === "add" && edit.samples[0] === place);
     add([{ edit: known ? "label" : "add", samples: [place], label }], "");
+    if (EcgEdits.problemAt(base, labelled, place) === "") return undefined; // there was no room
     chooseBeat(EcgBeats.lowerBound(labelled.sample, place));
     return say(tr("Added: {what}.", { what: chosen.title }));
   }
@@ -268,7 +285,7 @@
     if (chosen && chosen.place !== undefined) return addBeat(label);
     if (!chosen || !chosen.samples) return;
     const samples = left();
-    if (!samples.length) return say(tr("These beats were removed."));
+    if (!samples.length) return say(REMOVED);
     const removed = label === EcgEdits.NO_BEAT;
     const n = samples.length;
     const message = removed ? trn("Removed: {n} beat.", "Removed: {n} beats.", n) : trn("Now {label}: {n} beat.", "Now {label}: {n} beats.", n, { label });
@@ -277,7 +294,6 @@
 
   function rhythm(label) {
     const { name, samples } = chosen.rhythm;
-    chosen.rhythm.shown = label || chosen.rhythm.shown;
     add([{ edit: "rhythm", rhythm: name, samples, label }], label ? tr("Accepted as {rhythm}: {what}.", { rhythm: tr(label), what: chosen.title }) : tr("Rejected: {what}.", { what: chosen.title }));
   }
 
@@ -338,7 +354,7 @@
     say(tr("The draft is the conclusion now; it can be edited."));
   });
   byId("edit-author").addEventListener("input", ({ target }) => {
-    book.setAuthor(target.value.trim());
+    book.setAuthor(target.value.replace(/\p{Z}+/gu, " ").trim()); // a pasted name may have no-break spaces
     writeTexts(book.state());
     store();
   });
@@ -391,7 +407,20 @@
   const newer = unsaved && (!base.document || Date.parse(unsaved.saved_at) >= Date.parse(base.document.saved_at));
   const problem = newer ? take(unsaved, { draft: true }) : "none";
   if (!problem && unsaved.edits.length) say(tr("The edits of this report that are stored in this browser are shown."));
+  if (problem && newer) {
+    say(tr("Edits of this report that are stored in this browser cannot be used: {problem}.", { problem: tr(problem) }));
+    window.localStorage.setItem(`${storageKey}:not-used`, JSON.stringify(unsaved)); // the next edit replaces them
+  }
   if (problem && base.document) take(base.document);
   else if (problem) take({ ...book.document(), author: "" }, { draft: true });
   opened = true;
+
+  // another tab with this report: the edits of both would replace each other
+  window.addEventListener("storage", ({ key, newValue }) => {
+    if (key !== storageKey || !newValue) return;
+    opened = false;
+    const refused = take(stored(), { draft: true });
+    opened = true;
+    if (!refused) say(tr("Another tab of this report has changed the edits: this tab shows them now."));
+  });
 })();

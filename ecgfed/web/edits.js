@@ -265,8 +265,8 @@ const EcgEdits = (() => {
       state.reviewed = null;
       if (step.edits) state.edits.push(...step.edits);
       else if (step.text) {
-        state[step.text] = step.value;
-        if (step.draft !== undefined) state.draft = step.value && step.draft;
+        state[step.text] = step.text === "conclusion" && !step.value.trim() ? "" : step.value;
+        if (step.draft !== undefined) state.draft = state[step.text] && step.draft;
       }
       else if (step.reviewed !== undefined) state.reviewed = step.reviewed;
       else if (step.comment) state.strips.set(step.sample, step.comment);

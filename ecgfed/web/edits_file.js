@@ -62,6 +62,9 @@ const EcgEditsFile = (() => {
     return problem || (edits.reduce((sum, { samples }) => sum + samples.length, 0) > MAX_SAMPLES ? trLater("it has too many samples") : "");
   }
 
-  return { FORMAT, VERSION, NO_BEAT, TEXTS, isName, problemWith };
+  /** Return whether a page may save these edits: fewer samples than a reader takes, which on lines of their own are 64 MiB. */
+  const hasRoom = (edits) => edits.length <= MAX_EDITS && edits.reduce((sum, { samples }) => sum + samples.length, 0) <= 0.8 * MAX_SAMPLES;
+
+  return { FORMAT, VERSION, NO_BEAT, TEXTS, isName, hasRoom, problemWith };
 })();
 if (typeof module !== "undefined") module.exports = EcgEditsFile;

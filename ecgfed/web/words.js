@@ -10,6 +10,7 @@ const EcgWords = (() => {
   const { startAt, duration: clock, clock: time } = typeof EcgPaper === "undefined" ? require("./paper.js") : EcgPaper;
   const { byCertainty, AROUND_S } = typeof EcgCounts === "undefined" ? require("./counts.js") : EcgCounts;
   const notAssessed = () => tr("not assessed");
+  const [FIBRILLATION_S, FEW_INTERVALS] = [30, 3];
   const LISTED = 12;
   const EVENT_HEAD = ["Event", "From", "Length", "Beats", "Rate", "Confidence"];
   const RHYTHM_HEAD = ["Rhythm", "Episodes", "Time", "Share", "Longest", "Certainty", "Source"];
@@ -68,7 +69,7 @@ const EcgWords = (() => {
   function ratesText(rates) {
     const possible = possibleRates(rates);
     if (rates.mean === null) return possible ? tr("not confirmed: possibly {rates}", { rates: possible }) : null;
-    const parts = [];
+    const parts = rates.intervals < FEW_INTERVALS ? [trn("of {n} interval alone", "of {n} intervals alone", rates.intervals)] : [];
     if (rates.lowest && rates.highest) {
       parts.push(tr("{low:.0f} to {high:.0f}", { low: rates.lowest.value, high: rates.highest.value }));
       if (!rates.lowest.confirmed && !rates.highest.confirmed) parts.push(tr("lowest and highest not confirmed"));
@@ -144,14 +145,17 @@ const EcgWords = (() => {
 
   function noneDetected(counts, page) {
     if (!counts.counted) return null;
-    const assessed = [trLater("atrial fibrillation or flutter")];
+    const fibrillation = page.duration_s >= FIBRILLATION_S;
+    const assessed = fibrillation ? [trLater("atrial fibrillation or flutter")] : [];
     const rated = counts.rates.lowest && page.duration_s >= page.rules.rate_episode_s;
     if (rated) assessed.push(trLater("bradycardia"), trLater("tachycardia"));
     if (page.duration_s >= 2 * page.rules.pause_s) assessed.push(trLater("standstill"));
+    if (!assessed.length) return null;
     const names = assessed.map((name) => tr(name));
     const last = names.pop();
     let text = names.length ? tr("no {rhythms} or {last} detected", { rhythms: names.join(", "), last }) : tr("no {rhythm} detected", { rhythm: last });
     if (page.usable_percent < 90) text = tr("{text} in the {share:.0%} that can be used", { text, share: page.usable_percent / 100 });
+    if (!fibrillation) return rated ? tr("{text}; atrial fibrillation not assessed", { text }) : tr("{text}; atrial fibrillation, bradycardia and tachycardia not assessed", { text });
     return rated ? text : tr("{text}; bradycardia and tachycardia not assessed", { text });
   }
 
@@ -298,6 +302,6 @@ const EcgWords = (() => {
     return sentences;
   }
 
-  return { startAt, time, fixed, general, comma, clock, perCent, perMin, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, notAssessed, KINDS, EVENT_HEAD, RHYTHM_HEAD };
+  return { FIBRILLATION_S, FEW_INTERVALS, startAt, time, fixed, general, comma, clock, perCent, perMin, moment, textOf, certainFirst, tachycardias, highestOf, short, rates, variability, rhythms, events, notListed, notAssessed, KINDS, EVENT_HEAD, RHYTHM_HEAD };
 })();
 if (typeof module !== "undefined") module.exports = EcgWords;

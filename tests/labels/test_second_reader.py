@@ -11,8 +11,12 @@ from browser_driver import driven
 from conftest import synthetic_signal, write_record
 from support import Command, assert_refused
 
+from ecgfed.base.errors import OptionError
+from ecgfed.domain.labels.edits import ADDED
 from ecgfed.domain.labels.user_labels import UserLabel, label_table, read_user_labels
 from ecgfed.domain.record.reader import open_recording
+from ecgfed.domain.record.recording import Annotation
+from ecgfed.domain.record.wfdb_writer import annotation_bytes
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.second_reader import second_reader_page
 
@@ -104,6 +108,26 @@ def test_what_does_not_fit_is_refused(
     given = [folder / option if str(option).endswith(".csv") else option for option in options]
     assert_refused(ecgfed("label", record, "--out", tmp_path / "out", *given), fragment)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_second_reader_has_another_name_than_the_first(record: Path, first: Path, tmp_path: Path) -> None:
+    """Otherwise the answers would be written over the first reader's, or be taken for them."""
+    named = tmp_path / "rec-labels-AB.csv"
+    named.write_bytes(first.read_bytes())
+    for reader in ("AB", "ab"):
+        with pytest.raises(OptionError, match="another person"):
+            second_reader_page(record, named, tmp_path, reader=reader, overwrite=True)
+    assert named.read_bytes() == first.read_bytes()
+
+
+def test_beats_that_the_first_reader_added_are_asked_too(record: Path, tmp_path: Path) -> None:
+    """No detector finds them: they are no sign of another recording."""
+    _, at = synthetic_signal(SYMBOLS)
+    sample = [int(at[3]), int(at[6]), (int(at[8]) + int(at[9])) // 2]
+    file = tmp_path / "page.edited"
+    marks = Annotation(np.array(sample), np.array(["N", "N", "V"]), ("", "", ADDED))
+    file.write_bytes(annotation_bytes(marks, 360.0))
+    assert sorted(asked_of(second_reader_page(record, file).html)) == sample
 
 
 @pytest.mark.browser

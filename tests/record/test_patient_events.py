@@ -129,3 +129,17 @@ def test_a_diary_that_does_not_fit_is_refused(
         read_diary(path, duration_s, start_s)
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\v", "\f", "\x85"])
+def test_a_line_of_a_diary_ends_at_a_line_feed_alone(tmp_path: Path, mark: str) -> None:
+    """As spreadsheets have it: they write line breaks of word processors into a cell."""
+    path = tmp_path / "diary.csv"
+    path.write_text(f"time_s,text\n5,stairs{mark}dizzy\n7,rest\n", encoding="utf-8")
+    events = read_diary(path, 60.0, None).events
+    assert [(event.time_s, event.text) for event in events] == [(5.0, "stairs dizzy"), (7.0, "rest")]
+
+
+def test_a_folder_is_no_diary(tmp_path: Path) -> None:
+    with pytest.raises(RecordError):
+        read_diary(tmp_path, 60.0, None)

@@ -83,6 +83,19 @@ def test_the_axis_is_in_the_json(resting: RecordingReport) -> None:
     assert twelve["averaged"] >= 8
 
 
+def test_no_axis_where_the_limb_leads_contradict_each_other(tmp_path: Path) -> None:
+    """With I inverted the formula still gives an axis, a plausible and wrong one."""
+    leads = dipole_leads()
+    found = findings(reported(tmp_path, {**leads, "I": -leads["I"]}))
+    assert found["QRS axis"] == "not assessed: the limb leads do not agree"
+
+
+def test_a_sheet_states_how_much_it_shows(tmp_path: Path) -> None:
+    seconds = 6
+    leads = {name: signal[: round(seconds * FS_HZ)] for name, signal in dipole_leads().items()}
+    assert f"below, {seconds} s of II" in body(reported(tmp_path, leads))
+
+
 def test_derived_leads_are_named(tmp_path: Path) -> None:
     eight = {name: signal for name, signal in dipole_leads().items() if name in ("I", "II") or name[0] == "V"}
     report = reported(tmp_path, eight)

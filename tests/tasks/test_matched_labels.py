@@ -98,6 +98,18 @@ def test_an_added_beat_is_an_r_peak(record: Path, grouped: GroupedBeats, tmp_pat
     assert {sample for sample, symbol in labelled.items() if symbol == "V"} == {gap, int(at[30])}
 
 
+def test_a_beat_that_was_removed_and_added_beside_its_place_has_one_label(
+    record: Path, grouped: GroupedBeats, tmp_path: Path
+) -> None:
+    at = grouped.beats.r_samples.tolist()
+    sample = np.array([at[5], at[30], at[30] + 5], np.int64)
+    marks = Annotation(sample, np.array(["N", "|", "V"]), ("", "", ADDED))
+    file = given(annotation_bytes(marks, grouped.beats.recording.fs_hz), tmp_path, "page.edited")
+    labels = read_label_file(file, grouped.beats.recording)
+    found = match_labels(labels, file, grouped_of(record, added=labels.added), None)
+    assert (found.label, found.unmatched) == ({5: "N", 30: "V"}, 0)
+
+
 def test_no_beat_where_the_detector_finds_none_is_no_fault(grouped: GroupedBeats, tmp_path: Path) -> None:
     at = grouped.beats.r_samples
     between = (at[60] + at[61]) // 2

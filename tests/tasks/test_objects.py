@@ -111,7 +111,7 @@ def objects(
         "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
         "FolderReport": [ecgfed.report_folder(records, place / "pages", bundle)],
         "LabelAgreement": [
-            ecgfed.LabelAgreement(Path("a.csv"), Path("b.csv"), alike, alike, 0, 1, 2, ((900, "N", HOSTILE),))
+            ecgfed.LabelAgreement(Path("a.csv"), Path("b.csv"), alike, alike, 0, 1, 2, ((900, 2.5, "N", HOSTILE),))
         ],
         "ServedWork": [ecgfed.ServedWork(place / HOSTILE, 3, "done")],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],

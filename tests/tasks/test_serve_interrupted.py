@@ -8,7 +8,9 @@ import served_work
 from served_work import Work, announce, files_of
 
 from ecgfed.base.errors import StorageError
-from ecgfed.tasks import serve_folder
+from ecgfed.base.locks import LockedError
+from ecgfed.tasks import serve_folder, serve_tasks
+from ecgfed.tasks.serve import serve
 
 demo, work = served_work.demo, served_work.work
 
@@ -25,6 +27,33 @@ def test_a_recording_left_incomplete_by_a_kill_blocks_no_other_and_not_the_page(
     assert again.state()["recordings"] == []
     status, added = again.add(*files_of(demo))
     assert (status, added["recordings"]) == (200, ["0003-demo01"])
+    again.end()
+
+
+def test_a_second_server_of_the_folder_is_refused_and_removes_nothing_of_the_first(work: Work, demo: Path) -> None:
+    files = files_of(demo)
+    sizes = [{"name": file.name, "size": file.stat().st_size} for file in files]
+    number = work.post("upload", {"files": sizes})[1]["upload"]
+    assert work.send(number, 0, files[0].read_bytes())[0] == 200
+    with pytest.raises(LockedError):
+        serve(work.folder, opened=lambda _: None)
+    assert work.send(number, 1, files[1].read_bytes())[0] == 200
+    assert work.post(f"upload/{number}/done", {})[1]["recordings"] == ["0001-demo01"]
+
+
+def test_a_kill_while_a_recording_is_read_loses_no_upload(
+    work: Work, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object, **__: object) -> None:
+        raise MemoryError  # nothing of serve comes after it, as after a kill
+
+    with monkeypatch.context() as patched:
+        patched.setattr(serve_tasks, "file_summary", ended)
+        assert work.add(*files_of(demo))[0] == 500
+    work.end()
+    again = Work(folder=work.folder).start()
+    (entry,) = again.state()["recordings"]
+    assert again.post(f"recordings/{entry['id']}/read", {})[1]["facts"]["samples"] > 0
     again.end()
 
 

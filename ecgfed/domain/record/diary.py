@@ -1,6 +1,7 @@
 """A patient's diary: a table of times and what was felt or done, ``report --diary``."""
 
 import csv
+import io
 from pathlib import Path
 
 from ecgfed.base.errors import RecordError, param
@@ -57,7 +58,7 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     text = read_text(path)
     head = text.partition("\n")[0]
     delimiter = next((mark for mark in "\t;" if mark in head), ",")
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         names = [name.strip().casefold() for name in next(reader, [])]
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]

@@ -132,6 +132,8 @@ def read_text(path: Path) -> str:
                     raise RecordError(path, "is too long", f"at most {MAX_TEXT_BYTES:,} bytes", "cut it into parts")
     except FileNotFoundError:
         raise RecordError(path, "does not exist", "a table of numbers", "check the path") from None
+    except OSError as error:  # a folder, a device, a file of another user
+        raise RecordError(path, f"cannot be read ({error.strerror or error})", "a table of numbers") from error
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = raw.decode("utf-16", errors="replace")
     else:

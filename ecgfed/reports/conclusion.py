@@ -7,6 +7,7 @@ sinus rhythm is stated only where a file of labels marks it or a reviewer named 
 from collections.abc import Iterator, Sequence
 
 from ecgfed.base.language import capitalized, number, tr, tr_later, translated
+from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
@@ -99,10 +100,11 @@ def conclusion_draft(
         lead: the lead that was read.
         usable_percent: usable share of that lead.
     """
-    underlying = _underlying(rhythms, duration_s)
+    named = [part for rhythm in rhythms for part in by_certainty(rhythm)]
+    underlying = _underlying(named, duration_s)
     first = [_share("rhythm", underlying, duration_s) if underlying else _filled("rhythm_open"), _rate(events.rates)]
     second = [sentence for kind, word, fast in _KINDS for sentence in _ectopy(events, kind, word, fast)]
-    others = [rhythm for rhythm in rhythms if rhythm is not underlying]
+    others = [rhythm for rhythm in named if rhythm is not underlying]
     third = [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source != "rates"]
     third += _pauses(events.pauses, events.rules.pause_s)
     third += [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source == "rates"]

@@ -155,18 +155,18 @@ def second_reader_page(
     if target is not None:
         check_free([target], [*recording.files, Path(first)], overwrite=overwrite)
     labels = read_label_file(Path(first), recording)
-    asked = labels.sample
-    if len(asked) > MAX_BEATS:
-        problem = f"labels {len(asked):,} beats"
+    wanted = labels.sample
+    if len(wanted) > MAX_BEATS:
+        problem = f"labels {len(wanted):,} beats"
         raise RecordError(Path(first), problem, f"at most {MAX_BEATS:,}", "leave some of them out")
     beats = cut_beats(recording, beat_options, on_samples=minutes_reporter(progress, "minutes read", recording))
     require_marks(beats, beat_options)
-    peaks = _with_asked(beats.r_samples, labels, Path(first), recording)
+    peaks = _with_labelled(beats.r_samples, labels, Path(first), recording)
     leads = drawn_leads(beats)
-    order = np.random.default_rng(seed).permutation(asked)
+    order = np.random.default_rng(seed).permutation(wanted)
     strips = list(label_strips(leads, peaks, np.searchsorted(peaks, order).tolist()).values())
     data = _page_data(recording, reader, order, strips, leads.names)
-    summary = f"{count_of(len(asked), 'beat')}, {' and '.join(leads.names)}; band-pass 0.5 to 40 Hz"
+    summary = f"{count_of(len(wanted), 'beat')}, {' and '.join(leads.names)}; band-pass 0.5 to 40 Hz"
     files = () if target is None else (target,)
     use = str(opened.manifest["intended_use"])
     reading = SecondReading(data, Path(first), reader, summary, use, folder, files, seed)
@@ -175,16 +175,18 @@ def second_reader_page(
     return reading
 
 
-def _with_asked(peaks: NDArray[np.int64], labels: FileLabels, first: Path, recording: Recording) -> NDArray[np.int64]:
+def _with_labelled(
+    peaks: NDArray[np.int64], labels: FileLabels, first: Path, recording: Recording
+) -> NDArray[np.int64]:
     """Return the R peaks with the labelled beats in place of those within 150 ms; raises RecordError."""
-    asked = labels.sample
-    at_peak, matched = match_peaks(peaks, asked, round(MATCH_S * recording.fs_hz))
-    without = len(np.setdiff1d(np.delete(asked, matched), labels.added))  # the detector finds no added beat
-    if without > MAX_UNMATCHED * len(asked):
-        problem = f"{without:,} of {len(asked):,} labels lie at no beat of {recording.name}"
+    wanted = labels.sample
+    at_peak, matched = match_peaks(peaks, wanted, round(MATCH_S * recording.fs_hz))
+    without = len(np.setdiff1d(np.delete(wanted, matched), labels.added))  # the detector finds no added beat
+    if without > MAX_UNMATCHED * len(wanted):
+        problem = f"{without:,} of {len(wanted):,} labels lie at no beat of {recording.name}"
         expected = "each within 150 ms of an R peak"
         raise RecordError(first, problem, expected, f"check the recording, {param('leads')} and {param('detector')}")
-    return np.union1d(np.delete(peaks, at_peak), asked)
+    return np.union1d(np.delete(peaks, at_peak), wanted)
 
 
 def _page_data(

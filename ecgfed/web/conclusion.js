@@ -17,10 +17,11 @@ const EcgConclusion = (() => {
   /** Return the lines of the draft. `page`: duration_s, lead, usable_percent, rules and sentences of the report. */
   function draft(counts, page) {
     const { rhythms } = counts;
+    const named = rhythms.flatMap(C.byCertainty);
     const filled = (name, values) => tr(page.sentences[name], values);
 
-    function underlyingOf(rhythms) {
-      const able = rhythms.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith("possible "));
+    function underlyingOf(all) {
+      const able = all.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith("possible "));
       const best = W.highestOf(able, "seconds");
       return best && 100 * best.seconds >= UNDERLYING_PERCENT * page.duration_s ? best : null;
     }
@@ -93,10 +94,10 @@ const EcgConclusion = (() => {
       return assessed ? filled("no_af", { seconds: W.FIBRILLATION_S }) : filled("af_open");
     }
 
-    const underlying = underlyingOf(rhythms);
+    const underlying = underlyingOf(named);
     const first = [underlying ? share("rhythm", underlying) : filled("rhythm_open"), rate(counts.rates)];
     const second = KINDS.flatMap(([word, fast]) => ectopyOf(word, fast));
-    const episodes = (ofRates) => rhythms.filter((rhythm) => rhythm !== underlying && (rhythm.source === "rates") === ofRates).map((rhythm) => share("episodes", rhythm));
+    const episodes = (ofRates) => named.filter((rhythm) => rhythm !== underlying && (rhythm.source === "rates") === ofRates).map((rhythm) => share("episodes", rhythm));
     const third = [...episodes(false), ...pausesOf(counts.pauses), ...episodes(true)];
     if (!rhythms.some((rhythm) => FIBRILLATION.includes(rhythm.rhythm))) third.push(noFibrillation());
     if (!rhythms.some((rhythm) => rhythm.rhythm.includes("AV block"))) third.push(filled("block"));

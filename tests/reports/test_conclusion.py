@@ -78,6 +78,11 @@ def test_it_is_never_surer_than_the_figures(seed: int) -> None:
             "",
         ),
         (RhythmEpisodes("AF or flutter", ((0.0, 60.0),), REVIEWER), "AF or flutter for 60.0% of the recording.", ""),
+        (
+            RhythmEpisodes("AF or flutter", ((0.0, 60.0),), "signal", (0.39,)),
+            "not classified",
+            "Possible AF or flutter: 60.0% of the recording, longest episode 1:00, to be reviewed.",
+        ),
         (RhythmEpisodes("possible AV block", ((0.0, 70.0),)), "not classified", "Possible AV block: 70.0%"),
         (RhythmEpisodes("tachycardia", ((0.0, 70.0),), "rates"), "not classified", "Tachycardia: 70.0%"),
         (RhythmEpisodes("no beats", ((0.0, 70.0),)), "not classified", "No beats: 70.0%"),

@@ -180,9 +180,9 @@ def _print(labelling: "Labelling", ended: "Served | None", elapsed: float, recor
 def _print_second(reading: "SecondReading", ended: "Served | None", elapsed: float) -> None:
     """Print what was made for a second reader, and how to compare both."""
     summary = reading.to_dict()
-    asked = count_of(summary["count"], "beat")
+    beats = count_of(summary["count"], "beat")
     note(
-        f"{summary['record']}: {asked} of {reading.first} for {reading.reader}, in random order and without its labels."
+        f"{summary['record']}: {beats} of {reading.first} for {reading.reader}, in random order and without its labels."
     )
     then = f"ecgfed agreement {shlex.quote(str(reading.first))} {shlex.quote(str(reading.labels_file))}"
     if ended is None:

@@ -62,7 +62,11 @@ def edited(page: Path, work: Path, edits: int) -> dict[str, Any]:
     done = subprocess.run(["node", str(SCRIPT), chromium, str(given)], capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
     drawn, script = ([round(ms, 1) for ms in told[name]] for name in ("drawn", "script"))
-    summary = {"drawn_median_ms": median(drawn), "drawn_worst_ms": max(drawn), "script_median_ms": median(script)}
+    summary = {
+        "drawn_median_ms": round(median(drawn), 1),
+        "drawn_worst_ms": max(drawn),
+        "script_median_ms": round(median(script), 1),
+    }
     return {
         "edits": edits,
         **summary,

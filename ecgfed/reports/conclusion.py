@@ -10,7 +10,7 @@ from ecgfed.domain.events.certainty import by_certainty
 from ecgfed.domain.events.ectopy import Ectopy
 from ecgfed.domain.events.find import Events
 from ecgfed.domain.events.kinds import Kind
-from ecgfed.domain.events.rhythm import Pauses, Rates, RhythmEpisodes, to_review
+from ecgfed.domain.events.rhythm import FIBRILLATION, POSSIBLE, Pauses, Rates, RhythmEpisodes, to_review
 from ecgfed.domain.events.series import Series
 from ecgfed.reports.headline import FEW_INTERVALS, FIBRILLATION_S
 from ecgfed.reports.markup import clock, per_cent
@@ -25,7 +25,6 @@ CONCLUSION_NOTES = {
 _UNDERLYING_PERCENT = 50.0
 #: Unusable shares from this one on are stated: smaller ones would be written 0.0%.
 _UNUSABLE_PERCENT = 0.05
-_FIBRILLATION = ("AF", "AF or flutter", "atrial flutter")
 #: Whole sentences, which ``web/conclusion.js`` fills in too.
 SENTENCES = {
     "rhythm": "{rhythm} for {percent} of the recording.",
@@ -92,7 +91,7 @@ def conclusion_draft(
     third = [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source != "rates"]
     third += _pauses(events.pauses, events.rules.pause_s)
     third += [_share("episodes", rhythm, duration_s) for rhythm in others if rhythm.source == "rates"]
-    if not any(rhythm.rhythm in _FIBRILLATION for rhythm in rhythms):
+    if not any(rhythm.rhythm in FIBRILLATION for rhythm in rhythms):
         third.append(_no_fibrillation(rhythms, assessed=bool(events.counted) and duration_s >= FIBRILLATION_S))
     if not any("AV block" in rhythm.rhythm for rhythm in rhythms):
         third.append(SENTENCES["block"])
@@ -114,7 +113,7 @@ def _underlying(rhythms: Sequence[RhythmEpisodes], duration_s: float) -> RhythmE
     able = [
         rhythm
         for rhythm in rhythms
-        if rhythm.source != "rates" and rhythm.rhythm != "no beats" and not rhythm.rhythm.startswith("possible ")
+        if rhythm.source != "rates" and rhythm.rhythm != "no beats" and not rhythm.rhythm.startswith(POSSIBLE)
     ]
     best = max(able, key=lambda rhythm: rhythm.seconds, default=None)
     return best if best is not None and 100 * best.seconds >= _UNDERLYING_PERCENT * duration_s else None

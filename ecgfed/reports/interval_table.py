@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.domain.events.figure import Measurement
+from ecgfed.domain.waves.points import POINTS
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, PageTimes
 
 #: Name of an interval -> its title.
@@ -36,7 +37,7 @@ class HourIntervals:
     averaged: int
     measured: dict[str, Measurement]
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False, compare=False)
-    points: NDArray[np.float64] = field(default_factory=lambda: np.full(7, np.nan), repr=False, compare=False)
+    points: NDArray[np.float64] = field(default_factory=lambda: np.full(len(POINTS), np.nan), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         """Return a JSON-ready dictionary."""

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from ecgfed.domain.events.figure import Measurement
 from ecgfed.domain.events.kinds import Kind
+from ecgfed.domain.events.rhythm import FIBRILLATION
 from ecgfed.domain.signal.qrs import MIN_FS_HZ
 from ecgfed.domain.waves.delineate import P_MIN_BEATS
 from ecgfed.domain.waves.intervals import FEW_BEATS, MIN_BEATS, AverageBeat, LabelledWaves, average_beats
@@ -19,8 +20,6 @@ PACED, NO_NORMAL_BEAT, LOW_CONFIDENCE = "paced rhythm", "no normal beat", "most 
 #: Share of an hour's normal beats of low confidence above which none of its intervals is assessed.
 _MOST = 0.5
 _LOW_RATE = f"fewer than {MIN_FS_HZ:g} samples a second"
-#: Rhythms in which QT follows single intervals and no P wave is one.
-_FIBRILLATION = ("AF or flutter", "AF", "atrial flutter")
 _CLASSES = ("normal", "normal in fibrillation", "other")
 
 
@@ -56,7 +55,7 @@ def _waves(reading: Reading) -> LabelledWaves | str:
     usable &= np.append(True, np.diff(beats.sample) > 0)
     fibrillation = np.zeros(len(beats), np.bool_)
     for rhythm in reading.labelled.rhythms or ():
-        if rhythm.rhythm in _FIBRILLATION:
+        if rhythm.rhythm in FIBRILLATION:  # QT follows single intervals there, and no P wave is one
             fibrillation |= rhythm.inside(beats.time_s)
     label = np.where(beats.kind == Kind.NORMAL, np.where(fibrillation, 1, 0), 2).astype(np.int64)
     points = delineate_lead(recording, lead, beats.sample, usable)

@@ -56,17 +56,19 @@ def _interval(parts: RecordingParts, name: str) -> Cell:
 
 def _rhythm(parts: RecordingParts, rhythms: Cell) -> Cell:
     """Return what is known of the rhythm: regular or not, a P wave or not, and the rhythms that were detected."""
-    found = []
+    known = []
     if parts.rr_range_s is not None:
         low, high = parts.rr_range_s
         word = "regular" if high - low <= REGULAR_S else "irregular"
-        found.append(f"{word} ({low:.2f} to {high:.2f} s between normal beats)")
+        known.append(f"{word} ({low:.2f} to {high:.2f} s between normal beats)")
     if parts.intervals is not None:
         pr = parts.intervals.overall("pr_ms")
-        found.append(
+        known.append(
             "a P wave before the QRS complex" if pr.value is not None else f"P wave {NOT_ASSESSED}: {pr.not_assessed}"
         )
-    return joined("; ".join(found), "; " if found else "", rhythms)
+    if rhythms is None and known:
+        rhythms = f"other rhythms {NOT_ASSESSED}"
+    return joined("; ".join(known), "; " if known else "", rhythms)
 
 
 def rr_range_s(beats: Beats) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""The ST level of a recording as a trend: experimental, since nobody knows what the recorder's filter left of it."""
+"""The ST level of a recording as a trend: experimental: how the recorder filters is not known."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ from ecgfed.exports.device.shipped import name_of
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page, label_page_of
-from ecgfed.tasks.label_server import Served, serve_labels
+from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.local_server import IDLE_S
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.prediction_warnings import model_warnings, refuse_synthetic
@@ -129,7 +129,7 @@ class Labelling:
         """
         html, limit = label_page(self.page, file=str(self.labels_file)), IDLE_S if idle_s is None else idle_s
         data = page_data(self.page)
-        return serve_labels(html, data, self.labels_file, opened=opened, idle_s=limit, overwrite=overwrite)
+        return serve(html, data, self.labels_file, opened=opened, idle_s=limit, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready summary."""

@@ -188,32 +188,9 @@ def serve(
         overwrite: replace labels of another page at the first new label; labels of this page are continued in any case.
 
     Raises:
-        OptionError: existing labels belong to another page or were changed since, or ``labels_file`` cannot be a file.
-        StorageError: the actions cannot be read.
-    """
-    store = LabelStore(data, labels_file, overwrite=overwrite)
-    routes = label_routes(page_html, store, ends=True)
-    server = LocalServer(lambda method, resource: routes.get((method, resource)))
-    why = server.run(opened, idle_s=idle_s)
-    with store.lock:  # wait for a write in progress
-        exists = labels_file.exists()  # the file of an earlier session may have been moved
-        return Served(labels_file, store.labels if exists else 0, why)
-
-
-def serve_labels(
-    page_html: str,
-    data: Mapping[str, Any],
-    labels_file: Path,
-    *,
-    opened: Callable[[str], None],
-    idle_s: float = IDLE_S,
-    overwrite: bool = False,
-) -> Served:
-    """Serve a page as ``serve``, make its folder, and refuse a second server of the same labels.
-
-    Raises:
-        OptionError: as ``serve``, or the folder cannot be made.
-        StorageError: as ``serve``, or another server is writing the labels.
+        OptionError: existing labels belong to another page or were changed since, ``labels_file`` cannot be a file, or
+            its folder cannot be made.
+        StorageError: the actions cannot be read, or another server is writing the labels.
     """
     try:
         labels_file.parent.mkdir(parents=True, exist_ok=True)
@@ -222,4 +199,10 @@ def serve_labels(
         raise OptionError("out", problem, "a folder for the labels") from error
     # keeps a second server from overwriting the labels; the lock of the file itself is for single writes
     with locked(labels_file.with_name(f"{labels_file.name}.served")):
-        return serve(page_html, data, labels_file, opened=opened, idle_s=idle_s, overwrite=overwrite)
+        store = LabelStore(data, labels_file, overwrite=overwrite)
+        routes = label_routes(page_html, store, ends=True)
+        server = LocalServer(lambda method, resource: routes.get((method, resource)))
+        why = server.run(opened, idle_s=idle_s)
+        with store.lock:  # wait for a write in progress
+            exists = labels_file.exists()  # the file of an earlier session may have been moved
+            return Served(labels_file, store.labels if exists else 0, why)

@@ -120,9 +120,14 @@ def personalize_labels(
     signer = None if sign is None else Signer(sign)
     file_labels = read_label_file(request.labels, request.recording)
     grouped = grouped_beats(
-        request.recording, beat_options, request.bundle,
-        minutes=config.minutes, added=file_labels.added, seed=config.seed, progress=progress,
-    )  # fmt: skip
+        request.recording,
+        beat_options,
+        request.bundle,
+        minutes=config.minutes,
+        added=file_labels.added,
+        seed=config.seed,
+        progress=progress,
+    )
     user_labels = match_labels(file_labels, request.labels, grouped, config.minutes)
     learner = _learner(grouped, request.start, user_labels, personal_method, config.seed)
     excluded = [grouped.excluded, channels_excluded([request.recording])]

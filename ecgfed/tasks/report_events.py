@@ -12,7 +12,7 @@ from ecgfed.tasks.report_patient import Shown
 
 
 def patient_events_of(recording: Recording, diary: Path | str | None, shown: Shown, start: Start) -> PatientEvents:
-    """Return the events, without their texts unless the user asks for these: they may name somebody.
+    """Return the events, without their texts unless ``show`` has ``notes``: they may name somebody.
 
     Args:
         recording: the recording.
@@ -23,9 +23,9 @@ def patient_events_of(recording: Recording, diary: Path | str | None, shown: Sho
     Raises:
         RecordError: a diary that cannot be used.
     """
-    found = recorded_events(recording)
+    events = recorded_events(recording)
     if diary is not None:
-        found += read_diary(Path(diary), recording.duration_s, start_s(start))
+        events += read_diary(Path(diary), recording.duration_s, start_s(start))
     if "notes" in shown.names:
-        return found
-    return replace(found, events=tuple(replace(event, text="") for event in found.events))
+        return events
+    return replace(events, events=tuple(replace(event, text="") for event in events.events))

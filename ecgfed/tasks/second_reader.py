@@ -24,7 +24,7 @@ from ecgfed.exports.device.bundle import Bundle
 from ecgfed.reports import label_page as html
 from ecgfed.tasks.grouped import recording_id
 from ecgfed.tasks.label_parts import drawn_leads
-from ecgfed.tasks.label_server import Served, serve_labels
+from ecgfed.tasks.label_server import Served, serve
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.matched_labels import MAX_UNMATCHED, FileLabels, read_label_file
 from ecgfed.tasks.predict import opened_bundle
@@ -83,7 +83,7 @@ class SecondReading:
             EcgfedError: as ``Labelling.serve``.
         """
         page = self._page(str(self.labels_file))
-        return serve_labels(page, self.data, self.labels_file, opened=opened, overwrite=overwrite)
+        return serve(page, self.data, self.labels_file, opened=opened, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready summary."""

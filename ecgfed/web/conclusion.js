@@ -20,7 +20,7 @@ const EcgConclusion = (() => {
     const filled = (name, values = {}) => page.sentences[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
 
     function underlyingOf(all) {
-      const able = all.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith("possible "));
+      const able = all.filter((rhythm) => rhythm.source !== "rates" && rhythm.rhythm !== "no beats" && !rhythm.rhythm.startsWith(C.POSSIBLE));
       const best = W.highestOf(able, "seconds");
       return best && 100 * best.seconds >= UNDERLYING_PERCENT * page.duration_s ? best : null;
     }

@@ -12,6 +12,8 @@ const EcgCounts = (() => {
   /** So many seconds before and after a patient event its rate and its context are of. */
   const AROUND_S = 30;
   const [SOON_AFTER, SOON_BEFORE] = [1, 2];
+  /** How the name of a rhythm begins that was not recognized for certain. */
+  const POSSIBLE = "possible ";
   const WORDS = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supraventricular" };
   const NAMES = { [B.KINDS.VENTRICULAR]: "ventricular", [B.KINDS.SUPRA]: "supra" };
 
@@ -275,7 +277,7 @@ const EcgCounts = (() => {
   /** Return what an episode is called, as ecgfed/domain/events/certainty.py: a possible rhythm where its certainty is below 50%. */
   function episodeName(rhythm, number) {
     const unlikely = rhythm.certainty.length > 0 && rhythm.certainty[number] < 0.5;
-    return unlikely && !rhythm.rhythm.startsWith("possible ") ? `possible ${rhythm.rhythm}` : rhythm.rhythm;
+    return unlikely && !rhythm.rhythm.startsWith(POSSIBLE) ? `${POSSIBLE}${rhythm.rhythm}` : rhythm.rhythm;
   }
 
   /** Return a rhythm's episodes under their names, those of its own name first. */
@@ -290,7 +292,7 @@ const EcgCounts = (() => {
   const secondsOf = (episodes) => episodes.reduce((total, [start, stop]) => total + (stop - start), 0);
 
   /** Return whether a rhythm must be reviewed before it counts as a finding. */
-  const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith("possible ") && rhythm.source !== "reviewer");
+  const toReview = (rhythm) => Boolean(rhythm.certainty.length) || (rhythm.rhythm.startsWith(POSSIBLE) && rhythm.source !== "reviewer");
 
   /** Return a patient event with the rate of the measured intervals around it, and what is there. */
   function patientEvent(beats, counts, rhythms, [time, source, text]) {
@@ -384,6 +386,6 @@ const EcgCounts = (() => {
     return counts;
   }
 
-  return { count, toReview, withholds, episodeName, byCertainty, WORDS };
+  return { count, toReview, withholds, episodeName, byCertainty, POSSIBLE, WORDS };
 })();
 if (typeof module !== "undefined") module.exports = EcgCounts;

@@ -1,11 +1,11 @@
 "use strict";
 /*
  * Full disclosure of a report: a sheet an hour, a row a minute, each beat that is not of the usual class marked. Sheets
- * are drawn when they come near the screen, and all for printing. Needs report.js and edits.js.
+ * are drawn when they come near the screen, and all for printing. Needs paper.js, report.js and edits.js.
  */
 const EcgDisclosure = (() => {
   const { data } = EcgReport;
-  const SVG = "http://www.w3.org/2000/svg";
+  const { make } = EcgPaper.parts;
   const { rows, columns, row_s: rowS, per_mv: perMv } = data.disclosure;
   const values = new Int8Array(EcgEdits.bytesOf(data.disclosure.int8));
   const NONE = -128;
@@ -16,14 +16,6 @@ const EcgDisclosure = (() => {
   const AROUND_S = 0.15;
   const KINDS = { 1: "supra", 2: "ventricular" };
   let labelled = null;
-
-  function make(name, attributes, parent, text) {
-    const element = document.createElementNS(SVG, name);
-    for (const key of Object.keys(attributes)) element.setAttribute(key, String(attributes[key]));
-    if (text !== undefined) element.textContent = text;
-    parent.appendChild(element);
-    return element;
-  }
 
   /** Return the path of some columns of a row, in hundredths of a mm from the row's beginning. */
   function pathOf(row, from, to) {
@@ -84,7 +76,7 @@ const EcgDisclosure = (() => {
 
   function draw(host) {
     const hour = Number(host.dataset.hour);
-    const svg = document.createElementNS(SVG, "svg");
+    const svg = make("svg", {});
     const shown = Math.min(HOUR, rows - hour * HOUR);
     const height = shown === HOUR ? HEIGHT : ROW * shown + 3;
     for (const [key, value] of [["viewBox", `0 0 ${WIDTH} ${height.toFixed(1)}`], ["class", "disclosed"], ["aria-hidden", "true"]]) svg.setAttribute(key, value);

@@ -8,7 +8,7 @@ const EcgEditsFile = (() => {
   const VERSION = 1;
   const TEXTS = ["indication", "comments", "conclusion"];
   const FIELDS = ["format", "version", "recording", "beats", "author", "saved_at", "reviewed", ...TEXTS, "strips", "edits"];
-  /** The draft that an accepted conclusion was; files of earlier versions lack it. */
+  /** The draft that an accepted conclusion was; files saved before conclusions were drafted lack it. */
   const DRAFT = "conclusion_draft";
   const [MAX_NAME, MAX_TEXT, MAX_EDITS, MAX_SAMPLES] = [200, 10000, 100000, 5000000];
   const TIME = /^(?!0000)(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d[+-](?:[01]\d|2[0-3]):[0-5]\d$/;

@@ -358,7 +358,7 @@ const EcgPaper = (() => {
     return svg;
   }
 
-  /** What other drawings on ECG paper are made of (twelve.js). */
+  /** What other drawings are made of (twelve.js, report.js, disclosure.js). */
   const parts = { make, laidOut, drawLead, drawBeats, drawSeconds, drawUnusable, gridPath, hatching };
   return { draw, sizeOf, decode, clock, duration, startAt, countOf, parts };
 })();

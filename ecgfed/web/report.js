@@ -4,17 +4,9 @@ const EcgReport = (() => {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const ofDay = data.clock_s !== undefined && data.clock_s !== null;
   if (ofDay) EcgPaper.startAt(data.clock_s);
-  const SVG = "http://www.w3.org/2000/svg";
+  const { make } = EcgPaper.parts;
   /** What editing needs: the data, which it changes, the beats of a strip, and what draws them again. */
   const report = { data, stripOf, drawFigure, beatsOf: (strip) => strip.beats, redraw() {}, shown: () => null };
-
-  function make(name, attributes, parent, text) {
-    const element = document.createElementNS(SVG, name);
-    for (const key of Object.keys(attributes)) element.setAttribute(key, String(attributes[key]));
-    if (text !== undefined) element.textContent = text;
-    parent.appendChild(element);
-    return element;
-  }
 
   /** Expand a strip from the page's compact form to the format of paper.js. */
   function stripOf(strip) {
@@ -206,7 +198,7 @@ const EcgReport = (() => {
     const rows = data.codes.map((_, i) => i).filter((i) => i !== data.usual && counted(i).some(Boolean));
     const rowsOfEvents = lanes();
     const height = 6 + RATE + 12 + ROW * rows.length + 24 + LANE * rowsOfEvents.length + 20;
-    const svg = document.createElementNS(SVG, "svg");
+    const svg = make("svg", {});
     for (const [key, value] of [["viewBox", `0 0 ${width} ${height}`], ["class", "line"], ["aria-hidden", "true"]]) svg.setAttribute(key, value);
     let top = drawRate(svg, 6);
     top = drawQuality(svg, top + 2);

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from ecgfed.domain.events.rhythm import RhythmEpisodes
+from ecgfed.domain.events.rhythm import POSSIBLE, RhythmEpisodes
 
-#: Certainty below which an episode is called possible, and how its name begins.
-LIKELY, POSSIBLE = 0.5, "possible "
+#: Certainty below which an episode is called possible.
+LIKELY = 0.5
 
 
 def episode_name(rhythm: RhythmEpisodes, number: int) -> str:

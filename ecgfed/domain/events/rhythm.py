@@ -19,6 +19,8 @@ RATE_APART = 0.1
 UNUSABLE_SHARE = 0.1
 #: Source of an episode that a person accepted or renamed.
 REVIEWER = "reviewer"
+#: How the name of a rhythm begins that was not recognized for certain, and what fibrillation and flutter are called.
+POSSIBLE, FIBRILLATION = "possible ", ("AF", "AF or flutter", "atrial flutter")
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class RhythmEpisodes:
 
 def to_review(rhythm: RhythmEpisodes) -> bool:
     """Return whether a rhythm must be reviewed before it counts: one with a certainty, or a possible one."""
-    return bool(rhythm.certainty) or (rhythm.rhythm.startswith("possible ") and rhythm.source != REVIEWER)
+    return bool(rhythm.certainty) or (rhythm.rhythm.startswith(POSSIBLE) and rhythm.source != REVIEWER)
 
 
 @dataclass(frozen=True)

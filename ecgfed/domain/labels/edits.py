@@ -28,7 +28,7 @@ ADDED = "added"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d[+-](?:[01]\d|2[0-3]):[0-5]\d", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FIELDS = ("format", "version", "recording", "beats", "author", "saved_at", "reviewed", *TEXTS, "strips", "edits")
-#: A member that files of ecgfed 0.3 and earlier lack.
+#: A member that files lack which were saved before conclusions were drafted.
 _DRAFT = "conclusion_draft"
 
 

@@ -52,19 +52,19 @@ def recorded_events(recording: Recording) -> PatientEvents:
 
     A file whose annotations cannot be read has none, and a note says so: the signal can be reported all the same.
     """
-    kind, found = format_of(recording.path), PatientEvents()
+    kind, events = format_of(recording.path), PatientEvents()
     if kind == "edf" and recording.path.is_file() and is_edf_plus(recording.path):
-        found += _from(recording, "the EDF+ file", lambda: edf_texts(recording.path))
+        events += _from(recording, "the EDF+ file", lambda: edf_texts(recording.path))
     if kind == "dicom" and recording.path.is_file():
-        found += _from(recording, "the DICOM file", lambda: dicom_texts(recording.path))
+        events += _from(recording, "the DICOM file", lambda: dicom_texts(recording.path))
     if kind == "wfdb":
         for annotator in _ANNOTATORS:
             if recording.path.with_name(f"{recording.path.name}.{annotator}").is_file():
                 own = annotator in _OWN_ANNOTATORS
-                found += _from(
+                events += _from(
                     recording, f"the .{annotator} file", partial(_wfdb_notes, recording, annotator), every=own
                 )
-    return found
+    return events
 
 
 def events_of(
@@ -118,5 +118,6 @@ def _from(recording: Recording, where: str, read: Callable[[], list[Timed]], *, 
 def _wfdb_notes(recording: Recording, annotator: str) -> list[Timed]:
     """Return the notes of an annotation file; raises RecordError."""
     marks = read_annotation(recording, annotator)
-    notes = zip(marks.sample.tolist(), marks.symbol.tolist(), marks.note, strict=False)
-    return [(sample / recording.fs_hz, note.strip("\0 ")) for sample, symbol, note in notes if symbol == '"']
+    texts = marks.note or ("",) * len(marks.sample)
+    notes = zip(marks.sample.tolist(), marks.symbol.tolist(), texts, strict=True)
+    return [(sample / recording.fs_hz, text.strip("\0 ")) for sample, symbol, text in notes if symbol == '"']

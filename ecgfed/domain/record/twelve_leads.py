@@ -48,7 +48,7 @@ class TwelveLeads:
     """The twelve standard leads of a recording.
 
     Attributes:
-        recording: with the twelve leads, by their standard names and in their order, read when they are asked for.
+        recording: with the twelve leads, by their standard names and in their order, read on demand.
         stored: standard name -> the recording's own, of leads that it stores.
         derived: leads that were computed from I and II.
     """

@@ -134,8 +134,8 @@ def second_look(recording: Recording, peaks: Ints, paced: Mask | None = None) ->
         confirmed[number] = _is_quiet(recording, rows, leads, peaks, number, known, pause=pause)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
-    asked_alone = not took_part.issuperset(names)  # else the detector has seen what the leads show together
-    undetected = _undetected(peaks, leads) if asked_alone else np.zeros(len(rr), np.uint8)
+    left_out = not took_part.issuperset(names)  # else the detector has seen what the leads show together
+    undetected = _undetected(peaks, leads) if left_out else np.zeros(len(rr), np.uint8)
     return SecondLook(np.asarray(confirmed), doubted, undetected, _segments(used, recording.samples))
 
 
